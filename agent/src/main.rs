@@ -1,0 +1,2 @@
+//! The `drover` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The decisions of the Drover node agent; pure.

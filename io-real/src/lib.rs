@@ -1,0 +1,1 @@
+//! The real world of the Drover node agent: processes, cgroups, disk.

@@ -1,0 +1,1 @@
+//! A simulated world for the Drover node agent.

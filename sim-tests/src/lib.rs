@@ -1,0 +1,1 @@
+//! Scenarios and properties: the core against the simulated world.
