@@ -1,1 +1,8 @@
-//! The decisions of the Drover node agent; pure.
+//! Drover's decisions.
+#![forbid(unsafe_code)]
+#![deny(clippy::wildcard_enum_match_arm)]
+
+pub mod ids;
+pub mod model;
+pub mod op;
+pub mod time;

@@ -1,0 +1,221 @@
+//! Names of things. Each kind of id is its own type, so that one cannot be passed for another.
+
+use core::fmt;
+use core::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A text that is not a UUID stood where one was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAUuid;
+
+impl fmt::Display for NotAUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UUID must be 36 characters: 8-4-4-4-12 hexadecimal digits")
+    }
+}
+
+impl core::error::Error for NotAUuid {}
+
+fn write_uuid(value: u128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = value.to_be_bytes();
+    write!(
+        f,
+        "{a:02x}{b:02x}{c:02x}{d:02x}-{e:02x}{g:02x}-{h:02x}{i:02x}-{j:02x}{k:02x}-"
+    )?;
+    write!(f, "{l:02x}{m:02x}{n:02x}{o:02x}{p:02x}{q:02x}")
+}
+
+fn parse_uuid(text: &str) -> Result<u128, NotAUuid> {
+    if text.len() != 36 {
+        return Err(NotAUuid);
+    }
+    let mut value: u128 = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if matches!(at, 8 | 13 | 18 | 23) {
+            if byte != b'-' {
+                return Err(NotAUuid);
+            }
+            continue;
+        }
+        let digit = char::from(byte).to_digit(16).ok_or(NotAUuid)?;
+        value = (value << 4) | u128::from(digit);
+    }
+    Ok(value)
+}
+
+macro_rules! uuid_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u128);
+
+        impl $name {
+            /// The first eight digits, as people quote it.
+            pub fn short(self) -> String {
+                self.to_string().chars().take(8).collect()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_uuid(self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_uuid(self.0, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAUuid;
+            fn from_str(text: &str) -> Result<Self, NotAUuid> {
+                parse_uuid(text).map($name)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(from)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+uuid_type!(
+    /// An allocation: one copy of a task group on this node.
+    AllocId
+);
+uuid_type!(
+    /// One consideration of a job: what should run, what runs, what to change.
+    EvalId
+);
+uuid_type!(
+    /// The roll-out of one job version.
+    DeploymentId
+);
+uuid_type!(
+    /// This node.
+    NodeId
+);
+uuid_type!(
+    /// One start of a task. The core chooses it and saves it before anything is started; the
+    /// process, its control group and its record bear it. No launch id is ever started twice.
+    LaunchId
+);
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name(Arc::from(""))
+            }
+        }
+
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                $name(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+name_type!(
+    /// A task's name, unique in its group. Cheap to clone.
+    TaskName
+);
+name_type!(
+    /// A task group's name, unique in its job. Cheap to clone.
+    GroupName
+);
+
+/// A job's full name: ids are unique in their namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JobKey {
+    /// The namespace, `default` unless the job says otherwise.
+    pub namespace: Arc<str>,
+    /// The job's id.
+    pub id: Arc<str>,
+}
+
+impl JobKey {
+    /// A job of the default namespace.
+    pub fn local(id: &str) -> JobKey {
+        JobKey {
+            namespace: Arc::from("default"),
+            id: Arc::from(id),
+        }
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.id, self.namespace)
+    }
+}
+
+/// The running number of a task's starts, from 1. People read it; fences use [`LaunchId`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Run(pub u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_print_and_parse_as_uuids() {
+        let id = AllocId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        assert_eq!(id.to_string(), "01234567-89ab-cdef-0123-456789abcdef");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.short(), "01234567");
+    }
+
+    #[test]
+    fn what_is_no_uuid_is_refused() {
+        for bad in [
+            "",
+            "0123",
+            "01234567x89ab-cdef-0123-456789abcdef",
+            "é1234567-89ab-cdef-0123-456789abcde",
+        ] {
+            assert_eq!(bad.parse::<AllocId>(), Err(NotAUuid), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The field's nouns: plain data in the shapes of its JSON, without behaviour.
+
+pub mod alloc;
+pub mod eval;
+pub mod event;
+pub mod group;
+pub mod job;
+pub mod node;
+pub mod policy;
+pub mod task;
+pub mod value;

@@ -1,0 +1,49 @@
+//! What is known of this node.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::NodeId;
+
+/// This node, as conditions and interpolation see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Its id, kept across restarts.
+    pub id: NodeId,
+    /// Its name; the host's unless configured.
+    pub name: String,
+    /// Its data centre.
+    pub datacenter: String,
+    /// Its region.
+    pub region: String,
+    /// Its class; empty for none.
+    pub class: String,
+    /// Its pool.
+    pub pool: String,
+    /// The address of its HTTP API.
+    pub http_addr: String,
+    /// Facts about the machine: `kernel.name`, `cpu.arch`, `driver.raw_exec` and so on.
+    pub attributes: BTreeMap<String, String>,
+    /// The operator's own keys.
+    pub meta: BTreeMap<String, String>,
+    /// Drivers by name.
+    pub drivers: BTreeMap<String, DriverInfo>,
+    /// The first and last port that this node may give away.
+    pub dynamic_ports: (u16, u16),
+    /// The address at which ports are reachable.
+    pub address: String,
+}
+
+/// What is known of one driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DriverInfo {
+    /// Whether the machine has what the driver needs.
+    pub detected: bool,
+    /// Whether it works now.
+    pub healthy: bool,
+    /// Why it is what it is.
+    pub description: String,
+}
