@@ -5,4 +5,6 @@
 pub mod ids;
 pub mod model;
 pub mod op;
+pub mod task;
+pub mod text;
 pub mod time;

@@ -1,0 +1,4 @@
+//! One task of an allocation.
+
+pub mod environment;
+pub mod interpolate;
