@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
+pub mod driver;
 pub mod ids;
 pub mod model;
 pub mod op;

@@ -193,6 +193,15 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, candidate)| candidate)
 }
 
+/// A text of somebody else's in quotes for a message: no control characters, and cut where it is
+/// too long to read.
+pub fn quote(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),
+        None => format!("{text:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +267,13 @@ mod tests {
         assert_eq!(edit_distance("command", "comand"), 1);
         assert_eq!(edit_distance("command", "cmomand"), 1);
         assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn quotes_are_short_and_clean() {
+        assert_eq!(quote("a\nb"), "\"a\\nb\"");
+        assert_eq!(quote(&"é".repeat(64)), format!("\"{}\"", "é".repeat(64)));
+        assert_eq!(quote(&"é".repeat(65)), format!("\"{}\"...", "é".repeat(64)));
     }
 
     #[test]
