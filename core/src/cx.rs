@@ -86,7 +86,10 @@ pub struct Cx<'a> {
 impl Cx<'_> {
     /// A new operation that is awaited for `patience`.
     pub fn awaited(&mut self, patience: Span) -> Awaited {
-        Awaited { op: self.op(), deadline: self.now.at + patience }
+        Awaited {
+            op: self.op(),
+            deadline: self.now.at + patience,
+        }
     }
 
     /// A new operation's number.
@@ -118,7 +121,11 @@ impl Cx<'_> {
     /// `span` and up to a quarter more, so that what failed together does not return together.
     pub fn jittered(&mut self, span: Span) -> Span {
         let quarter = u64::try_from(span.0 / 4).unwrap_or(0);
-        let extra = if quarter == 0 { 0 } else { self.shared.rng.next_u64() % quarter };
+        let extra = if quarter == 0 {
+            0
+        } else {
+            self.shared.rng.next_u64() % quarter
+        };
         Span(span.0.saturating_add(i64::try_from(extra).unwrap_or(0)))
     }
 

@@ -22,7 +22,13 @@ mod tests {
 
     fn ended(id: u128, destroying: bool) -> AllocRecord {
         let modify_index = u64::try_from(id).unwrap_or(0);
-        AllocRecord { id: AllocId(id), finished: true, destroying, modify_index, ..Default::default() }
+        AllocRecord {
+            id: AllocId(id),
+            finished: true,
+            destroying,
+            modify_index,
+            ..Default::default()
+        }
     }
 
     #[test]
@@ -35,7 +41,10 @@ mod tests {
 
     #[test]
     fn what_runs_is_never_cleaned_away() {
-        let alive = AllocRecord { id: AllocId(1), ..Default::default() };
+        let alive = AllocRecord {
+            id: AllocId(1),
+            ..Default::default()
+        };
         assert_eq!(surplus([alive].iter(), 0), []);
     }
 }

@@ -12,7 +12,11 @@ use crate::time::Now;
 impl Agent {
     /// Cleans away what is too much. Returns what it touched.
     pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
-        let keep = if self.collect_all { 0 } else { self.config.keep_terminal };
+        let keep = if self.collect_all {
+            0
+        } else {
+            self.config.keep_terminal
+        };
         self.collect_all = false;
         let records = self.allocs.values().map(|alloc| &**alloc.record());
         let collectable = records.filter(|alloc| !self.awaits_replacement(alloc));
@@ -33,8 +37,12 @@ impl Agent {
 
     /// A place that an ended allocation fills stays filled when it is cleaned away.
     fn remember_done(&mut self, id: AllocId) {
-        let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else { return };
-        let Some(job) = self.local.jobs.get(&alloc.job) else { return };
+        let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
+            return;
+        };
+        let Some(job) = self.local.jobs.get(&alloc.job) else {
+            return;
+        };
         let fills = alloc.desired == DesiredStatus::Run && alloc.next.is_none();
         if fills && alloc.job_version == job.job.version {
             let mut job = JobRecord::clone(job);

@@ -91,7 +91,10 @@ impl Agent {
         self.local.evals = saved.evals.clone();
         self.local.deployments = saved.deployments.clone();
         let mut cx = cx(&self.config, &mut self.shared, now);
-        let meta = Meta { schema: SCHEMA, node: cx.config.node.id };
+        let meta = Meta {
+            schema: SCHEMA,
+            node: cx.config.node.id,
+        };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
         for record in saved.allocs.values() {
             let job = self.local.jobs.get(&record.job);
@@ -99,7 +102,11 @@ impl Agent {
                 continue;
             };
             let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);
-            self.local.allocs.entry(record.job.clone()).or_default().insert(record.id);
+            self.local
+                .allocs
+                .entry(record.job.clone())
+                .or_default()
+                .insert(record.id);
             self.allocs.insert(record.id, runner);
         }
         self.local.dirty.extend(self.local.jobs.keys().cloned());
@@ -179,18 +186,31 @@ impl Agent {
 
     /// When [`Agent::handle_timeout`] has to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerName)> {
-        let store = self.shared.ledger.deadline().map(|at| (at, TimerName::Store));
+        let store = self
+            .shared
+            .ledger
+            .deadline()
+            .map(|at| (at, TimerName::Store));
         if self.shutdown == Some(ShutdownMode::KeepTasks) {
             return store;
         }
-        let job = self.local.look_again.iter().map(|(key, at)| (*at, key)).min();
+        let job = self
+            .local
+            .look_again
+            .iter()
+            .map(|(key, at)| (*at, key))
+            .min();
         let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
         let alloc = self.queue.first().map(|(at, id)| {
             let timer = self.allocs.get(id).and_then(AllocRunner::deadline);
             let name = timer.map_or(AllocTimer::Hook, |(_, name)| name);
             (*at, TimerName::Alloc(*id, name))
         });
-        store.into_iter().chain(job).chain(alloc).min_by_key(|(at, _)| *at)
+        store
+            .into_iter()
+            .chain(job)
+            .chain(alloc)
+            .min_by_key(|(at, _)| *at)
     }
 
     /// Read-only questions.
@@ -214,11 +234,17 @@ impl Agent {
     }
 
     fn on_node(&mut self, input: NodeInput) {
-        let NodeInput::Driver { name, info, attributes, .. } = input;
+        let NodeInput::Driver {
+            name,
+            info,
+            attributes,
+            ..
+        } = input;
         let node = &mut self.config.node;
         let own = format!("driver.{name}");
         let below = format!("{own}.");
-        node.attributes.retain(|key, _| *key != own && !key.starts_with(&below));
+        node.attributes
+            .retain(|key, _| *key != own && !key.starts_with(&below));
         if info.detected {
             node.attributes.extend(attributes);
             node.attributes.insert(own, "1".to_owned());
@@ -269,10 +295,16 @@ impl Agent {
     fn end_step(&mut self, now: Now) {
         if self.told_index != self.shared.index {
             self.told_index = self.shared.index;
-            self.shared.out.push_back(Effect::Tell(Told::Index(self.told_index)));
+            self.shared
+                .out
+                .push_back(Effect::Tell(Told::Index(self.told_index)));
         }
         let lazy = self.config.patience.lazy_commit;
-        let lazy = if self.shutdown.is_some() { crate::time::Span::ZERO } else { lazy };
+        let lazy = if self.shutdown.is_some() {
+            crate::time::Span::ZERO
+        } else {
+            lazy
+        };
         let mut out = core::mem::take(&mut self.shared.out);
         self.shared.ledger.settle(now, lazy, &mut out);
         if self.may_stop() {
@@ -294,7 +326,9 @@ impl Agent {
     }
 
     fn settle_alloc(&mut self, now: Now, id: AllocId) {
-        let Some(alloc) = self.allocs.get_mut(&id) else { return };
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return;
+        };
         let before = alloc.record().clone();
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
@@ -336,7 +370,11 @@ fn matters(before: &AllocRecord, after: &AllocRecord) -> bool {
 }
 
 fn cx<'a>(config: &'a Config, shared: &'a mut Shared, now: Now) -> Cx<'a> {
-    Cx { now, config, shared }
+    Cx {
+        now,
+        config,
+        shared,
+    }
 }
 
 fn last_index(saved: &Saved) -> u64 {
@@ -344,19 +382,43 @@ fn last_index(saved: &Saved) -> u64 {
     let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
-    jobs.chain(allocs).chain(evals).chain(deployments).max().unwrap_or(0).max(1)
+    jobs.chain(allocs)
+        .chain(evals)
+        .chain(deployments)
+        .max()
+        .unwrap_or(0)
+        .max(1)
 }
 
 fn records(saved: &Saved) -> Vec<(Key, Record)> {
-    let meta = saved.meta.iter().map(|m| (Key::Meta, Record::Meta(m.clone())));
-    let jobs = saved.jobs.iter().map(|(k, job)| (Key::Job(k.clone()), Record::Job(job.clone())));
-    let evals = saved.evals.values().map(|e| (Key::Eval(e.id), Record::Eval(e.clone())));
-    let deployments =
-        saved.deployments.values().map(|d| (Key::Deployment(d.id), Record::Deployment(d.clone())));
-    let allocs = saved.allocs.values().map(|a| (Key::Alloc(a.id), Record::Alloc(a.clone())));
+    let meta = saved
+        .meta
+        .iter()
+        .map(|m| (Key::Meta, Record::Meta(m.clone())));
+    let jobs = saved
+        .jobs
+        .iter()
+        .map(|(k, job)| (Key::Job(k.clone()), Record::Job(job.clone())));
+    let evals = saved
+        .evals
+        .values()
+        .map(|e| (Key::Eval(e.id), Record::Eval(e.clone())));
+    let deployments = saved
+        .deployments
+        .values()
+        .map(|d| (Key::Deployment(d.id), Record::Deployment(d.clone())));
+    let allocs = saved
+        .allocs
+        .values()
+        .map(|a| (Key::Alloc(a.id), Record::Alloc(a.clone())));
     let tasks = saved
         .tasks
         .iter()
         .map(|((alloc, name), task)| (Key::Task(*alloc, name.clone()), Record::Task(task.clone())));
-    meta.chain(jobs).chain(evals).chain(deployments).chain(allocs).chain(tasks).collect()
+    meta.chain(jobs)
+        .chain(evals)
+        .chain(deployments)
+        .chain(allocs)
+        .chain(tasks)
+        .collect()
 }

@@ -39,16 +39,23 @@ impl Agent {
     }
 
     fn stop_by_operator(&mut self, now: Now, id: AllocId) -> Reply {
-        let Some(alloc) = self.allocs.get_mut(&id) else { return unknown(id) };
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return unknown(id);
+        };
         let key = alloc.job_key().clone();
         let why = "alloc was stopped by an operator";
         scheduling::stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
         let eval = self.evaluate(now, &key, Trigger::AllocStop);
-        Reply::Stopping { eval: Some(eval.id), index: eval.create_index }
+        Reply::Stopping {
+            eval: Some(eval.id),
+            index: eval.create_index,
+        }
     }
 
     fn restart(&mut self, now: Now, id: AllocId, scope: &RestartScope) -> Reply {
-        let Some(alloc) = self.allocs.get_mut(&id) else { return unknown(id) };
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return unknown(id);
+        };
         if alloc.record().is_terminal() || alloc.record().finished {
             return conflict("restart of an alloc that should not run");
         }
@@ -63,7 +70,13 @@ impl Agent {
             }
             RestartScope::All => alloc.rerun_all(cx, "User requested all tasks to restart"),
         };
-        if done { Reply::Done { index: self.shared.index } } else { conflict("Task not running") }
+        if done {
+            Reply::Done {
+                index: self.shared.index,
+            }
+        } else {
+            conflict("Task not running")
+        }
     }
 
     /// The answer, unless it is left to the driver.
@@ -75,7 +88,9 @@ impl Agent {
         signal: &str,
         request: RequestId,
     ) -> Option<Reply> {
-        let Some(alloc) = self.allocs.get_mut(&id) else { return Some(unknown(id)) };
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return Some(unknown(id));
+        };
         let cx = &mut cx(&self.config, &mut self.shared, now);
         if let Some(name) = task {
             if alloc.task(name).is_none() {
@@ -108,7 +123,10 @@ const NOBODY: RequestId = RequestId(0);
 
 fn running_tasks(alloc: &AllocRunner) -> Vec<TaskName> {
     let running = |state| state == TaskLife::Running;
-    let tasks = alloc.tasks().iter().filter(|task| running(task.state().state));
+    let tasks = alloc
+        .tasks()
+        .iter()
+        .filter(|task| running(task.state().state));
     tasks.map(|task| task.spec().key.task.clone()).collect()
 }
 
@@ -123,9 +141,15 @@ fn restart_running(cx: &mut Cx<'_>, alloc: &mut AllocRunner, reason: &str) -> bo
 }
 
 fn missing_task(alloc: &AllocRunner, name: &TaskName) -> Reply {
-    let known: Vec<&str> = alloc.tasks().iter().map(|t| t.spec().key.task.as_str()).collect();
+    let known: Vec<&str> = alloc
+        .tasks()
+        .iter()
+        .map(|t| t.spec().key.task.as_str())
+        .collect();
     let known = known.join(", ");
-    conflict(&format!("Could not find task runner for task: {name}; there are: {known}"))
+    conflict(&format!(
+        "Could not find task runner for task: {name}; there are: {known}"
+    ))
 }
 
 fn conflict(why: &str) -> Reply {

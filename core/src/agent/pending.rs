@@ -39,15 +39,27 @@ impl Agent {
         let mut awaiting = Vec::new();
         if !self.shared.ledger.is_clean() {
             let until = self.shared.ledger.deadline();
-            awaiting.push(Awaiting { who: "store".to_owned(), what: "a commit", until });
+            awaiting.push(Awaiting {
+                who: "store".to_owned(),
+                what: "a commit",
+                until,
+            });
         }
         for (key, at) in &self.local.look_again {
             let what = "the time of a replacement";
-            awaiting.push(Awaiting { who: format!("job {key}"), what, until: Some(*at) });
+            awaiting.push(Awaiting {
+                who: format!("job {key}"),
+                what,
+                until: Some(*at),
+            });
         }
         for key in self.local.blocked.keys() {
             let what = "a place on this node";
-            awaiting.push(Awaiting { who: format!("job {key}"), what, until: None });
+            awaiting.push(Awaiting {
+                who: format!("job {key}"),
+                what,
+                until: None,
+            });
         }
         for alloc in self.allocs.values() {
             of_alloc(alloc, &mut awaiting);
@@ -66,7 +78,11 @@ fn of_alloc(alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
         AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
     };
     if let Some(what) = what {
-        awaiting.push(Awaiting { who: who.clone(), what, until });
+        awaiting.push(Awaiting {
+            who: who.clone(),
+            what,
+            until,
+        });
     }
     for task in alloc.tasks() {
         if let Some(what) = of_task(task) {

@@ -43,13 +43,18 @@ impl Agent {
                 false => Reply::Refused(Refusal::NotFound("job not found".to_owned())),
                 true => {
                     let eval = self.evaluate(now, &job, Trigger::JobRegister);
-                    Reply::Stopping { eval: Some(eval.id), index: eval.create_index }
+                    Reply::Stopping {
+                        eval: Some(eval.id),
+                        index: eval.create_index,
+                    }
                 }
             },
             LocalInput::Collect => {
                 self.collect_all = true;
                 self.collect_due = true;
-                Reply::Done { index: self.shared.index }
+                Reply::Done {
+                    index: self.shared.index,
+                }
             }
         };
         self.shared.ledger.after_save(Effect::Reply(request, reply));
@@ -61,7 +66,9 @@ impl Agent {
         if let Some(refusal) = wrong_index(known.as_deref(), expect) {
             return Reply::Refused(refusal);
         }
-        let unchanged = known.as_ref().is_some_and(|known| same_job(&known.job, job));
+        let unchanged = known
+            .as_ref()
+            .is_some_and(|known| same_job(&known.job, job));
         let record = match known {
             Some(known) if unchanged => known,
             known => self.new_version(now, job, known.as_deref()),
@@ -69,7 +76,12 @@ impl Agent {
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
         let eval = self.evaluate(now, &key, Trigger::JobRegister);
-        Reply::Registered { eval: eval.id, index: eval.create_index, job_index, deployment }
+        Reply::Registered {
+            eval: eval.id,
+            index: eval.create_index,
+            job_index,
+            deployment,
+        }
     }
 
     fn new_version(
@@ -108,7 +120,9 @@ impl Agent {
             deployment: deployment_id,
             done: BTreeSet::new(),
         });
-        self.shared.ledger.put(Key::Job(key), Record::Job(record.clone()));
+        self.shared
+            .ledger
+            .put(Key::Job(key), Record::Job(record.clone()));
         record
     }
 
@@ -130,7 +144,10 @@ impl Agent {
 
     fn deregister(&mut self, now: Now, key: &JobKey, purge: bool) -> Reply {
         let Some(known) = self.local.jobs.get(key) else {
-            return Reply::Stopping { eval: None, index: self.shared.index };
+            return Reply::Stopping {
+                eval: None,
+                index: self.shared.index,
+            };
         };
         let mut record = JobRecord::clone(known);
         let index = cx(&self.config, &mut self.shared, now).next_index();
@@ -145,19 +162,26 @@ impl Agent {
         }
         self.save_job(key, record);
         let eval = self.evaluate(now, key, Trigger::JobDeregister);
-        Reply::Stopping { eval: Some(eval.id), index: eval.create_index }
+        Reply::Stopping {
+            eval: Some(eval.id),
+            index: eval.create_index,
+        }
     }
 
     pub(super) fn save_job(&mut self, key: &JobKey, record: JobRecord) {
         let record = Arc::new(record);
-        self.shared.ledger.put(Key::Job(key.clone()), Record::Job(record.clone()));
+        self.shared
+            .ledger
+            .put(Key::Job(key.clone()), Record::Job(record.clone()));
         self.local.jobs.insert(key.clone(), record);
     }
 
     fn save_deployment(&mut self, deployment: Deployment) {
         let deployment = Arc::new(deployment);
         let record = Record::Deployment(deployment.clone());
-        self.shared.ledger.put(Key::Deployment(deployment.id), record);
+        self.shared
+            .ledger
+            .put(Key::Deployment(deployment.id), record);
         self.local.deployments.insert(deployment.id, deployment);
     }
 
@@ -167,7 +191,9 @@ impl Agent {
         status: DeploymentStatus,
         words: &str,
     ) {
-        let Some(known) = self.local.deployments.get(&id) else { return };
+        let Some(known) = self.local.deployments.get(&id) else {
+            return;
+        };
         if known.status != DeploymentStatus::Running {
             return;
         }
@@ -180,12 +206,7 @@ impl Agent {
     }
 
     /// Notes that a job is considered, and why; the consideration itself follows in this step.
-    pub(super) fn evaluate(
-        &mut self,
-        now: Now,
-        key: &JobKey,
-        trigger: Trigger,
-    ) -> Arc<Evaluation> {
+    pub(super) fn evaluate(&mut self, now: Now, key: &JobKey, trigger: Trigger) -> Arc<Evaluation> {
         let mut cx = cx(&self.config, &mut self.shared, now);
         let index = cx.next_index();
         let eval = Arc::new(Evaluation {
@@ -220,7 +241,9 @@ impl Agent {
     /// allocations that changed.
     pub(super) fn reconcile(&mut self, now: Now, key: &JobKey) -> BTreeSet<AllocId> {
         let mut touched = BTreeSet::new();
-        let Some(record) = self.local.jobs.get(key).cloned() else { return touched };
+        let Some(record) = self.local.jobs.get(key).cloned() else {
+            return touched;
+        };
         self.look_at_deployment(key);
         let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
         let records: Vec<Arc<AllocRecord>> = ids
@@ -291,7 +314,9 @@ impl Agent {
             self.shared.index += 1;
             eval.modify_index = self.shared.index;
             let eval = Arc::new(eval);
-            self.shared.ledger.put(Key::Eval(eval.id), Record::Eval(eval.clone()));
+            self.shared
+                .ledger
+                .put(Key::Eval(eval.id), Record::Eval(eval.clone()));
             self.local.evals.insert(eval.id, eval);
         }
         if failed.is_empty() {
@@ -316,7 +341,9 @@ impl Agent {
         let ports = ports::assign(&mut cx, group, &held)?;
         let (id, index) = (cx.alloc_id(), cx.next_index());
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        let eval = of_job.max_by_key(|eval| eval.create_index).map(|eval| eval.id);
+        let eval = of_job
+            .max_by_key(|eval| eval.create_index)
+            .map(|eval| eval.id);
         let alloc = AllocRecord {
             id,
             name: format!("{}.{}[{}]", job.id, group.name, placement.index),
@@ -337,7 +364,9 @@ impl Agent {
             ..AllocRecord::default()
         };
         let runner = AllocRunner::new(&mut cx, alloc, job.clone());
-        let previous = placement.previous.and_then(|previous| self.allocs.get_mut(&previous));
+        let previous = placement
+            .previous
+            .and_then(|previous| self.allocs.get_mut(&previous));
         if let Some(previous) = previous {
             previous.edit(&mut cx, |record| record.next = Some(id));
         }
@@ -350,17 +379,27 @@ impl Agent {
     fn admits(&self, job: &Job, group: &TaskGroup) -> Result<(), String> {
         let node = &self.config.node;
         if !constraint::datacenter_matches(&job.datacenters, &node.datacenter) {
-            return Err(format!("no node in datacenters {}", job.datacenters.join(", ")));
+            return Err(format!(
+                "no node in datacenters {}",
+                job.datacenters.join(", ")
+            ));
         }
         for task in &group.tasks {
             let known = node.drivers.get(&task.driver);
             if !known.is_some_and(|driver| driver.detected && driver.healthy) {
                 let why = known.map_or("is not there", |_| "does not work now");
-                return Err(format!("driver \"{}\" of task \"{}\" {why}", task.driver, task.name));
+                return Err(format!(
+                    "driver \"{}\" of task \"{}\" {why}",
+                    task.driver, task.name
+                ));
             }
         }
         let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
-        let constraints = job.constraints.iter().chain(&group.constraints).chain(of_tasks);
+        let constraints = job
+            .constraints
+            .iter()
+            .chain(&group.constraints)
+            .chain(of_tasks);
         constraint::check_node(node, constraints)
             .map_err(|why| format!("Constraint \"{why}\" failed"))
     }
@@ -393,7 +432,9 @@ impl Agent {
 
     /// Whether the roll-out of the latest version is over.
     fn look_at_deployment(&mut self, key: &JobKey) {
-        let Some(record) = self.local.jobs.get(key).cloned() else { return };
+        let Some(record) = self.local.jobs.get(key).cloned() else {
+            return;
+        };
         let Some(id) = record.deployment else { return };
         let running = |d: &Arc<Deployment>| d.status == DeploymentStatus::Running;
         if !self.local.deployments.get(&id).is_some_and(running) {
@@ -407,7 +448,9 @@ impl Agent {
             .filter_map(|alloc| alloc.health.map(|health| health.healthy));
         let (healthy, unhealthy): (Vec<bool>, Vec<bool>) = health.partition(|healthy| *healthy);
         let groups = record.job.task_groups.iter();
-        let wanted: u32 = groups.map(|group| reconcile::copies(&record.job, group)).sum();
+        let wanted: u32 = groups
+            .map(|group| reconcile::copies(&record.job, group))
+            .sum();
         if !unhealthy.is_empty() {
             let words = "Failed due to unhealthy allocations";
             self.end_deployment(id, DeploymentStatus::Failed, words);
@@ -471,7 +514,9 @@ fn wrong_index(known: Option<&JobRecord>, expect: Option<u64>) -> Option<Refusal
         Some(actual) => format!("job exists with conflicting job modify index: {actual}"),
         None => "job does not exist".to_owned(),
     };
-    Some(Refusal::Conflict(format!("Enforcing job modify index {expect}: {why}")))
+    Some(Refusal::Conflict(format!(
+        "Enforcing job modify index {expect}: {why}"
+    )))
 }
 
 /// Whether a submission changes nothing: what this node itself writes does not count.
@@ -490,7 +535,10 @@ fn same_job(known: &Job, new: &Job) -> bool {
 }
 
 fn new_deployment(cx: &mut Cx<'_>, key: &JobKey, job: &Job) -> Option<Deployment> {
-    let rolls = job.task_groups.iter().any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
+    let rolls = job
+        .task_groups
+        .iter()
+        .any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
     if job.job_type != JobType::Service || !rolls {
         return None;
     }

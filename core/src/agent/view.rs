@@ -57,7 +57,9 @@ impl<'a> View<'a> {
 
     /// `pending`, `running` or `dead`, as people know it.
     pub fn job_status(self, key: &JobKey) -> &'static str {
-        let Some(record) = self.job(key) else { return "dead" };
+        let Some(record) = self.job(key) else {
+            return "dead";
+        };
         let mut allocs = self.allocs_of(key).map(AllocRunner::record);
         let live = |alloc: &Arc<AllocRecord>| {
             !alloc.finished && matches!(alloc.status, ClientStatus::Running | ClientStatus::Pending)
@@ -67,17 +69,19 @@ impl<'a> View<'a> {
         }
         let waits = self.agent.local.look_again.contains_key(key)
             || self.agent.local.blocked.contains_key(key);
-        match (record.job.stop, waits, allocs.next()) {
-            (false, true, _) | (false, false, None) if !record.job.task_groups.is_empty() => {
-                if record.done.is_empty() { "pending" } else { "dead" }
-            }
-            _ => "dead",
-        }
+        let never_placed = allocs.next().is_none() && record.done.is_empty();
+        let more_to_come = !record.job.stop && (waits || never_placed);
+        if more_to_come { "pending" } else { "dead" }
     }
 
     /// For which groups of a job there is no place, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
-        self.agent.local.blocked.get(key).map(Vec::as_slice).unwrap_or_default()
+        self.agent
+            .local
+            .blocked
+            .get(key)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// Every allocation, by id.

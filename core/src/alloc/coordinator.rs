@@ -38,7 +38,10 @@ impl Coordinator {
                 Stage::Prestart | Stage::Poststop => false,
             },
             Coordinator::Running => {
-                matches!(stage, Stage::PrestartSidecar | Stage::Main | Stage::PoststartSidecar)
+                matches!(
+                    stage,
+                    Stage::PrestartSidecar | Stage::Main | Stage::PoststartSidecar
+                )
             }
             Coordinator::Poststop => stage == Stage::Poststop,
         }
@@ -76,8 +79,9 @@ impl Coordinator {
                 Stage::PrestartSidecar => state.state == TaskLife::Running,
                 Stage::Main | Stage::Poststart | Stage::PoststartSidecar | Stage::Poststop => true,
             }),
-            Coordinator::Main => tasks
-                .all(|(stage, state)| stage != Stage::Main || state.state != TaskLife::Pending),
+            Coordinator::Main => {
+                tasks.all(|(stage, state)| stage != Stage::Main || state.state != TaskLife::Pending)
+            }
             Coordinator::Poststart => tasks
                 .all(|(stage, state)| stage != Stage::Poststart || state.state == TaskLife::Dead),
             Coordinator::Running | Coordinator::Poststop => false,
@@ -100,7 +104,10 @@ mod tests {
     use super::*;
 
     fn state(state: TaskLife) -> TaskState {
-        TaskState { state, ..TaskState::default() }
+        TaskState {
+            state,
+            ..TaskState::default()
+        }
     }
 
     fn reached(tasks: &[(Stage, TaskState)]) -> Coordinator {
@@ -115,8 +122,15 @@ mod tests {
             (Stage::Main, state(TaskLife::Pending)),
         ];
         assert_eq!(reached(&tasks), Coordinator::Prestart);
-        tasks[0].1 = TaskState { failed: true, ..state(TaskLife::Dead) };
-        assert_eq!(reached(&tasks), Coordinator::Prestart, "a failed prestart opens nothing");
+        tasks[0].1 = TaskState {
+            failed: true,
+            ..state(TaskLife::Dead)
+        };
+        assert_eq!(
+            reached(&tasks),
+            Coordinator::Prestart,
+            "a failed prestart opens nothing"
+        );
         tasks[0].1 = state(TaskLife::Dead);
         assert_eq!(reached(&tasks), Coordinator::Main);
     }
@@ -124,7 +138,13 @@ mod tests {
     #[test]
     fn poststop_begins_when_all_others_are_dead_whatever_came_before() {
         let tasks = [
-            (Stage::Prestart, TaskState { failed: true, ..state(TaskLife::Dead) }),
+            (
+                Stage::Prestart,
+                TaskState {
+                    failed: true,
+                    ..state(TaskLife::Dead)
+                },
+            ),
             (Stage::Main, state(TaskLife::Dead)),
             (Stage::Poststop, state(TaskLife::Pending)),
         ];
@@ -133,7 +153,13 @@ mod tests {
 
     #[test]
     fn a_group_without_hooks_runs_as_soon_as_its_tasks_do() {
-        assert_eq!(reached(&[(Stage::Main, state(TaskLife::Pending))]), Coordinator::Main);
-        assert_eq!(reached(&[(Stage::Main, state(TaskLife::Running))]), Coordinator::Running);
+        assert_eq!(
+            reached(&[(Stage::Main, state(TaskLife::Pending))]),
+            Coordinator::Main
+        );
+        assert_eq!(
+            reached(&[(Stage::Main, state(TaskLife::Running))]),
+            Coordinator::Running
+        );
     }
 }

@@ -57,13 +57,18 @@ impl HealthWatch {
                 | Stage::PoststartSidecar => {}
             }
             if state.failed || state.state == TaskLife::Dead {
-                return Some(Verdict::Unhealthy(format!("Unhealthy because of failed task {name}")));
+                return Some(Verdict::Unhealthy(format!(
+                    "Unhealthy because of failed task {name}"
+                )));
             }
             all_run &= state.state == TaskLife::Running;
             latest = latest.max(state.started_at.unwrap_or_default());
         }
         self.note(now, all_run, latest);
-        if self.since.is_some_and(|(_, at)| at + self.min_healthy <= now.at) {
+        if self
+            .since
+            .is_some_and(|(_, at)| at + self.min_healthy <= now.at)
+        {
             return Some(Verdict::Healthy);
         }
         let late = self.deadline <= now.at;

@@ -31,8 +31,16 @@ enum Step {
 impl KillOrder {
     /// Begins, with the group's shutdown delay unless it is zero.
     pub fn begin(cx: &Cx<'_>, delay: Span, reason: Option<String>, poststop_too: bool) -> Self {
-        let step = if delay.is_zero() { Step::Leader } else { Step::Delay(cx.now.at + delay) };
-        KillOrder { step, reason, poststop_too }
+        let step = if delay.is_zero() {
+            Step::Leader
+        } else {
+            Step::Delay(cx.now.at + delay)
+        };
+        KillOrder {
+            step,
+            reason,
+            poststop_too,
+        }
     }
 
     /// Goes as far as the tasks' ends allow. Returns whether anything was asked to end.
@@ -80,7 +88,12 @@ impl KillOrder {
     ) -> bool {
         let mut all_dead = true;
         for task in tasks.iter_mut().filter(|task| meant(task)) {
-            task.kill(cx, Kill { reason: self.reason.clone() });
+            task.kill(
+                cx,
+                Kill {
+                    reason: self.reason.clone(),
+                },
+            );
             all_dead &= task.is_dead();
         }
         all_dead

@@ -108,7 +108,10 @@ impl AllocRunner {
     /// A new allocation. `record` is remembered.
     pub fn new(cx: &mut Cx<'_>, record: AllocRecord, job: Arc<Job>) -> AllocRunner {
         let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
-        let tasks = specs.into_iter().map(|spec| TaskRunner::new(cx, spec)).collect();
+        let tasks = specs
+            .into_iter()
+            .map(|spec| TaskRunner::new(cx, spec))
+            .collect();
         let runner = AllocRunner::build(cx, Arc::new(record), job, tasks);
         runner.save(cx);
         runner.broadcast(cx);
@@ -155,10 +158,12 @@ impl AllocRunner {
             .filter(|update| watched && update.health_check != "manual")
             .map(|update| HealthWatch::new(cx.now, update));
         let limit = group.and_then(|group| group.max_run_duration);
-        let time_is_over_at = limit.filter(|_| !record.finished && !record.forced).map(|limit| {
-            let left = (record.create_time + limit) - cx.now.wall;
-            cx.now.at + left.clamp(Span::ZERO, limit)
-        });
+        let time_is_over_at = limit
+            .filter(|_| !record.finished && !record.forced)
+            .map(|limit| {
+                let left = (record.create_time + limit) - cx.now.wall;
+                cx.now.at + left.clamp(Span::ZERO, limit)
+            });
         let mut runner = AllocRunner {
             record,
             job,
@@ -204,7 +209,9 @@ impl AllocRunner {
 
     /// The task of this name, to act on it.
     pub fn task_mut(&mut self, name: &TaskName) -> Option<&mut TaskRunner> {
-        self.tasks.iter_mut().find(|task| task.spec().key.task == *name)
+        self.tasks
+            .iter_mut()
+            .find(|task| task.spec().key.task == *name)
     }
 
     /// Changes what is wanted of it, or what else the scheduling side decides.
@@ -218,7 +225,10 @@ impl AllocRunner {
     }
 
     fn save(&self, cx: &mut Cx<'_>) {
-        cx.remember(Key::Alloc(self.record.id), Record::Alloc(self.record.clone()));
+        cx.remember(
+            Key::Alloc(self.record.id),
+            Record::Alloc(self.record.clone()),
+        );
     }
 
     /// Takes a version of the job that needs no new start of anything.
@@ -243,9 +253,11 @@ impl AllocRunner {
         if self.kill.is_some() && !poststop_too {
             return;
         }
-        let delay = self.job.group(self.record.group.as_str()).and_then(|g| g.shutdown_delay);
-        let order =
-            KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
+        let delay = self
+            .job
+            .group(self.record.group.as_str())
+            .and_then(|g| g.shutdown_delay);
+        let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
         self.kill = Some(order);
     }
 
@@ -312,7 +324,13 @@ impl AllocRunner {
             for task in &mut self.tasks {
                 let in_turn = matches!(self.phase, Phase::Tasks);
                 let open = in_turn && self.coordinator.is_open(task.spec().stage());
-                changed |= task.advance(cx, Scope { alloc: &record, gate_open: open });
+                changed |= task.advance(
+                    cx,
+                    Scope {
+                        alloc: &record,
+                        gate_open: open,
+                    },
+                );
             }
             changed |= self.look_at_tasks(cx);
             if let Some(kill) = &mut self.kill {
@@ -398,7 +416,9 @@ impl AllocRunner {
         match hook {
             AllocHook::AllocDir => self.hook_work(cx, HookWork::BuildAllocDir),
             AllocHook::AwaitPrevious => {
-                let Some(previous) = self.record.previous else { return Begun::Done };
+                let Some(previous) = self.record.previous else {
+                    return Begun::Done;
+                };
                 match cx.shared.broadcasts.listen(previous, self.record.id) {
                     Heard::New(AllocNews { finished: true, .. }) | Heard::Closed => {
                         cx.shared.broadcasts.leave(previous, self.record.id);
@@ -413,12 +433,21 @@ impl AllocRunner {
     fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
         let awaited = cx.awaited(cx.config.patience.hook);
         let (op, alloc) = (awaited.op, self.record.id);
-        cx.send(Effect::Hook(HookEffect::Run { op, alloc, task: None, work }));
+        cx.send(Effect::Hook(HookEffect::Run {
+            op,
+            alloc,
+            task: None,
+            work,
+        }));
         Begun::Working(awaited)
     }
 
     fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: AllocHook, failure: &Failure) {
-        let why = format!("failed to setup alloc: {}: {}", hook.name(), failure.message);
+        let why = format!(
+            "failed to setup alloc: {}: {}",
+            hook.name(),
+            failure.message
+        );
         for task in &mut self.tasks {
             let event = TaskEvent::new(EventType::SetupFailure, cx.now.wall, &why)
                 .detail("setup_error", &why)
@@ -464,7 +493,10 @@ impl AllocRunner {
         if !matches!(self.phase, Phase::Tasks) {
             return false;
         }
-        let states = self.tasks.iter().map(|task| (task.spec().stage(), task.state()));
+        let states = self
+            .tasks
+            .iter()
+            .map(|task| (task.spec().stage(), task.state()));
         let stage = self.coordinator.after(states);
         let mut changed = stage != self.coordinator;
         self.coordinator = stage;
@@ -490,26 +522,47 @@ impl AllocRunner {
     /// Why the rest of the group has to end, if it has to.
     fn reason_to_end(&self) -> Option<(EventType, String, Option<TaskName>)> {
         let before_end = |task: &&TaskRunner| task.spec().stage() != Stage::Poststop;
-        let mut live = self.tasks.iter().filter(before_end).filter(|task| !task.is_dead());
+        let mut live = self
+            .tasks
+            .iter()
+            .filter(before_end)
+            .filter(|task| !task.is_dead());
         live.clone().next()?;
         let dead = |task: &&TaskRunner| task.is_dead();
-        if let Some(task) = self.tasks.iter().filter(dead).find(|task| task.state().failed) {
+        if let Some(task) = self
+            .tasks
+            .iter()
+            .filter(dead)
+            .find(|task| task.state().failed)
+        {
             let name = task.spec().key.task.clone();
             let message = format!("Task's sibling \"{name}\" failed");
             return Some((EventType::SiblingFailed, message, Some(name)));
         }
-        if self.tasks.iter().filter(dead).any(|task| task.spec().task().leader) {
+        if self
+            .tasks
+            .iter()
+            .filter(dead)
+            .any(|task| task.spec().task().leader)
+        {
             let message = "Leader Task in Group dead".to_owned();
             return Some((EventType::LeaderDead, message, None));
         }
         let only_sidecars = live.all(|task| task.spec().stage().is_sidecar());
         let main_over = only_sidecars && self.coordinator > Coordinator::Main;
-        main_over
-            .then(|| (EventType::MainDead, "Main tasks in the group died".to_owned(), None))
+        main_over.then(|| {
+            (
+                EventType::MainDead,
+                "Main tasks in the group died".to_owned(),
+                None,
+            )
+        })
     }
 
     fn look_at_health(&mut self, cx: &mut Cx<'_>) {
-        let Some(watch) = &mut self.health else { return };
+        let Some(watch) = &mut self.health else {
+            return;
+        };
         if self.record.desired.is_terminal() {
             self.health = None;
             return;
@@ -517,15 +570,22 @@ impl AllocRunner {
         if !matches!(self.phase, Phase::Tasks | Phase::Finished) {
             return;
         }
-        let tasks = self
-            .tasks
-            .iter()
-            .map(|task| (task.spec().key.task.as_str(), task.spec().stage(), task.state()));
-        let Some(verdict) = watch.look(cx.now, tasks) else { return };
+        let tasks = self.tasks.iter().map(|task| {
+            (
+                task.spec().key.task.as_str(),
+                task.spec().stage(),
+                task.state(),
+            )
+        });
+        let Some(verdict) = watch.look(cx.now, tasks) else {
+            return;
+        };
         self.health = None;
         let healthy = verdict == Verdict::Healthy;
         let timestamp = cx.now.wall;
-        self.edit(cx, |record| record.health = Some(DeploymentHealth { healthy, timestamp }));
+        self.edit(cx, |record| {
+            record.health = Some(DeploymentHealth { healthy, timestamp })
+        });
         if let Verdict::Unhealthy(why) = verdict {
             for task in &mut self.tasks {
                 let event = TaskEvent::new(EventType::AllocUnhealthy, cx.now.wall, &why);
@@ -553,7 +613,10 @@ impl AllocRunner {
     }
 
     fn broadcast(&self, cx: &mut Cx<'_>) {
-        let news = AllocNews { status: self.record.status, finished: self.record.finished };
+        let news = AllocNews {
+            status: self.record.status,
+            finished: self.record.finished,
+        };
         cx.shared.broadcasts.send(self.record.id, news);
     }
 
@@ -568,7 +631,11 @@ impl AllocRunner {
         };
         let kill = self.kill.as_ref().and_then(KillOrder::deadline);
         let watching = matches!(self.phase, Phase::Tasks | Phase::Finished);
-        let health = self.health.as_ref().filter(|_| watching).map(HealthWatch::deadline);
+        let health = self
+            .health
+            .as_ref()
+            .filter(|_| watching)
+            .map(HealthWatch::deadline);
         let tasks = self.tasks.iter().filter_map(|task| {
             let (at, timer) = task.deadline()?;
             Some((at, AllocTimer::Task(task.spec().key.task.clone(), timer)))
@@ -577,7 +644,10 @@ impl AllocRunner {
             .into_iter()
             .chain(kill.map(|at| (at, AllocTimer::ShutdownDelay)))
             .chain(health.map(|at| (at, AllocTimer::Health)))
-            .chain(self.time_is_over_at.map(|at| (at, AllocTimer::MaxRunDuration)))
+            .chain(
+                self.time_is_over_at
+                    .map(|at| (at, AllocTimer::MaxRunDuration)),
+            )
             .chain(tasks)
             .min()
     }
@@ -624,6 +694,8 @@ impl AllocRunner {
 
     /// Whether a task of it runs.
     pub fn is_running(&self) -> bool {
-        self.tasks.iter().any(|task| task.state().state == TaskLife::Running)
+        self.tasks
+            .iter()
+            .any(|task| task.state().state == TaskLife::Running)
     }
 }

@@ -106,7 +106,9 @@ impl Broadcasts {
     pub fn listen(&mut self, alloc: AllocId, listener: AllocId) -> Heard<'_, AllocNews> {
         match self.senders.get_mut(&alloc) {
             None => Heard::Closed,
-            Some(sender) => sender.latest.read(sender.listeners.entry(listener).or_default()),
+            Some(sender) => sender
+                .latest
+                .read(sender.listeners.entry(listener).or_default()),
         }
     }
 
@@ -135,8 +137,16 @@ mod tests {
         for version in 1..=3 {
             latest.send(version);
         }
-        assert_eq!(latest.read(&mut listener), Heard::New(&3), "1 and 2 were stale");
-        assert_eq!(latest.read(&mut listener), Heard::Nothing, "no version is read twice");
+        assert_eq!(
+            latest.read(&mut listener),
+            Heard::New(&3),
+            "1 and 2 were stale"
+        );
+        assert_eq!(
+            latest.read(&mut listener),
+            Heard::Nothing,
+            "no version is read twice"
+        );
     }
 
     #[test]

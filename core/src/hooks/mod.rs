@@ -55,7 +55,13 @@ pub struct Pipeline {
 impl Pipeline {
     /// At the start of a table.
     pub fn new(on_error: OnError) -> Pipeline {
-        Pipeline { at: 0, awaited: None, answer: None, on_error, collected: Vec::new() }
+        Pipeline {
+            at: 0,
+            awaited: None,
+            answer: None,
+            on_error,
+            collected: Vec::new(),
+        }
     }
 
     /// Goes as far as it can. `begin` is asked to begin the hook that is next; `done` is told of
@@ -129,7 +135,10 @@ mod tests {
     use super::*;
 
     fn awaited(n: u64) -> Awaited {
-        Awaited { op: Op(n), deadline: Instant(10) }
+        Awaited {
+            op: Op(n),
+            deadline: Instant(10),
+        }
     }
 
     #[test]
@@ -140,17 +149,29 @@ mod tests {
             _ => Begun::Done,
         };
         let mut prepare = Pipeline::new(OnError::Stop);
-        assert_eq!(prepare.advance(&table, failing), Progress::Failed("b", Failure::fatal("no b")));
+        assert_eq!(
+            prepare.advance(&table, failing),
+            Progress::Failed("b", Failure::fatal("no b"))
+        );
         let mut clean = Pipeline::new(OnError::Collect);
-        assert_eq!(clean.advance(&table, failing), Progress::Finished(vec!["no b".to_owned()]));
+        assert_eq!(
+            clean.advance(&table, failing),
+            Progress::Finished(vec!["no b".to_owned()])
+        );
     }
 
     #[test]
     fn only_the_awaited_answer_counts_and_only_once() {
         let table = ["work"];
         let mut pipeline = Pipeline::new(OnError::Stop);
-        assert_eq!(pipeline.advance(&table, |_| Begun::Working(awaited(7))), Progress::Pending);
-        assert!(!pipeline.answer(Op(6), Ok(())), "an answer of somebody else");
+        assert_eq!(
+            pipeline.advance(&table, |_| Begun::Working(awaited(7))),
+            Progress::Pending
+        );
+        assert!(
+            !pipeline.answer(Op(6), Ok(())),
+            "an answer of somebody else"
+        );
         assert!(pipeline.answer(Op(7), Ok(())));
         assert!(!pipeline.answer(Op(7), Ok(())), "a doubled answer");
         let finished = pipeline.advance(&table, |_| Begun::Waiting);
@@ -163,7 +184,10 @@ mod tests {
         let mut pipeline = Pipeline::new(OnError::Stop);
         pipeline.advance(&table, |_| Begun::Working(awaited(1)));
         assert_eq!(pipeline.expire(Now::default()), None, "spurious");
-        let late = Now { at: Instant(10), ..Now::default() };
+        let late = Now {
+            at: Instant(10),
+            ..Now::default()
+        };
         assert_eq!(pipeline.expire(late), Some(Op(1)));
         assert!(matches!(
             pipeline.advance(&table, |_| Begun::Waiting),

@@ -4,6 +4,8 @@
 pub mod constraint;
 pub mod ports;
 pub mod reconcile;
+pub mod regexp;
+pub mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

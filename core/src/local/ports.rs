@@ -21,11 +21,16 @@ pub fn assign(
 ) -> Result<Vec<AssignedPort>, String> {
     let mut taken = held.clone();
     let mut ports = Vec::new();
-    let Some(network) = group.networks.first() else { return Ok(ports) };
+    let Some(network) = group.networks.first() else {
+        return Ok(ports);
+    };
     for port in &network.reserved_ports {
         let value = number(port.value).filter(|value| *value != 0);
         let Some(value) = value.filter(|value| taken.insert(*value)) else {
-            return Err(format!("reserved port collision {}={}", port.label, port.value));
+            return Err(format!(
+                "reserved port collision {}={}",
+                port.label, port.value
+            ));
         };
         ports.push(assigned(cx, port, value));
     }
@@ -58,7 +63,12 @@ fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> AssignedPort {
         to => number(to).unwrap_or(0),
     };
     let host_ip = cx.config.node.address.clone();
-    AssignedPort { label: port.label.clone(), value, to, host_ip }
+    AssignedPort {
+        label: port.label.clone(),
+        value,
+        to,
+        host_ip,
+    }
 }
 
 fn number(value: i64) -> Option<u16> {

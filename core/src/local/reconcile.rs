@@ -48,27 +48,38 @@ const UPDATING: &str = "alloc is being updated due to job update";
 pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if job.job.stop {
-        plan.stop.extend(wanted_to_run(allocs).map(|alloc| (alloc.id, JOB_STOPPED)));
+        plan.stop
+            .extend(wanted_to_run(allocs).map(|alloc| (alloc.id, JOB_STOPPED)));
         return plan;
     }
     for group in &job.job.task_groups {
         reconcile_group(&mut plan, job, group, allocs, now);
     }
     let of_no_group = |alloc: &&&AllocRecord| job.job.group(alloc.group.as_str()).is_none();
-    plan.stop.extend(wanted_to_run(allocs).filter(of_no_group).map(|a| (a.id, NOT_NEEDED)));
+    plan.stop.extend(
+        wanted_to_run(allocs)
+            .filter(of_no_group)
+            .map(|a| (a.id, NOT_NEEDED)),
+    );
     plan
 }
 
 fn wanted_to_run<'a, 'b>(
     allocs: &'b [&'a AllocRecord],
 ) -> impl Iterator<Item = &'b &'a AllocRecord> {
-    allocs.iter().filter(|a| a.desired == DesiredStatus::Run && !a.finished)
+    allocs
+        .iter()
+        .filter(|a| a.desired == DesiredStatus::Run && !a.finished)
 }
 
 /// How many copies of a group this one node shall run.
 pub fn copies(job: &Job, group: &TaskGroup) -> u32 {
     let wanted = u32::try_from(group.wanted()).unwrap_or(0);
-    if job.job_type.one_per_node() { wanted.min(1) } else { wanted }
+    if job.job_type.one_per_node() {
+        wanted.min(1)
+    } else {
+        wanted
+    }
 }
 
 fn reconcile_group(
@@ -89,7 +100,8 @@ fn reconcile_group(
     }
     let wanted = copies(job, group);
     let surplus = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
-    plan.stop.extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
+    plan.stop
+        .extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
 
     let mut replaceable = rolling_limit(job, group, latest.values().copied());
     for index in 0..wanted {
@@ -139,12 +151,7 @@ enum Verdict {
     Later(Timestamp),
 }
 
-fn verdict(
-    record: &JobRecord,
-    group: &TaskGroup,
-    alloc: &AllocRecord,
-    now: Timestamp,
-) -> Verdict {
+fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
     let job = &record.job;
     let current = alloc.job_version == job.version;
     if alloc.desired.is_terminal() || alloc.destroying {
@@ -172,8 +179,12 @@ fn verdict(
 /// Whether the allocation's group is the same in the new version, so that nothing needs a new
 /// start. What only concerns placement and policy does not count.
 fn fits(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord) -> bool {
-    let Some(old_job) = record.version(alloc.job_version) else { return false };
-    let Some(old) = old_job.group(&group.name) else { return false };
+    let Some(old_job) = record.version(alloc.job_version) else {
+        return false;
+    };
+    let Some(old) = old_job.group(&group.name) else {
+        return false;
+    };
     let same_job = old_job.meta == record.job.meta && old_job.name == record.job.name;
     same_job && essence(old) == essence(group)
 }
@@ -278,23 +289,36 @@ impl Rules {
         };
         let default = ReschedulePolicy::default();
         let written = written.or(job.reschedule.as_ref()).unwrap_or(&default);
-        let unlimited = written.unlimited.unwrap_or(!batch && written.attempts.is_none());
+        let unlimited = written
+            .unlimited
+            .unwrap_or(!batch && written.attempts.is_none());
         let attempts = written.attempts.unwrap_or(i64::from(batch));
         let function = if batch { "constant" } else { "exponential" };
         Some(Rules {
             attempts: usize::try_from(attempts).unwrap_or(0),
             interval: written.interval.unwrap_or(Span::secs(24 * 3600)),
-            base: written.delay.unwrap_or(Span::secs(if batch { 5 } else { 30 })),
-            function: written.delay_function.clone().unwrap_or_else(|| function.to_owned()),
+            base: written
+                .delay
+                .unwrap_or(Span::secs(if batch { 5 } else { 30 })),
+            function: written
+                .delay_function
+                .clone()
+                .unwrap_or_else(|| function.to_owned()),
             max_delay: written.max_delay.unwrap_or(Span::secs(3600)),
             unlimited,
         })
     }
 
     fn delay(&self, earlier: usize) -> Span {
-        let longest = if self.max_delay.is_zero() { Span(i64::MAX) } else { self.max_delay };
+        let longest = if self.max_delay.is_zero() {
+            Span(i64::MAX)
+        } else {
+            self.max_delay
+        };
         let factor = match self.function.as_str() {
-            "exponential" => 1_i64.checked_shl(u32::try_from(earlier).unwrap_or(63)).unwrap_or(0),
+            "exponential" => 1_i64
+                .checked_shl(u32::try_from(earlier).unwrap_or(63))
+                .unwrap_or(0),
             "fibonacci" => fibonacci(earlier),
             _ => return self.base,
         };

@@ -39,7 +39,11 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger of a store that holds `records`.
     pub fn of(records: impl IntoIterator<Item = (Key, Record)>) -> Ledger {
-        Ledger { known: records.into_iter().collect(), next: 1, ..Ledger::default() }
+        Ledger {
+            known: records.into_iter().collect(),
+            next: 1,
+            ..Ledger::default()
+        }
     }
 
     /// Remembers `record`. An unchanged one costs nothing.
@@ -85,7 +89,9 @@ impl Ledger {
             self.in_flight.as_ref().map(|(id, _)| *id)
         };
         match needed {
-            Some(id) => self.gated.extend(self.staged.drain(..).map(|effect| (id, effect))),
+            Some(id) => self
+                .gated
+                .extend(self.staged.drain(..).map(|effect| (id, effect))),
             None => out.extend(self.staged.drain(..)),
         }
     }
@@ -101,7 +107,11 @@ impl Ledger {
 
     /// The store wrote commit `id`. Returns whether it was the awaited one.
     pub fn saved(&mut self, id: CommitId, out: &mut VecDeque<Effect>) -> bool {
-        if self.in_flight.as_ref().is_none_or(|(awaited, _)| *awaited != id) {
+        if self
+            .in_flight
+            .as_ref()
+            .is_none_or(|(awaited, _)| *awaited != id)
+        {
             return false;
         }
         self.in_flight = None;
@@ -116,7 +126,11 @@ impl Ledger {
     /// The store could not write commit `id`: it is tried again at `retry`. Nothing is lost, and
     /// what waits for it goes on waiting.
     pub fn failed(&mut self, id: CommitId, why: String, retry: Instant) -> bool {
-        if self.in_flight.as_ref().is_none_or(|(awaited, _)| *awaited != id) {
+        if self
+            .in_flight
+            .as_ref()
+            .is_none_or(|(awaited, _)| *awaited != id)
+        {
             return false;
         }
         self.retry_at = Some(retry);
@@ -139,7 +153,11 @@ impl Ledger {
 
     /// When [`Ledger::handle_timeout`] has something to do.
     pub fn deadline(&self) -> Option<Instant> {
-        let lazy = if self.in_flight.is_none() { self.dirty_until } else { None };
+        let lazy = if self.in_flight.is_none() {
+            self.dirty_until
+        } else {
+            None
+        };
         self.retry_at.into_iter().chain(lazy).min()
     }
 

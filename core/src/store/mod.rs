@@ -41,8 +41,9 @@ pub enum Key {
     Task(AllocId, TaskName),
 }
 
-/// What is remembered. Equal pointers are equal records, which makes a duplicate write cheap.
-#[derive(Clone, Debug, Hash, Serialize, Deserialize)]
+/// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
+/// write cheap.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Record {
     /// What concerns the node as a whole.
     Meta(Arc<Meta>),
@@ -57,24 +58,6 @@ pub enum Record {
     /// A task of an allocation.
     Task(Arc<TaskRecord>),
 }
-
-impl PartialEq for Record {
-    fn eq(&self, other: &Record) -> bool {
-        fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
-            Arc::ptr_eq(a, b) || a == b
-        }
-        match self {
-            Record::Meta(a) => matches!(other, Record::Meta(b) if same(a, b)),
-            Record::Job(a) => matches!(other, Record::Job(b) if same(a, b)),
-            Record::Eval(a) => matches!(other, Record::Eval(b) if same(a, b)),
-            Record::Deployment(a) => matches!(other, Record::Deployment(b) if same(a, b)),
-            Record::Alloc(a) => matches!(other, Record::Alloc(b) if same(a, b)),
-            Record::Task(a) => matches!(other, Record::Task(b) if same(a, b)),
-        }
-    }
-}
-
-impl Eq for Record {}
 
 /// What concerns the node as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -32,7 +32,9 @@ pub struct JobRecord {
 impl JobRecord {
     /// The version of this number, if it is still kept.
     pub fn version(&self, version: u64) -> Option<&Arc<Job>> {
-        core::iter::once(&self.job).chain(&self.versions).find(|job| job.version == version)
+        core::iter::once(&self.job)
+            .chain(&self.versions)
+            .find(|job| job.version == version)
     }
 }
 

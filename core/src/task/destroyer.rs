@@ -45,7 +45,10 @@ impl Destroyer {
         }
         let awaited = cx.awaited(cx.config.patience.destroy);
         self.step = Step::Asked(awaited);
-        let effect = DriverEffect::Destroy { op: awaited.op, launch };
+        let effect = DriverEffect::Destroy {
+            op: awaited.op,
+            launch,
+        };
         cx.drive_after_save(driver, key, effect);
     }
 

@@ -22,7 +22,10 @@ impl TaskRunner {
         }
         if self.record.state.finished_at.is_none() {
             let grace = self.grace(cx);
-            self.push(cx, TaskEvent::killing(cx.now.wall, grace, kill.reason.as_deref()));
+            self.push(
+                cx,
+                TaskEvent::killing(cx.now.wall, grace, kill.reason.as_deref()),
+            );
         }
         self.kill = Some(kill);
         let grace = self.grace(cx);
@@ -37,10 +40,7 @@ impl TaskRunner {
                 awaited.deadline = awaited.deadline.min(cx.now.at + grace);
             }
             Phase::Running => self.begin_stop(cx, true),
-            Phase::Delaying(_)
-            | Phase::Stopping { .. }
-            | Phase::Cleaning(_)
-            | Phase::Dead(_) => {}
+            Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Cleaning(_) | Phase::Dead(_) => {}
         }
     }
 
@@ -73,7 +73,10 @@ impl TaskRunner {
     /// An operator's signal. Answers `request` now if it cannot be sent, else when the driver did.
     pub fn signal(&mut self, cx: &mut Cx<'_>, signal: &str, request: RequestId) {
         let refuse = |cx: &mut Cx<'_>, why: &str| {
-            cx.send(Effect::Reply(request, Reply::Refused(Refusal::Conflict(why.to_owned()))));
+            cx.send(Effect::Reply(
+                request,
+                Reply::Refused(Refusal::Conflict(why.to_owned())),
+            ));
         };
         let launch = match (&self.phase, &self.record.launch) {
             (Phase::Running | Phase::Stopping { .. }, Some(launch)) => launch.id,
@@ -82,12 +85,20 @@ impl TaskRunner {
         if self.signals.len() >= MAX_PENDING_SIGNALS {
             return refuse(cx, "too many signals are under way; try again");
         }
-        let event = TaskEvent::new(EventType::Signaling, cx.now.wall, "Task being sent a signal")
-            .detail("signal", signal);
+        let event = TaskEvent::new(
+            EventType::Signaling,
+            cx.now.wall,
+            "Task being sent a signal",
+        )
+        .detail("signal", signal);
         self.push(cx, event);
         let awaited = cx.awaited(cx.config.patience.signal);
         self.signals.push(PendingSignal { awaited, request });
-        let effect = DriverEffect::Signal { op: awaited.op, launch, signal: signal.to_owned() };
+        let effect = DriverEffect::Signal {
+            op: awaited.op,
+            launch,
+            signal: signal.to_owned(),
+        };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
     }
 
@@ -95,7 +106,12 @@ impl TaskRunner {
     /// dropped and counted.
     pub fn on_driver(&mut self, cx: &mut Cx<'_>, input: DriverInput) {
         let launch = input.launch();
-        if self.record.launch.as_ref().is_none_or(|current| current.id != launch) {
+        if self
+            .record
+            .launch
+            .as_ref()
+            .is_none_or(|current| current.id != launch)
+        {
             return cx.count_stale();
         }
         match input {
@@ -205,8 +221,16 @@ impl TaskRunner {
             | Phase::Delaying(_)
             | Phase::Stopping { .. }
             | Phase::Cleaning(_) => {
-                let told = self.record.launch.as_ref().is_some_and(|l| l.exit.is_some());
-                if told { cx.count_stale() } else { self.ended(cx, result) }
+                let told = self
+                    .record
+                    .launch
+                    .as_ref()
+                    .is_some_and(|l| l.exit.is_some());
+                if told {
+                    cx.count_stale()
+                } else {
+                    self.ended(cx, result)
+                }
             }
             Phase::Waiting | Phase::Preparing(_) | Phase::Pausing(_) | Phase::Dead(_) => {
                 cx.count_stale();
@@ -237,12 +261,18 @@ impl TaskRunner {
     }
 
     fn on_signaled(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<(), Failure>) {
-        let Some(at) = self.signals.iter().position(|signal| signal.awaited.op == op) else {
+        let Some(at) = self
+            .signals
+            .iter()
+            .position(|signal| signal.awaited.op == op)
+        else {
             return cx.count_stale();
         };
         let request = self.signals.remove(at).request;
         let reply = match result {
-            Ok(()) => Reply::Done { index: cx.shared.index },
+            Ok(()) => Reply::Done {
+                index: cx.shared.index,
+            },
             Err(failure) => Reply::Refused(Refusal::Conflict(failure.message)),
         };
         cx.send(Effect::Reply(request, reply));
@@ -279,7 +309,9 @@ impl TaskRunner {
 
     /// A kill ends even if the driver does not: what is left stays remembered and is tried on.
     fn stop_waiting_for_destroy(&mut self, cx: &mut Cx<'_>) {
-        let Phase::Cleaning(destroyer) = &self.phase else { return };
+        let Phase::Cleaning(destroyer) = &self.phase else {
+            return;
+        };
         if self.kill.is_none() || !destroyer.gave_up() {
             return;
         }
@@ -337,13 +369,23 @@ impl TaskRunner {
     }
 
     fn ask_to_stop(&mut self, cx: &mut Cx<'_>) {
-        let Some(launch) = self.launch_id() else { return };
+        let Some(launch) = self.launch_id() else {
+            return;
+        };
         let grace = self.grace(cx);
         let awaited = cx.awaited(cx.config.patience.signal.min(grace));
         let signal = self.spec.task().kill_signal.clone();
-        let effect = DriverEffect::Stop { op: awaited.op, launch, signal, grace };
+        let effect = DriverEffect::Stop {
+            op: awaited.op,
+            launch,
+            signal,
+            grace,
+        };
         cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
-        self.phase = Phase::Stopping { awaited: Some(awaited), until: cx.now.at + grace };
+        self.phase = Phase::Stopping {
+            awaited: Some(awaited),
+            until: cx.now.at + grace,
+        };
     }
 
     fn launch_id(&self) -> Option<LaunchId> {
@@ -364,7 +406,11 @@ impl TaskRunner {
             }
             Phase::Pausing(until) => Some((*until, TaskTimer::RestartDelay)),
         };
-        let signal = self.signals.iter().map(|s| (s.awaited.deadline, TaskTimer::Signal)).min();
+        let signal = self
+            .signals
+            .iter()
+            .map(|s| (s.awaited.deadline, TaskTimer::Signal))
+            .min();
         phase.into_iter().chain(signal).min()
     }
 

@@ -58,7 +58,9 @@ impl TaskRunner {
     }
 
     pub(super) fn go_on_preparing(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
-        let Phase::Preparing(pipeline) = &mut self.phase else { return };
+        let Phase::Preparing(pipeline) = &mut self.phase else {
+            return;
+        };
         let mut pipeline = pipeline.clone();
         if self.kill.is_some() {
             if pipeline.awaited().is_none() {
@@ -108,8 +110,12 @@ impl TaskRunner {
 
     /// What a hook gave, kept for the environment of every start.
     pub(super) fn hook_done(&mut self, cx: &mut Cx<'_>, env: BTreeMap<String, String>) {
-        let Phase::Preparing(pipeline) = &self.phase else { return };
-        let Some(hook) = pipeline.current(PRESTART) else { return };
+        let Phase::Preparing(pipeline) = &self.phase else {
+            return;
+        };
+        let Some(hook) = pipeline.current(PRESTART) else {
+            return;
+        };
         if hook.once() || !env.is_empty() {
             self.edit().hooks_done.insert(hook.name().to_owned(), env);
             self.save(cx);
@@ -122,7 +128,11 @@ impl TaskRunner {
         let task = self.spec.task();
         let problems = schema::validate(schema_for(&task.driver)?, &task.config);
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        if texts.is_empty() { None } else { Some(texts.join("; ")) }
+        if texts.is_empty() {
+            None
+        } else {
+            Some(texts.join("; "))
+        }
     }
 
     fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
@@ -136,7 +146,12 @@ impl TaskRunner {
         };
         let event = TaskEvent::new(kind, cx.now.wall, &message).detail(key, &message);
         self.push(cx, event);
-        self.follow(cx, Ending::StartFailed { recoverable: failure.recoverable });
+        self.follow(
+            cx,
+            Ending::StartFailed {
+                recoverable: failure.recoverable,
+            },
+        );
     }
 
     /// Decides the launch id, remembers it, and only then asks the driver.
@@ -152,17 +167,28 @@ impl TaskRunner {
         let record = self.edit();
         record.runs = run;
         record.paused_until = None;
-        record.launch = Some(Launch { id, run, ..Launch::default() });
+        record.launch = Some(Launch {
+            id,
+            run,
+            ..Launch::default()
+        });
         self.save(cx);
         let awaited = cx.awaited(cx.config.patience.start);
-        let start = DriverEffect::Start { op: awaited.op, launch: id, config };
+        let start = DriverEffect::Start {
+            op: awaited.op,
+            launch: id,
+            config,
+        };
         cx.drive_after_save(&self.spec.driver, &self.spec.key, start);
         self.phase = Phase::Starting(awaited);
     }
 
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
         let awaited = cx.awaited(cx.config.patience.recover);
-        let effect = DriverEffect::Recover { op: awaited.op, launch };
+        let effect = DriverEffect::Recover {
+            op: awaited.op,
+            launch,
+        };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
         Phase::Recovering(awaited)
     }
@@ -180,7 +206,10 @@ impl TaskRunner {
     fn task_config(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Result<TaskConfig, String> {
         let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
         let env = self.environment(cx, scope);
-        let names = Names { env: &env, node: &cx.config.node };
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
         let config = interpolate::interpolate_config(&task.config, &names).map_err(join)?;
         if let Some(schema) = schema_for(&task.driver) {
             let problems = schema::validate_resolved(schema, &config);
@@ -245,7 +274,11 @@ fn binding(port: &AssignedPort) -> PortBinding {
 }
 
 fn join<T: ToString>(problems: Vec<T>) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// The hard limit and the reservation in bytes; 0 for none.

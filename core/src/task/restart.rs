@@ -57,21 +57,33 @@ pub fn decide(
 ) -> Decision {
     let success = matches!(ending, Ending::Exit(exit) if exit.is_success());
     if *ending == Ending::Asked {
-        return Decision::Restart { delay: Span::ZERO, jitter: false, reason: "" };
+        return Decision::Restart {
+            delay: Span::ZERO,
+            jitter: false,
+            reason: "",
+        };
     }
     if success && !on_success {
         return Decision::Done;
     }
     if rules.attempts == 0 {
-        return Decision::Fail { reason: "Policy allows no restarts".to_owned() };
+        return Decision::Fail {
+            reason: "Policy allows no restarts".to_owned(),
+        };
     }
     if *ending == (Ending::StartFailed { recoverable: false }) {
-        return Decision::Fail { reason: "Error was unrecoverable".to_owned() };
+        return Decision::Fail {
+            reason: "Error was unrecoverable".to_owned(),
+        };
     }
     let since = open_interval(rules, budget, now);
     budget.used = budget.used.saturating_add(1);
     if budget.used <= rules.attempts {
-        return Decision::Restart { delay: rules.delay, jitter: true, reason: WITHIN_POLICY };
+        return Decision::Restart {
+            delay: rules.delay,
+            jitter: true,
+            reason: WITHIN_POLICY,
+        };
     }
     match rules.mode {
         RestartMode::Fail => Decision::Fail {
@@ -94,7 +106,10 @@ fn open_interval(rules: &RestartRules, budget: &mut RestartBudget, now: Timestam
     match budget.since {
         Some(since) if now <= since + rules.interval => since,
         Some(_) | None => {
-            *budget = RestartBudget { used: 0, since: Some(now) };
+            *budget = RestartBudget {
+                used: 0,
+                since: Some(now),
+            };
             now
         }
     }
@@ -128,7 +143,11 @@ mod tests {
     fn attempts_are_counted_by_interval() {
         let mut budget = RestartBudget::default();
         let mut next = |second| decide(&RULES, &mut budget, false, &failed(), at(second));
-        let again = Decision::Restart { delay: RULES.delay, jitter: true, reason: WITHIN_POLICY };
+        let again = Decision::Restart {
+            delay: RULES.delay,
+            jitter: true,
+            reason: WITHIN_POLICY,
+        };
         assert_eq!(next(0), again);
         assert_eq!(next(1), again);
         assert!(matches!(next(2), Decision::Fail { .. }));
@@ -139,7 +158,10 @@ mod tests {
     fn success_ends_a_batch_task_and_restarts_a_service() {
         let mut budget = RestartBudget::default();
         let good = Ending::Exit(ExitResult::code(0));
-        assert_eq!(decide(&RULES, &mut budget, false, &good, at(0)), Decision::Done);
+        assert_eq!(
+            decide(&RULES, &mut budget, false, &good, at(0)),
+            Decision::Done
+        );
         assert!(matches!(
             decide(&RULES, &mut budget, true, &good, at(0)),
             Decision::Restart { .. }
@@ -158,11 +180,14 @@ mod tests {
 
     #[test]
     fn mode_delay_waits_for_the_rest_of_the_interval() {
-        let rules = RestartRules { mode: RestartMode::Delay, attempts: 1, ..RULES };
+        let rules = RestartRules {
+            mode: RestartMode::Delay,
+            attempts: 1,
+            ..RULES
+        };
         let mut budget = RestartBudget::default();
         decide(&rules, &mut budget, false, &failed(), at(0));
-        let Decision::Restart { delay, .. } =
-            decide(&rules, &mut budget, false, &failed(), at(20))
+        let Decision::Restart { delay, .. } = decide(&rules, &mut budget, false, &failed(), at(20))
         else {
             panic!("mode delay never fails")
         };
@@ -172,9 +197,18 @@ mod tests {
     #[test]
     fn what_an_operator_asks_costs_nothing() {
         let mut budget = RestartBudget::default();
-        let rules = RestartRules { attempts: 0, ..RULES };
+        let rules = RestartRules {
+            attempts: 0,
+            ..RULES
+        };
         let decision = decide(&rules, &mut budget, false, &Ending::Asked, at(0));
-        assert!(matches!(decision, Decision::Restart { delay: Span::ZERO, .. }));
+        assert!(matches!(
+            decision,
+            Decision::Restart {
+                delay: Span::ZERO,
+                ..
+            }
+        ));
         assert_eq!(budget, RestartBudget::default());
     }
 

@@ -138,9 +138,13 @@ impl TaskRunner {
         let dead = self.record.state.state == TaskLife::Dead;
         match &self.record.launch {
             _ if dead => Phase::Dead(Destroyer::default()),
-            Some(Launch { exit: Some(_), .. } | Launch { start_failed: Some(_), .. }) => {
-                Phase::Cleaning(Destroyer::default())
-            }
+            Some(
+                Launch { exit: Some(_), .. }
+                | Launch {
+                    start_failed: Some(_),
+                    ..
+                },
+            ) => Phase::Cleaning(Destroyer::default()),
             Some(Launch { id, .. }) => {
                 let launch = *id;
                 self.ask_to_recover(cx, launch)
@@ -197,9 +201,16 @@ impl TaskRunner {
     /// Does what can be done without an answer from outside. Returns whether that was anything
     /// that others may look at.
     pub fn advance(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) -> bool {
-        let before = (core::mem::discriminant(&self.phase), self.record.state.state);
+        let before = (
+            core::mem::discriminant(&self.phase),
+            self.record.state.state,
+        );
         self.step(cx, scope);
-        before != (core::mem::discriminant(&self.phase), self.record.state.state)
+        before
+            != (
+                core::mem::discriminant(&self.phase),
+                self.record.state.state,
+            )
     }
 
     fn step(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
@@ -224,7 +235,9 @@ impl TaskRunner {
 
     /// The process is over: remembers how, and cleans up.
     pub(super) fn ended(&mut self, cx: &mut Cx<'_>, result: ExitResult) {
-        let Some(launch) = &self.record.launch else { return };
+        let Some(launch) = &self.record.launch else {
+            return;
+        };
         if launch.exit.is_some() || self.is_dead() {
             return;
         }
@@ -248,7 +261,9 @@ impl TaskRunner {
             self.edit().launch = None;
             return self.save(cx);
         }
-        let Some(launch) = &self.record.launch else { return };
+        let Some(launch) = &self.record.launch else {
+            return;
+        };
         if launch.exit.is_none() && launch.start_failed.is_none() {
             let result = exit.unwrap_or_else(|| {
                 ExitResult::unknown("the process ended and left no word of how")
@@ -272,13 +287,16 @@ impl TaskRunner {
             }
             return self.die(cx);
         }
-        self.follow(cx, match (restarting, failed_start, exit) {
-            (true, _, _) => Ending::Asked,
-            (false, Some(recoverable), _) => Ending::StartFailed { recoverable },
-            (false, None, exit) => {
-                Ending::Exit(exit.unwrap_or_else(|| ExitResult::unknown("never started")))
-            }
-        });
+        self.follow(
+            cx,
+            match (restarting, failed_start, exit) {
+                (true, _, _) => Ending::Asked,
+                (false, Some(recoverable), _) => Ending::StartFailed { recoverable },
+                (false, None, exit) => {
+                    Ending::Exit(exit.unwrap_or_else(|| ExitResult::unknown("never started")))
+                }
+            },
+        );
     }
 
     /// What follows an ending, by the restart policy.
@@ -288,7 +306,11 @@ impl TaskRunner {
         match restart::decide(&rules, budget, on_success, &ending, cx.now.wall) {
             Decision::Done => self.die(cx),
             Decision::Fail { reason } => self.fail(cx, &reason),
-            Decision::Restart { delay, jitter, reason } => {
+            Decision::Restart {
+                delay,
+                jitter,
+                reason,
+            } => {
                 let delay = if jitter { cx.jittered(delay) } else { delay };
                 self.pause(cx, delay, reason);
             }
@@ -378,7 +400,9 @@ impl TaskRunner {
 }
 
 fn terminated(time: Timestamp, result: &ExitResult) -> TaskEvent {
-    let code = result.code.map_or_else(|| "unknown".to_owned(), |code| code.to_string());
+    let code = result
+        .code
+        .map_or_else(|| "unknown".to_owned(), |code| code.to_string());
     let mut message = format!("Exit Code: {code}");
     if result.signal != 0 {
         message.push_str(&format!(", Signal: {}", result.signal));

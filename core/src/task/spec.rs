@@ -30,9 +30,16 @@ impl TaskSpec {
         let Some(at) = job.task_groups.iter().position(|g| g.name == group) else {
             return Vec::new();
         };
-        let tasks = job.task_groups.get(at).map(|g| g.tasks.as_slice()).unwrap_or_default();
+        let tasks = job
+            .task_groups
+            .get(at)
+            .map(|g| g.tasks.as_slice())
+            .unwrap_or_default();
         let spec = |(index, task): (usize, &Task)| TaskSpec {
-            key: TaskKey { alloc, task: task.name.as_str().into() },
+            key: TaskKey {
+                alloc,
+                task: task.name.as_str().into(),
+            },
             driver: Arc::from(task.driver.as_str()),
             job: job.clone(),
             group: at,
