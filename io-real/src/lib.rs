@@ -1,1 +1,3 @@
 //! The real world of the Drover node agent: processes, cgroups, disk.
+
+pub mod shim;
