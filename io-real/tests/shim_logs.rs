@@ -152,7 +152,7 @@ fn a_silent_client_holds_nobody_up() {
 fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
-    let live = rig.start(&Task::sh(1, "echo $$ > pid; echo said; exec sleep 1000")).unwrap();
+    let live = rig.start(&Task::sh(1, "echo said; echo $$ > pid; exec sleep 1000")).unwrap();
     let main = hear(&pid);
     // Somebody else opens the task's output and keeps it open.
     let stolen = fs::OpenOptions::new().write(true).open(format!("/proc/{main}/fd/1")).unwrap();
