@@ -4,6 +4,7 @@
 
 pub mod driver;
 pub mod ids;
+pub mod local;
 pub mod model;
 pub mod op;
 pub mod task;
