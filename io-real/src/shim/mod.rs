@@ -39,6 +39,7 @@ pub use home::ShimHome;
 pub use live::{Live, Outcome};
 pub use record::Process;
 pub use recover::Recovered;
+pub(crate) use recover::open_process;
 pub use spec::{Cgroup, ExitRecord, LaunchSpec, Logs, User};
 pub use start::StartError;
 pub use wire::Step;

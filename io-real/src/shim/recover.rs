@@ -82,8 +82,8 @@ impl ShimHome {
     }
 }
 
-/// Opens a process, if it is still that one.
-fn open_process(process: Process) -> io::Result<OwnedFd> {
+/// Opens a process, if it is still that one; `NotFound` or ESRCH if not.
+pub(crate) fn open_process(process: Process) -> io::Result<OwnedFd> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let handle = pidfd_open(
         Pid::from_raw(process.pid).ok_or_else(gone)?,
