@@ -41,7 +41,10 @@ fn build(dir: &Path) -> PathBuf {
         cargo.env_remove(name);
     }
     for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PROFILE_")) {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PROFILE_"))
+        {
             cargo.env_remove(name);
         }
     }
@@ -49,7 +52,14 @@ fn build(dir: &Path) -> PathBuf {
     let status = cargo
         .current_dir(dir)
         .env("CARGO_ENCODED_RUSTFLAGS", "-Crelocation-model=static")
-        .args(["build", "--release", "--locked", "--target", &target, "--target-dir"])
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--target",
+            &target,
+            "--target-dir",
+        ])
         .arg(&output)
         .status();
     match status {

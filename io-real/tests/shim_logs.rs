@@ -18,14 +18,21 @@ fn numbers(last: u32) -> String {
 }
 
 fn rotating(number: u32, script: &str, max_files: u32, max_file_size: u64) -> Task {
-    Task { max_files, max_file_size, ..Task::sh(number, script) }
+    Task {
+        max_files,
+        max_file_size,
+        ..Task::sh(number, script)
+    }
 }
 
 /// Each file but the last must end with a whole line.
 fn assert_whole_lines(rig: &Rig, base: &str) {
     for index in rig.indices(base) {
         let content = fs::read_to_string(rig.log_dir().join(format!("{base}.{index}"))).unwrap();
-        assert!(content.is_empty() || content.ends_with('\n'), "{base}.{index} ends in a torn line");
+        assert!(
+            content.is_empty() || content.ends_with('\n'),
+            "{base}.{index} ends in a torn line"
+        );
     }
 }
 
@@ -63,16 +70,33 @@ fn a_line_longer_than_a_file_is_split() {
 #[test]
 fn only_the_newest_files_are_kept() {
     let rig = Rig::new();
-    for base in ["task.stdout.x", "task.stdout.01", "task.stdoutx.0", "task.stdout."] {
+    for base in [
+        "task.stdout.x",
+        "task.stdout.01",
+        "task.stdoutx.0",
+        "task.stdout.",
+    ] {
         fs::write(rig.log_dir().join(base), "not a log").unwrap();
     }
     rig.run(&rotating(1, "seq 1 20000", 3, 10_000));
-    let logs: Vec<_> = rig.indices(OUT).into_iter().filter(|index| *index != 1).collect();
+    let logs: Vec<_> = rig
+        .indices(OUT)
+        .into_iter()
+        .filter(|index| *index != 1)
+        .collect();
     assert_eq!(logs.len(), 3, "{logs:?}");
     let kept = fs::read_to_string(rig.log_dir().join(format!("{OUT}.{}", logs[2]))).unwrap();
     assert!(kept.ends_with("20000\n"));
-    for base in ["task.stdout.x", "task.stdout.01", "task.stdoutx.0", "task.stdout."] {
-        assert_eq!(fs::read_to_string(rig.log_dir().join(base)).unwrap(), "not a log");
+    for base in [
+        "task.stdout.x",
+        "task.stdout.01",
+        "task.stdoutx.0",
+        "task.stdout.",
+    ] {
+        assert_eq!(
+            fs::read_to_string(rig.log_dir().join(base)).unwrap(),
+            "not a log"
+        );
     }
 }
 
@@ -83,7 +107,10 @@ fn a_next_launch_goes_on_counting() {
     rig.run(&Task::sh(2, "echo two"));
     assert_eq!(rig.indices(OUT), [0, 1]);
     assert_eq!(rig.stdout(), "one\ntwo\n");
-    let one = Task { max_files: 1, ..Task::sh(3, "echo three") };
+    let one = Task {
+        max_files: 1,
+        ..Task::sh(3, "echo three")
+    };
     rig.run(&one);
     assert_eq!(rig.stdout(), "three\n");
 }
@@ -133,7 +160,11 @@ fn a_silent_client_holds_nobody_up() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
     let rig = Rig::new();
     let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
-    let socket_path = rig.dir.path().join("data/run").join(format!("{}.s", live.launch()));
+    let socket_path = rig
+        .dir
+        .path()
+        .join("data/run")
+        .join(format!("{}.s", live.launch()));
     let address = SocketAddrUnix::new(&socket_path).unwrap();
     let silent: Vec<_> = (0..3)
         .map(|_| {
@@ -152,10 +183,15 @@ fn a_silent_client_holds_nobody_up() {
 fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
-    let live = rig.start(&Task::sh(1, "echo said; echo $$ > pid; exec sleep 1000")).unwrap();
+    let live = rig
+        .start(&Task::sh(1, "echo said; echo $$ > pid; exec sleep 1000"))
+        .unwrap();
     let main = hear(&pid);
     // Somebody else opens the task's output and keeps it open.
-    let stolen = fs::OpenOptions::new().write(true).open(format!("/proc/{main}/fd/1")).unwrap();
+    let stolen = fs::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{main}/fd/1"))
+        .unwrap();
     let main = handle(main.parse().unwrap());
     live.signal(9).unwrap();
     assert_eq!(finish(&live).signal, Some(9));

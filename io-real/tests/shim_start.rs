@@ -20,9 +20,15 @@ fn refused(result: Result<drover_io_real::shim::Live, StartError>) -> (Step, i32
 fn exit_code_and_output_arrive() {
     let rig = Rig::new();
     let exit = rig.run(&Task::sh(1, "echo out; echo err >&2; exit 7"));
-    assert_eq!((exit.code, exit.signal, exit.known, exit.oom), (Some(7), None, true, false));
+    assert_eq!(
+        (exit.code, exit.signal, exit.known, exit.oom),
+        (Some(7), None, true, false)
+    );
     assert!(exit.started_ns > 0 && exit.finished_ns >= exit.started_ns);
-    assert_eq!((rig.stdout().as_str(), rig.stderr().as_str()), ("out\n", "err\n"));
+    assert_eq!(
+        (rig.stdout().as_str(), rig.stderr().as_str()),
+        ("out\n", "err\n")
+    );
 }
 
 #[test]
@@ -36,7 +42,10 @@ fn a_signal_that_kills_is_told() {
 fn signals_reach_the_main_process_only_while_it_lives() {
     let rig = Rig::new();
     let ready = fifo(&rig, "ready");
-    let task = Task::sh(1, "trap 'exit 3' TERM; echo up > ready; while :; do read x < ready; done");
+    let task = Task::sh(
+        1,
+        "trap 'exit 3' TERM; echo up > ready; while :; do read x < ready; done",
+    );
     let live = rig.start(&task).unwrap();
     assert_eq!(hear(&ready), "up");
     live.signal(15).unwrap();
@@ -73,16 +82,29 @@ fn a_task_gets_exactly_what_it_is_given() {
     assert!(lines.contains(&"A=b c"), "{output}");
     let set: Vec<_> = lines.iter().filter(|line| line.contains('=')).collect();
     let shell = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "PATH=", "A="];
-    assert!(set.iter().all(|line| shell.iter().any(|own| line.starts_with(own))), "{output}");
+    assert!(
+        set.iter()
+            .all(|line| shell.iter().any(|own| line.starts_with(own))),
+        "{output}"
+    );
     // 3 is ls's own, of the directory.
-    let fds: Vec<_> = lines.iter().filter(|l| l.len() < 4 && l.parse::<u8>().is_ok()).collect();
+    let fds: Vec<_> = lines
+        .iter()
+        .filter(|l| l.len() < 4 && l.parse::<u8>().is_ok())
+        .collect();
     assert_eq!(fds[..4], [&"0", &"1", &"2", &"3"], "{output}");
     for name in ["SigBlk", "SigIgn"] {
-        assert!(output.contains(&format!("{name}:\t0000000000000000")), "{output}");
+        assert!(
+            output.contains(&format!("{name}:\t0000000000000000")),
+            "{output}"
+        );
     }
     let rest = &lines[lines.len() - 5..];
     assert_eq!(rest[0], "0027");
-    assert_eq!(fs::canonicalize(rest[1]).unwrap(), fs::canonicalize(rig.task_dir()).unwrap());
+    assert_eq!(
+        fs::canonicalize(rest[1]).unwrap(),
+        fs::canonicalize(rig.task_dir()).unwrap()
+    );
     assert_eq!(rest[2], rest[3], "not a session of its own: {output}");
     assert_eq!(rest[4], "500");
 }
@@ -120,7 +142,11 @@ fn the_first_candidate_that_exists_is_executed() {
     let script = rig.task_dir().join("tool");
     fs::write(&script, "#!/bin/sh\necho script $0 $1\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    rig.run(&Task::program(1, &["local/tool", "tool", "/bin/false"], &["tool", "x"]));
+    rig.run(&Task::program(
+        1,
+        &["local/tool", "tool", "/bin/false"],
+        &["tool", "x"],
+    ));
     assert_eq!(rig.stdout(), format!("script {} x\n", script.display()));
     fs::copy("/bin/echo", rig.task_dir().join("say")).unwrap();
     rig.run(&Task::program(2, &["say"], &["say", "binary"]));
@@ -135,7 +161,10 @@ fn links_do_not_lead_out_of_the_task_directory() {
     let paths = ["absolute", "up", "../../../../../../../bin/sh"];
     for (number, path) in (1..).zip(paths) {
         let task = Task::program(number, &[path], &["sh", "-c", "echo out"]);
-        assert_eq!(refused(rig.start(&task)), (Step::Exec, 2, Some(path.to_owned())));
+        assert_eq!(
+            refused(rig.start(&task)),
+            (Step::Exec, 2, Some(path.to_owned()))
+        );
     }
 }
 
@@ -143,13 +172,19 @@ fn links_do_not_lead_out_of_the_task_directory() {
 fn what_cannot_start_says_why() {
     let rig = Rig::new();
     let missing = rig.start(&Task::program(1, &["nothing", "/nowhere/at/all"], &["x"]));
-    assert_eq!(refused(missing), (Step::Exec, 2, Some("/nowhere/at/all".to_owned())));
+    assert_eq!(
+        refused(missing),
+        (Step::Exec, 2, Some("/nowhere/at/all".to_owned()))
+    );
     fs::write(rig.task_dir().join("data"), "").unwrap();
     let plain = rig.start(&Task::program(2, &["data"], &["x"]));
     assert_eq!(refused(plain), (Step::Exec, 13, Some("data".to_owned())));
     let mut lost = Task::sh(3, "true");
     lost.work_dir = Some(c("/nowhere"));
-    assert_eq!(refused(rig.start(&lost)), (Step::WorkDir, 2, Some("/nowhere".to_owned())));
+    assert_eq!(
+        refused(rig.start(&lost)),
+        (Step::WorkDir, 2, Some("/nowhere".to_owned()))
+    );
     let mut alone = Task::sh(4, "true");
     alone.procs = vec!["/proc/nowhere".into()];
     assert_eq!(refused(rig.start(&alone)).0, Step::Cgroup);
@@ -176,8 +211,14 @@ fn of_many_starters_one_wins() {
     let task = Task::sh(1, "echo ran");
     let won = std::thread::scope(|scope| {
         let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| rig.start(&task))).collect();
-        let results: Vec<_> = starters.into_iter().map(|starter| starter.join().unwrap()).collect();
-        results.into_iter().filter_map(Result::ok).collect::<Vec<_>>()
+        let results: Vec<_> = starters
+            .into_iter()
+            .map(|starter| starter.join().unwrap())
+            .collect();
+        results
+            .into_iter()
+            .filter_map(Result::ok)
+            .collect::<Vec<_>>()
     });
     assert_eq!(won.len(), 1);
     finish(&won[0]);
@@ -199,7 +240,11 @@ fn a_launch_given_up_never_starts() {
 #[test]
 fn launch_ids_are_checked() {
     let rig = Rig::new();
-    for id in ["", "../../../../etc/passwd-xxxxxxxxxxxxxxx", "00000000-0000-4000-8000-00000000000/"] {
+    for id in [
+        "",
+        "../../../../etc/passwd-xxxxxxxxxxxxxxx",
+        "00000000-0000-4000-8000-00000000000/",
+    ] {
         let mut task = Task::sh(1, "true");
         task.launch = id.to_owned();
         assert!(matches!(rig.start(&task), Err(StartError::Spawn(_))));

@@ -36,7 +36,9 @@ fn another_agent_finds_the_task_and_its_end() {
     fs::write(go, "go\n").unwrap();
     assert_eq!(finish(&second).code, Some(4));
     assert_eq!(finish(&first).code, Some(4));
-    assert!(matches!(home.recover(&task.launch).unwrap(), Recovered::Exited(exit) if exit.code == Some(4)));
+    assert!(
+        matches!(home.recover(&task.launch).unwrap(), Recovered::Exited(exit) if exit.code == Some(4))
+    );
     assert_eq!(rig.stdout(), "before\nafter\n");
     home.forget(&task.launch).unwrap();
     assert!(home.read_record(&task.launch).unwrap().is_none());
@@ -45,10 +47,18 @@ fn another_agent_finds_the_task_and_its_end() {
 /// Not a test of its own: what [`a_killed_agent_takes_nothing_with_it`] runs as its agent.
 #[test]
 fn agent_that_is_killed() {
-    let Some(dir) = std::env::var_os("DROVER_TEST_AGENT") else { return };
+    let Some(dir) = std::env::var_os("DROVER_TEST_AGENT") else {
+        return;
+    };
     let rig = Rig::at(dir.into());
-    let live = rig.start(&Task::sh(1, "read x < go; echo survived; exit 6")).unwrap();
-    fs::write(rig.task_dir().join("started"), format!("{}\n", live.task().pid)).unwrap();
+    let live = rig
+        .start(&Task::sh(1, "read x < go; echo survived; exit 6"))
+        .unwrap();
+    fs::write(
+        rig.task_dir().join("started"),
+        format!("{}\n", live.task().pid),
+    )
+    .unwrap();
     // Killed here.
     kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
     drop(live);
@@ -78,7 +88,11 @@ fn a_killed_shim_is_replaced_without_losing_a_byte() {
     let (half, go) = (fifo(&rig, "half"), fifo(&rig, "go"));
     let script = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo $i; \
         [ $i = 2000 ] && echo > half; done; read x < go; exit 8";
-    let task = Task { max_files: 1000, max_file_size: 700, ..Task::sh(1, script) };
+    let task = Task {
+        max_files: 1000,
+        max_file_size: 700,
+        ..Task::sh(1, script)
+    };
     let mut live = rig.start(&task).unwrap();
     let mut takeovers = 0;
     hear(&half);
@@ -121,10 +135,16 @@ fn a_living_shim_is_not_replaced() {
     let rig = Rig::new();
     let task = Task::sh(1, "exec sleep 1000");
     let live = rig.start(&task).unwrap();
-    assert!(matches!(rig.takeover(&live, &task), Err(StartError::AlreadyClaimed)));
+    assert!(matches!(
+        rig.takeover(&live, &task),
+        Err(StartError::AlreadyClaimed)
+    ));
     live.kill().unwrap();
     finish(&live);
-    assert!(matches!(rig.takeover(&live, &task), Err(StartError::AlreadyClaimed)));
+    assert!(matches!(
+        rig.takeover(&live, &task),
+        Err(StartError::AlreadyClaimed)
+    ));
 }
 
 #[test]
@@ -136,14 +156,20 @@ fn without_a_shim_a_task_has_vanished() {
     kill_shim(&live.hello().unwrap());
     assert_eq!(outcome(&live), Outcome::ShimLost);
     match rig.home.recover(&task.launch).unwrap() {
-        Recovered::Vanished { task: Some(task), exit: None } => assert_eq!(task, live.task()),
+        Recovered::Vanished {
+            task: Some(task),
+            exit: None,
+        } => assert_eq!(task, live.task()),
         other => panic!("{other:?}"),
     }
     rustix::process::pidfd_send_signal(&main, Signal::KILL).unwrap();
     assert!(wait_readable(&main));
     // A zombie counts as gone: nothing of it can run.
     match rig.home.recover(&task.launch).unwrap() {
-        Recovered::Vanished { task: None, exit: None } => {}
+        Recovered::Vanished {
+            task: None,
+            exit: None,
+        } => {}
         other => panic!("{other:?}"),
     }
 }
@@ -152,39 +178,68 @@ fn without_a_shim_a_task_has_vanished() {
 fn a_shim_that_died_before_it_let_the_task_go_started_nothing() {
     let rig = Rig::new();
     let launch = launch_id(1);
-    let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap()[..36].try_into().unwrap();
+    let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap()[..36]
+        .try_into()
+        .unwrap();
     let record = Record::new(launch.as_bytes().try_into().unwrap(), boot, State::Starting);
     let path = rig.dir.path().join("data/run").join(format!("{launch}.r"));
     fs::write(&path, record.encode()).unwrap();
-    assert!(matches!(rig.home.recover(&launch).unwrap(), Recovered::NeverStarted));
-    assert_eq!(rig.home.read_record(&launch).unwrap().unwrap().state, State::Abandoned);
+    assert!(matches!(
+        rig.home.recover(&launch).unwrap(),
+        Recovered::NeverStarted
+    ));
+    assert_eq!(
+        rig.home.read_record(&launch).unwrap().unwrap().state,
+        State::Abandoned
+    );
     fs::write(&path, "no record").unwrap();
-    assert!(matches!(rig.home.recover(&launch).unwrap(), Recovered::Vanished { .. }));
-    assert!(matches!(rig.start(&Task::sh(1, "true")), Err(StartError::AlreadyClaimed)));
+    assert!(matches!(
+        rig.home.recover(&launch).unwrap(),
+        Recovered::Vanished { .. }
+    ));
+    assert!(matches!(
+        rig.start(&Task::sh(1, "true")),
+        Err(StartError::AlreadyClaimed)
+    ));
 }
 
 #[test]
 fn a_shim_is_small() {
     let rig = Rig::new();
-    let live = rig.start(&Task::sh(1, "echo warm; exec sleep 1000")).unwrap();
+    let live = rig
+        .start(&Task::sh(1, "echo warm; exec sleep 1000"))
+        .unwrap();
     let shim = live.hello().unwrap().shim.pid;
     // The answer leaves before its descriptor is closed; a second one shows that it is.
     live.hello().unwrap();
     let fds = || fs::read_dir(format!("/proc/{shim}/fd")).unwrap().count();
-    assert!(fds() <= 7, "more than six descriptors and a client: {}", fds());
-    assert_eq!(fs::read_dir(format!("/proc/{shim}/task")).unwrap().count(), 1);
+    assert!(
+        fds() <= 7,
+        "more than six descriptors and a client: {}",
+        fds()
+    );
+    assert_eq!(
+        fs::read_dir(format!("/proc/{shim}/task")).unwrap().count(),
+        1
+    );
     let maps = fs::read_to_string(format!("/proc/{shim}/smaps")).unwrap();
     let (mut private, mut anonymous) = (0, false);
     for line in maps.lines() {
         let mut words = line.split_whitespace();
-        let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (name, value) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         if !name.ends_with(':') {
             anonymous = !line.contains("/shim-");
         } else if name == "Private_Dirty:" || (anonymous && name == "Private_Clean:") {
             private += value.parse::<u64>().unwrap();
         }
     }
-    eprintln!("a shim's private memory: {private} KiB, descriptors: {}", fds());
+    eprintln!(
+        "a shim's private memory: {private} KiB, descriptors: {}",
+        fds()
+    );
     assert!(private <= 24, "{private} KiB\n{maps}");
     live.kill().unwrap();
     finish(&live);

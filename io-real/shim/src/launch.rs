@@ -31,7 +31,11 @@ pub fn launch(
 /// Leaves the record at `Failed`: this launch will never run.
 pub fn fail(claim: &mut Claim, fault: Fault) {
     let errno = fault.errno.raw_os_error();
-    claim.record.failure = Failure { step: fault.step as u32, errno, path: fault.path };
+    claim.record.failure = Failure {
+        step: fault.step as u32,
+        errno,
+        path: fault.path,
+    };
     claim.record.state = State::Failed;
     let _ = claim.save();
     claim.sync();
@@ -39,7 +43,12 @@ pub fn fail(claim: &mut Claim, fault: Fault) {
 
 fn fork(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault> {
     let fault = Fault::at(Step::Fork);
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let pair = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    );
     let (mine, its) = pair.map_err(&fault)?;
     // SAFETY: there is one thread and no lock; the child gets a whole copy of a working process.
     match unsafe { kernel_fork() }.map_err(&fault)? {
@@ -74,15 +83,27 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
         // The link closes without a word when the program is executed.
         (Ok(()), Ok(0)) => return Ok(pid),
         (Ok(()), Ok(_)) => Err(parse(&report)),
-        (Ok(()), Err(errno)) => Err(Fault { step: Step::Fork, errno, path: 0 }),
+        (Ok(()), Err(errno)) => Err(Fault {
+            step: Step::Fork,
+            errno,
+            path: 0,
+        }),
     };
     let _ = waitpid(Some(pid), WaitOptions::empty());
     outcome
 }
 
 fn parse(report: &[u8; 12]) -> Fault {
-    let mut words = report.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let mut words = report
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|bytes| u32::from_le_bytes(*bytes));
     let step = words.next().and_then(Step::from_raw).unwrap_or(Step::Fork);
     let errno = Errno::from_raw_os_error(words.next().unwrap_or(0) as i32);
-    Fault { step, errno, path: words.next().unwrap_or(0) }
+    Fault {
+        step,
+        errno,
+        path: words.next().unwrap_or(0),
+    }
 }

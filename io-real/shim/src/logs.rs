@@ -33,7 +33,10 @@ fn name(base: &CStr, index: u64) -> Text {
 
 /// The index in a file name that is exactly `<base>.<number>`.
 fn index(base: &CStr, name: &CStr) -> Option<u64> {
-    let digits = name.to_bytes().strip_prefix(base.to_bytes())?.strip_prefix(b".")?;
+    let digits = name
+        .to_bytes()
+        .strip_prefix(base.to_bytes())?
+        .strip_prefix(b".")?;
     if digits.len() > 1 && digits.first() == Some(&b'0') {
         return None;
     }
@@ -46,7 +49,11 @@ fn ours(stat: &Stat) -> bool {
 }
 
 fn identity(stat: &Stat, index: u64) -> LogFile {
-    LogFile { dev: stat.st_dev, ino: stat.st_ino, index }
+    LogFile {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+        index,
+    }
 }
 
 /// Counts our files of a stream.
@@ -55,10 +62,16 @@ pub fn census(base: &CStr) -> Result<Census> {
     let dir = openat(CWD, c".", flags, Mode::empty())?;
     let mut space = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&dir, &mut space);
-    let mut census = Census { count: 0, oldest: u64::MAX, next: 0 };
+    let mut census = Census {
+        count: 0,
+        oldest: u64::MAX,
+        next: 0,
+    };
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        let Some(index) = index(base, entry.file_name()) else { continue };
+        let Some(index) = index(base, entry.file_name()) else {
+            continue;
+        };
         let stat = statat(&dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
         if stat.is_ok_and(|stat| ours(&stat)) {
             census.count += 1;
@@ -71,8 +84,7 @@ pub fn census(base: &CStr) -> Result<Census> {
 
 /// Creates the first file at or after `from` whose name is free.
 pub fn create(base: &CStr, from: u64) -> Result<(OwnedFd, LogFile)> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     for index in from..from.saturating_add(TRIES) {
         match openat(CWD, name(base, index).as_c_str(), flags, mode) {

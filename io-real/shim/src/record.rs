@@ -211,7 +211,10 @@ impl Record {
     /// Encodes the record for its slot.
     pub fn encode(&self) -> [u8; SIZE] {
         let mut out = [0; SIZE];
-        let mut w = Writer { out: &mut out, at: 0 };
+        let mut w = Writer {
+            out: &mut out,
+            at: 0,
+        };
         w.put(&MAGIC.to_le_bytes());
         w.put(&VERSION.to_le_bytes());
         let flags = if self.oom { OOM } else { 0 } | if self.lost { LOST } else { 0 };
@@ -238,14 +241,21 @@ impl Record {
             w.u64(log.index);
         }
         let sum = checksum(&out);
-        Writer { out: &mut out, at: SUM_AT }.u64(sum);
+        Writer {
+            out: &mut out,
+            at: SUM_AT,
+        }
+        .u64(sum);
         out
     }
 
     /// Decodes one slot; `None` if it is torn, foreign or of another version.
     pub fn decode(slot: &[u8]) -> Option<Self> {
         let slot: &[u8; SIZE] = slot.get(..SIZE)?.try_into().ok()?;
-        let mut sum = Reader { bytes: slot, at: SUM_AT };
+        let mut sum = Reader {
+            bytes: slot,
+            at: SUM_AT,
+        };
         if sum.u64()? != checksum(slot) {
             return None;
         }
@@ -259,15 +269,29 @@ impl Record {
         record.seq = seq;
         record.oom = flags & OOM != 0;
         record.lost = flags & LOST != 0;
-        record.shim = Process { pid: r.i32()?, start_time: r.u64()? };
-        record.task = Process { pid: r.i32()?, start_time: r.u64()? };
+        record.shim = Process {
+            pid: r.i32()?,
+            start_time: r.u64()?,
+        };
+        record.task = Process {
+            pid: r.i32()?,
+            start_time: r.u64()?,
+        };
         record.started_ns = r.u64()?;
         record.finished_ns = r.u64()?;
         record.exit = Exit::from_raw(r.u32()?, r.i32()?)?;
-        record.failure = Failure { step: r.u32()?, errno: r.i32()?, path: r.u32()? };
+        record.failure = Failure {
+            step: r.u32()?,
+            errno: r.i32()?,
+            path: r.u32()?,
+        };
         record.oom_base = r.u64()?;
         for log in &mut record.logs {
-            *log = LogFile { dev: r.u64()?, ino: r.u64()?, index: r.u64()? };
+            *log = LogFile {
+                dev: r.u64()?,
+                ino: r.u64()?,
+                index: r.u64()?,
+            };
         }
         Some(record)
     }

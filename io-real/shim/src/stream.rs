@@ -127,10 +127,15 @@ impl Stream {
                 self.create(self.log.index + 1)?;
                 continue;
             }
-            let Some(file) = &self.file else { return Err(Errno::BADF) };
+            let Some(file) = &self.file else {
+                return Err(Errno::BADF);
+            };
             let room = self.max_size - self.size;
             let cut = if waiting + RESERVE.min(self.max_size / 4) <= room {
-                Cut { len: waiting, full: false }
+                Cut {
+                    len: waiting,
+                    full: false,
+                }
             } else {
                 cut(&self.pipe, waiting.min(room), room, self.size == 0)
             };
@@ -143,7 +148,11 @@ impl Stream {
             let moved = splice(&self.pipe, None, file, Some(&mut self.size), len, flags)?;
             self.full = cut.full && moved == len;
             // Nothing moved though bytes wait: a file that takes none. Do not spin.
-            return if moved == 0 { Err(Errno::IO) } else { Ok(moved as u64) };
+            return if moved == 0 {
+                Err(Errno::IO)
+            } else {
+                Ok(moved as u64)
+            };
         }
     }
 }
@@ -158,13 +167,22 @@ struct Cut {
 fn cut(pipe: &OwnedFd, window: u64, room: u64, empty: bool) -> Cut {
     let Ok((seen, line_end)) = last_line_end(pipe, window) else {
         // No descriptor or no memory to look: cut anywhere.
-        return Cut { len: window, full: false };
+        return Cut {
+            len: window,
+            full: false,
+        };
     };
     if line_end > 0 {
-        Cut { len: line_end, full: true }
+        Cut {
+            len: line_end,
+            full: true,
+        }
     } else if seen < room || empty {
         // A part of a line that fits still, or a line longer than a file.
-        Cut { len: seen, full: false }
+        Cut {
+            len: seen,
+            full: false,
+        }
     } else {
         Cut { len: 0, full: true }
     }

@@ -26,7 +26,8 @@ impl Cgroups {
         let controllers = vec!["cpu".to_owned(), "memory".to_owned()];
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
             .map_err(|error| failed(name, &error))?;
-        self.limit(&group, limits).map_err(|error| failed(name, &error))?;
+        self.limit(&group, limits)
+            .map_err(|error| failed(name, &error))?;
         if let Some(unified) = &self.unified {
             fs::create_dir_all(unified.join(name))?;
         }
@@ -35,11 +36,14 @@ impl Cgroups {
 
     fn limit(&self, group: &Cgroup, limits: &Limits) -> Result<(), Error> {
         let v2 = self.version == Version::V2;
-        if let (Some(shares), Some(cpu)) = (limits.cpu_shares, group.controller_of::<CpuController>())
+        if let (Some(shares), Some(cpu)) =
+            (limits.cpu_shares, group.controller_of::<CpuController>())
         {
             cpu.set_shares(if v2 { weight(shares) } else { shares.max(2) })?;
         }
-        let Some(memory) = group.controller_of::<MemController>() else { return Ok(()) };
+        let Some(memory) = group.controller_of::<MemController>() else {
+            return Ok(());
+        };
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         // A group that is made again may have had a limit that is not wanted any more.
         memory.set_limit(limits.memory_max.map_or(-1, bytes))?;
@@ -57,16 +61,29 @@ impl Cgroups {
     fn group(&self, name: &str) -> Group {
         let dirs: Vec<PathBuf> = self.dirs().map(|dir| dir.join(name)).collect();
         let there = |file: PathBuf| file.exists().then_some(file);
-        let oom = self.controlled.last().map(|memory| memory.join(name)).and_then(|memory| {
-            there(memory.join("memory.oom_control")).or_else(|| there(memory.join("memory.events")))
-        });
-        let kill = self.v2_dir(name).and_then(|dir| there(dir.join("cgroup.kill")));
-        Group { procs: dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(), oom, kill }
+        let oom = self
+            .controlled
+            .last()
+            .map(|memory| memory.join(name))
+            .and_then(|memory| {
+                there(memory.join("memory.oom_control"))
+                    .or_else(|| there(memory.join("memory.events")))
+            });
+        let kill = self
+            .v2_dir(name)
+            .and_then(|dir| there(dir.join("cgroup.kill")));
+        Group {
+            procs: dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
+            oom,
+            kill,
+        }
     }
 }
 
 fn failed(name: &str, error: &Error) -> io::Error {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
     let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
     io::Error::new(kind, format!("cgroup {name}: {error}{cause}"))

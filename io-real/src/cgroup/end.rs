@@ -125,7 +125,9 @@ fn kill_members(dirs: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
         let mut opened = Vec::new();
         for pid in members(dir)? {
             // A pid of 0 is a process of another pid namespace.
-            let Some(id) = Pid::from_raw(pid).filter(|id| id.as_raw_pid() > 1) else { continue };
+            let Some(id) = Pid::from_raw(pid).filter(|id| id.as_raw_pid() > 1) else {
+                continue;
+            };
             if let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) {
                 opened.push((pid, handle));
             }
@@ -143,7 +145,10 @@ fn kill_members(dirs: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
 }
 
 fn wait_for_death(victim: &OwnedFd, within: Duration) -> io::Result<()> {
-    let time = Timespec::try_from(within).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+    let time = Timespec::try_from(within).unwrap_or(Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    });
     match poll(&mut [PollFd::new(victim, PollFlags::IN)], Some(&time)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),

@@ -35,7 +35,14 @@ mod tests {
 
     #[test]
     fn weights_meet_the_fixed_points_and_rise() {
-        assert_eq!([0, 2, 1024, 262_144, u64::MAX].map(weight), [1, 1, 100, 10_000, 10_000]);
-        assert!((2..262_143).step_by(97).all(|shares| weight(shares) <= weight(shares + 97)));
+        assert_eq!(
+            [0, 2, 1024, 262_144, u64::MAX].map(weight),
+            [1, 1, 100, 10_000, 10_000]
+        );
+        assert!(
+            (2..262_143)
+                .step_by(97)
+                .all(|shares| weight(shares) <= weight(shares + 97))
+        );
     }
 }

@@ -66,9 +66,13 @@ impl Cgroups {
     /// # Errors
     /// `InvalidInput` if `parent` is not a plain relative path.
     pub fn detect(parent: &str) -> io::Result<Option<Self>> {
-        let plain = Path::new(parent).components().all(|part| matches!(part, Component::Normal(_)));
+        let plain = Path::new(parent)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
         if parent.is_empty() || !plain {
-            return Err(invalid(format!("cgroup parent {parent:?}: must be a relative path")));
+            return Err(invalid(format!(
+                "cgroup parent {parent:?}: must be a relative path"
+            )));
         }
         let groups = if hierarchies::is_cgroup2_unified_mode() {
             let root = Path::new(hierarchies::UNIFIED_MOUNTPOINT);
@@ -79,7 +83,9 @@ impl Cgroups {
                 unified: None,
             }
         } else {
-            let Some(groups) = Self::detect_v1(parent) else { return Ok(None) };
+            let Some(groups) = Self::detect_v1(parent) else {
+                return Ok(None);
+            };
             groups
         };
         let writable = groups.dirs().all(|dir| fs::create_dir_all(dir).is_ok());
@@ -97,8 +103,17 @@ impl Cgroups {
             .into_iter()
             .find(|mount| mount.fs_type.0 == "cgroup2")
             .map(|mount| mount.mount_point.join(parent));
-        let version = if unified.is_some() { Version::Hybrid } else { Version::V1 };
-        Some(Self { version, parent: parent.to_owned(), controlled, unified })
+        let version = if unified.is_some() {
+            Version::Hybrid
+        } else {
+            Version::V1
+        };
+        Some(Self {
+            version,
+            parent: parent.to_owned(),
+            controlled,
+            unified,
+        })
     }
 
     /// What the machine has.
@@ -116,7 +131,9 @@ impl Cgroups {
             match subdirs(dir) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 found => names.extend(found?.iter().filter_map(|path| {
-                    path.file_name().and_then(|name| name.to_str()).map(str::to_owned)
+                    path.file_name()
+                        .and_then(|name| name.to_str())
+                        .map(str::to_owned)
                 })),
             }
         }
@@ -149,10 +166,17 @@ impl Cgroups {
 /// A group's name must be one plain component, so that it cannot lead out of the parent.
 fn check(name: &str) -> io::Result<()> {
     let mut parts = Path::new(name).components();
-    let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    let plain = matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::Normal(_)), None)
+    );
     // A file of the parent's own must not be taken for a group.
     let free = !name.contains('/') && !name.starts_with("cgroup.") && name.len() <= 255;
-    if plain && free { Ok(()) } else { Err(invalid(format!("cgroup name {name:?}: not a name"))) }
+    if plain && free {
+        Ok(())
+    } else {
+        Err(invalid(format!("cgroup name {name:?}: not a name")))
+    }
 }
 
 fn subdirs(dir: &Path) -> io::Result<Vec<PathBuf>> {

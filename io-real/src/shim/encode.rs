@@ -22,7 +22,8 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>) -> io::Result<Vec<u8>> {
     let (uid, gid) = spec.user.ids.unwrap_or_default();
     body.u32(uid);
     body.u32(gid);
-    body.bytes.extend(spec.oom_score_adj.unwrap_or_default().to_le_bytes());
+    body.bytes
+        .extend(spec.oom_score_adj.unwrap_or_default().to_le_bytes());
     body.u32(spec.umask.unwrap_or_default());
     for group in groups {
         body.u32(*group);
@@ -56,7 +57,9 @@ struct Body {
 
 impl Body {
     fn new(launch: &Id, logs: &Logs<'_>, cgroup: &Cgroup<'_>) -> io::Result<Self> {
-        let mut body = Self { bytes: vec![0; wire::HEADER] };
+        let mut body = Self {
+            bytes: vec![0; wire::HEADER],
+        };
         body.bytes.extend(launch);
         body.u32(logs.max_files);
         body.bytes.extend(logs.max_file_size.to_le_bytes());
@@ -91,14 +94,18 @@ impl Body {
     }
 
     fn strings(&mut self, list: &[&CStr]) -> io::Result<()> {
-        list.iter().try_for_each(|text| self.string(text.to_bytes()))
+        list.iter()
+            .try_for_each(|text| self.string(text.to_bytes()))
     }
 
     fn path(&mut self, path: Option<&Path>) -> io::Result<()> {
         match path {
             None => self.string(b""),
             Some(path) if path.is_absolute() => self.string(path.as_os_str().as_bytes()),
-            Some(path) => Err(invalid(format!("cgroup file {}: not absolute", path.display()))),
+            Some(path) => Err(invalid(format!(
+                "cgroup file {}: not absolute",
+                path.display()
+            ))),
         }
     }
 
@@ -112,7 +119,11 @@ impl Body {
         header.extend(wire::VERSION.to_le_bytes());
         header.extend(mode.to_le_bytes());
         for number in [len].into_iter().chain(counts) {
-            header.extend(u32::try_from(number).map_err(|_| too_large())?.to_le_bytes());
+            header.extend(
+                u32::try_from(number)
+                    .map_err(|_| too_large())?
+                    .to_le_bytes(),
+            );
         }
         self.bytes.splice(..wire::HEADER, header);
         Ok(self.bytes)

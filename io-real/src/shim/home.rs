@@ -38,12 +38,18 @@ impl ShimHome {
         let run = data_dir.join("run");
         make_dir(data.as_fd(), "run", 0o700).map_err(at(&run))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let run_fd = openat(&data, "run", flags, Mode::empty())
-            .map_err(|errno| at(&run)(errno.into()))?;
+        let run_fd =
+            openat(&data, "run", flags, Mode::empty()).map_err(|errno| at(&run)(errno.into()))?;
         Ok(Self {
             program: program::install(&bin).map_err(at(&bin))?,
             run: Arc::new(run_fd),
-            null: Arc::new(File::options().read(true).write(true).open("/dev/null")?.into()),
+            null: Arc::new(
+                File::options()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/null")?
+                    .into(),
+            ),
         })
     }
 
@@ -115,7 +121,14 @@ impl ShimHome {
         task: super::record::Process,
         pipes: [OwnedFd; 2],
     ) -> Live {
-        Live { launch: launch.to_owned(), home: self.clone(), shim, child, task, pipes }
+        Live {
+            launch: launch.to_owned(),
+            home: self.clone(),
+            shim,
+            child,
+            task,
+            pipes,
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, send, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recvmsg, send, socket_with,
 };
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::io;
@@ -119,7 +119,13 @@ impl Live {
 
     fn ask(&self, operation: u32, argument: i32) -> io::Result<()> {
         let mut answer = [0; 4];
-        let asked = ask(self.home.run.as_fd(), &self.launch, operation, argument, &mut answer);
+        let asked = ask(
+            self.home.run.as_fd(),
+            &self.launch,
+            operation,
+            argument,
+            &mut answer,
+        );
         let (len, _) = asked.map_err(|error| gone(&error, &self.launch))?;
         match (len, i32::from_le_bytes(answer)) {
             (4, 0) => Ok(()),
@@ -145,7 +151,9 @@ pub(super) fn hello(run: BorrowedFd<'_>, launch: &str) -> io::Result<(Record, [O
     let (_, pipes) = ask(run, launch, wire::HELLO, 0, &mut answer)?;
     let record = Record::decode(&answer);
     let pipes = <[OwnedFd; 2]>::try_from(pipes).ok();
-    record.zip(pipes).ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
+    record
+        .zip(pipes)
+        .ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
 }
 
 /// One request, one answer: its length, and the descriptors that came with it.

@@ -14,18 +14,23 @@ pub(super) fn parse_id(launch: &str) -> io::Result<Id> {
         8 | 13 | 18 | 23 => byte == b'-',
         _ => byte.is_ascii_hexdigit(),
     });
-    launch.as_bytes().try_into().ok().filter(|_| uuid).ok_or_else(|| {
-        let message = format!("launch id {launch:?}: must be a UUID of 36 characters");
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    })
+    launch
+        .as_bytes()
+        .try_into()
+        .ok()
+        .filter(|_| uuid)
+        .ok_or_else(|| {
+            let message = format!("launch id {launch:?}: must be a UUID of 36 characters");
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        })
 }
 
 /// This boot's id.
 pub(super) fn boot_id() -> io::Result<Id> {
     let text = std::fs::read("/proc/sys/kernel/random/boot_id")?;
-    text.get(..36).and_then(|id| id.try_into().ok()).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, "boot_id: shorter than a UUID")
-    })
+    text.get(..36)
+        .and_then(|id| id.try_into().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "boot_id: shorter than a UUID"))
 }
 
 /// What a record file holds.

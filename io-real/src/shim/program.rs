@@ -25,7 +25,11 @@ pub(super) fn install(dir: &Path) -> io::Result<PathBuf> {
 fn write(dir: &Path, path: &Path) -> io::Result<()> {
     let temporary = path.with_extension(format!("new-{}", std::process::id()));
     let _ = fs::remove_file(&temporary);
-    let mut file = File::options().write(true).create_new(true).mode(0o755).open(&temporary)?;
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(&temporary)?;
     let written = file.write_all(PROGRAM).and_then(|()| file.sync_all());
     // Closed before it is executed: a program that is open for writing cannot be.
     drop(file);

@@ -85,9 +85,16 @@ impl ShimHome {
 /// Opens a process, if it is still that one.
 fn open_process(process: Process) -> io::Result<OwnedFd> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
-    let handle = pidfd_open(Pid::from_raw(process.pid).ok_or_else(gone)?, PidfdFlags::empty())?;
+    let handle = pidfd_open(
+        Pid::from_raw(process.pid).ok_or_else(gone)?,
+        PidfdFlags::empty(),
+    )?;
     // Looked at after the handle was opened: the handle is of the process we looked at.
-    if start_time(process.pid) == Some(process.start_time) { Ok(handle) } else { Err(gone()) }
+    if start_time(process.pid) == Some(process.start_time) {
+        Ok(handle)
+    } else {
+        Err(gone())
+    }
 }
 
 /// The start time of a process that is not a zombie.
@@ -108,7 +115,12 @@ fn settle(file: &File, id: super::record::Id) -> io::Result<Recovered> {
             lock::bury(file, id, None)?;
             return Ok(Recovered::NeverStarted);
         }
-        Content::Damaged => return Ok(Recovered::Vanished { task: None, exit: None }),
+        Content::Damaged => {
+            return Ok(Recovered::Vanished {
+                task: None,
+                exit: None,
+            });
+        }
     };
     Ok(match (record.state, ExitRecord::of(&record)) {
         (State::Exited, Some(exit)) => Recovered::Exited(exit),
@@ -122,9 +134,10 @@ fn settle(file: &File, id: super::record::Id) -> io::Result<Recovered> {
             lock::bury(file, id, Some(&record))?;
             Recovered::NeverStarted
         }
-        (State::Running | State::Ended | State::Exited, exit) => {
-            Recovered::Vanished { task: survivor(&record)?, exit }
-        }
+        (State::Running | State::Ended | State::Exited, exit) => Recovered::Vanished {
+            task: survivor(&record)?,
+            exit,
+        },
     })
 }
 

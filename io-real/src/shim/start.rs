@@ -162,10 +162,17 @@ fn converse(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::START_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(fds));
-    let sent = sendmsg(&socket, &[IoSlice::new(header)], &mut control, SendFlags::NOSIGNAL);
+    let sent = sendmsg(
+        &socket,
+        &[IoSlice::new(header)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    );
     let mut stream = File::from(socket);
     // A shim that refuses does not read on: then its answer says more than a broken pipe does.
-    let sent = sent.map_err(io::Error::from).and_then(|_| stream.write_all(body));
+    let sent = sent
+        .map_err(io::Error::from)
+        .and_then(|_| stream.write_all(body));
     let mut answer = [0; wire::ANSWER];
     let received = stream.read_exact(&mut answer);
     if received.is_err() {
@@ -183,7 +190,10 @@ fn parse(answer: &[u8; wire::ANSWER]) -> Result<Process, StartError> {
     let [kind, step, errno, path, pid, _, low, high] = words;
     if kind == Verdict::Started as u32 {
         let start_time = u64::from(low) | u64::from(high) << 32;
-        return Ok(Process { pid: pid.cast_signed(), start_time });
+        return Ok(Process {
+            pid: pid.cast_signed(),
+            start_time,
+        });
     }
     if kind == Verdict::AlreadyClaimed as u32 {
         return Err(StartError::AlreadyClaimed);
@@ -194,18 +204,33 @@ fn parse(answer: &[u8; wire::ANSWER]) -> Result<Process, StartError> {
             errno: errno.cast_signed(),
             path: Some(path.to_string()),
         }),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the shim's answer has no sense").into()),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the shim's answer has no sense").into())
+        }
     }
 }
 
 /// Puts the path in place of its number.
 fn name_path(error: StartError, spec: &LaunchSpec<'_>) -> StartError {
-    let StartError::Exec { step, errno, path } = error else { return error };
-    let number = path.and_then(|path| path.parse::<usize>().ok()).unwrap_or_default();
+    let StartError::Exec { step, errno, path } = error else {
+        return error;
+    };
+    let number = path
+        .and_then(|path| path.parse::<usize>().ok())
+        .unwrap_or_default();
     let path = match step {
-        Step::Cgroup => spec.cgroup.procs.get(number).map(|path| path.display().to_string()),
-        Step::Exec => spec.program.get(number).map(|path| path.to_string_lossy().into_owned()),
-        Step::WorkDir => spec.work_dir.map(|path| path.to_string_lossy().into_owned()),
+        Step::Cgroup => spec
+            .cgroup
+            .procs
+            .get(number)
+            .map(|path| path.display().to_string()),
+        Step::Exec => spec
+            .program
+            .get(number)
+            .map(|path| path.to_string_lossy().into_owned()),
+        Step::WorkDir => spec
+            .work_dir
+            .map(|path| path.to_string_lossy().into_owned()),
         _ => None,
     };
     StartError::Exec { step, errno, path }

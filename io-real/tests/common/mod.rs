@@ -17,7 +17,10 @@ pub const OUT: &str = "task.stdout";
 pub const ERR: &str = "task.stderr";
 
 /// How long an event may take that must come: only a hang lasts so long.
-const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 60,
+    tv_nsec: 0,
+};
 
 pub struct Rig {
     pub dir: Place,
@@ -99,13 +102,19 @@ impl Rig {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let home = ShimHome::open(&dir.path().join("data")).unwrap();
-        Self { dir: Place::Own(dir), home }
+        Self {
+            dir: Place::Own(dir),
+            home,
+        }
     }
 
     /// A second rig in the directory of another.
     pub fn at(dir: PathBuf) -> Self {
         let home = ShimHome::open(&dir.join("data")).unwrap();
-        Self { dir: Place::Borrowed(dir), home }
+        Self {
+            dir: Place::Borrowed(dir),
+            home,
+        }
     }
 
     pub fn task_dir(&self) -> PathBuf {
@@ -129,7 +138,10 @@ impl Rig {
             program: &program,
             args: &args,
             env: &env,
-            user: User { ids: task.ids, groups: task.groups.as_deref() },
+            user: User {
+                ids: task.ids,
+                groups: task.groups.as_deref(),
+            },
             task_dir: task_dir.as_fd(),
             work_dir: task.work_dir.as_deref(),
             oom_score_adj: task.oom_score_adj,
@@ -145,8 +157,13 @@ impl Rig {
 
     pub fn takeover(&self, old: &Live, task: &Task) -> Result<Live, StartError> {
         let log_dir = open(&self.log_dir());
-        let cgroup = Cgroup { procs: &[], kill: task.kill.as_deref(), oom: task.oom.as_deref() };
-        self.home.takeover(old, &logs(log_dir.as_fd(), task), &cgroup)
+        let cgroup = Cgroup {
+            procs: &[],
+            kill: task.kill.as_deref(),
+            oom: task.oom.as_deref(),
+        };
+        self.home
+            .takeover(old, &logs(log_dir.as_fd(), task), &cgroup)
     }
 
     /// Starts a task and waits for its end.
@@ -160,7 +177,11 @@ impl Rig {
         for index in self.indices(base) {
             let path = self.log_dir().join(format!("{base}.{index}"));
             let content = fs::read_to_string(&path).unwrap();
-            assert!(content.len() as u64 <= max_file_size, "{} is too large", path.display());
+            assert!(
+                content.len() as u64 <= max_file_size,
+                "{} is too large",
+                path.display()
+            );
             output.push_str(&content);
         }
         output
@@ -172,7 +193,9 @@ impl Rig {
         for entry in fs::read_dir(self.log_dir()).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            let number = name.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
+            let number = name
+                .strip_prefix(base)
+                .and_then(|rest| rest.strip_prefix('.'));
             if entry.file_type().unwrap().is_file()
                 && let Some(index) = number.and_then(|number| number.parse().ok())
             {
@@ -200,7 +223,9 @@ impl Drop for Rig {
                     let _ = live.kill();
                     wait_readable(&live);
                 }
-                Ok(Recovered::Vanished { task: Some(task), .. }) => {
+                Ok(Recovered::Vanished {
+                    task: Some(task), ..
+                }) => {
                     if let Some(pid) = rustix::process::Pid::from_raw(task.pid) {
                         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
@@ -217,7 +242,13 @@ fn refs(list: &[CString]) -> Vec<&CStr> {
 
 fn logs<'a>(dir: std::os::fd::BorrowedFd<'a>, task: &Task) -> Logs<'a> {
     let (max_files, max_file_size) = (task.max_files, task.max_file_size);
-    Logs { dir, stdout: OUT, stderr: ERR, max_files, max_file_size }
+    Logs {
+        dir,
+        stdout: OUT,
+        stderr: ERR,
+        max_files,
+        max_file_size,
+    }
 }
 
 pub fn open(path: &Path) -> File {
