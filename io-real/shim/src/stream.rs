@@ -28,6 +28,17 @@ enum Flow {
     Stuck,
 }
 
+/// What a step did.
+enum Piece {
+    /// Moved that many bytes.
+    Moved(u64),
+    /// Began a new file. Before a byte goes into it, the record has to name it: a shim that takes
+    /// over would go on with the old one, and mix up the order.
+    NewFile,
+    /// The pipe is empty.
+    None,
+}
+
 /// A stream.
 pub struct Stream {
     /// The pipe's read end.
@@ -104,9 +115,9 @@ impl Stream {
                 break Flow::Going;
             }
             match self.step() {
-                Ok(0) if hung_up => break Flow::Ended,
-                Ok(0) => break Flow::Going,
-                Ok(more) => moved += more,
+                Ok(Piece::Moved(bytes)) => moved += bytes,
+                Ok(Piece::None) if hung_up => break Flow::Ended,
+                Ok(Piece::None | Piece::NewFile) => break Flow::Going,
                 Err(Errno::AGAIN | Errno::INTR) => break Flow::Going,
                 Err(_) => break Flow::Stuck,
             }
@@ -116,19 +127,19 @@ impl Stream {
         self.ended = flow == Flow::Ended;
     }
 
-    /// Moves one piece; 0 = the pipe is empty.
-    fn step(&mut self) -> Result<u64> {
+    /// Moves one piece.
+    fn step(&mut self) -> Result<Piece> {
         loop {
             let waiting = self.waiting();
             if waiting == 0 {
-                return Ok(0);
+                return Ok(Piece::None);
             }
-            if self.full || self.size >= self.max_size || self.file.is_none() {
-                self.create(self.log.index + 1)?;
-                continue;
-            }
-            let Some(file) = &self.file else {
-                return Err(Errno::BADF);
+            let file = match &self.file {
+                Some(file) if !self.full && self.size < self.max_size => file,
+                _ => {
+                    self.create(self.log.index + 1)?;
+                    return Ok(Piece::NewFile);
+                }
             };
             let room = self.max_size - self.size;
             let cut = if waiting + RESERVE.min(self.max_size / 4) <= room {
@@ -151,7 +162,7 @@ impl Stream {
             return if moved == 0 {
                 Err(Errno::IO)
             } else {
-                Ok(moved as u64)
+                Ok(Piece::Moved(moved as u64))
             };
         }
     }

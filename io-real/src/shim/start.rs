@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Why nothing was started.
 #[derive(Debug)]
@@ -126,15 +127,7 @@ impl ShimHome {
     ) -> Result<(OwnedFd, Process), StartError> {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
-        // copy the agent's page tables.
-        let mut child = Command::new(&self.program)
-            .env_clear()
-            .stdin(Stdio::from(its))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| named(&error, format!("run {}", self.program.display())))?;
+        let mut child = self.run_program(its)?;
         let outcome = converse(mine, message, fds).and_then(|task| {
             // Our child, and not reaped: the pid is its own.
             let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
@@ -144,6 +137,33 @@ impl ShimHome {
             reap(&mut child);
         }
         outcome
+    }
+
+    /// Runs the shim program with `socket` as its standard input.
+    fn run_program(&self, socket: OwnedFd) -> io::Result<Child> {
+        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
+        // copy the agent's page tables.
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut tries = 0;
+        loop {
+            match command.spawn() {
+                // The program was only just written, and while it was, another thread started a
+                // process, which holds a copy of the descriptor until it executes its own program.
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => {
+                    return Err(named(&error, format!("run {}", self.program.display())));
+                }
+                Ok(child) => return Ok(child),
+            }
+        }
     }
 }
 
