@@ -21,7 +21,8 @@ const TRIES: u64 = 4096;
 /// What the directory holds of one stream.
 #[derive(Clone, Copy, Default)]
 pub struct Census {
-    count: u32,
+    /// How many there are.
+    pub count: u32,
     oldest: u64,
     /// The first index that is higher than all of ours.
     pub next: u64,

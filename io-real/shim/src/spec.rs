@@ -107,10 +107,12 @@ impl Spec {
     /// Frees what only the start needed.
     pub fn release(&mut self) {
         self.start = None;
-        let kept = self.kept.next_multiple_of(4096).min(self.size);
-        // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may be
-        // refused, and the memory just stays.
-        let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        let kept = self.kept.next_multiple_of(4096);
+        if kept < self.size {
+            // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may
+            // be refused, and the memory just stays.
+            let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        }
     }
 }
 

@@ -79,8 +79,12 @@ impl Stream {
 
     /// Opens a new file after all that are there.
     pub fn begin(&mut self) -> Result<()> {
-        let next = logs::census(self.base)?.next;
-        self.create(next)
+        let census = logs::census(self.base)?;
+        self.create(census.next)?;
+        if census.count >= self.max_files {
+            self.prune();
+        }
+        Ok(())
     }
 
     /// Goes on with the file of a dead shim; a new one if that is not what it was.
@@ -97,9 +101,12 @@ impl Stream {
     fn create(&mut self, from: u64) -> Result<()> {
         let (file, log) = logs::create(self.base, from)?;
         (self.file, self.log, self.size, self.full) = (Some(file), log, 0, false);
-        // A name that cannot be deleted must not stop the output.
-        let _ = logs::prune(self.base, self.max_files);
         Ok(())
+    }
+
+    /// A name that cannot be deleted must not stop the output.
+    fn prune(&self) {
+        let _ = logs::prune(self.base, self.max_files);
     }
 
     /// Bytes that wait in the pipe.
@@ -138,6 +145,7 @@ impl Stream {
                 Some(file) if !self.full && self.size < self.max_size => file,
                 _ => {
                     self.create(self.log.index + 1)?;
+                    self.prune();
                     return Ok(Piece::NewFile);
                 }
             };

@@ -98,7 +98,7 @@ impl ShimHome {
         ];
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
-        Ok(self.live(spec.launch, shim, true, task, [out, err]))
+        Ok(self.live(spec.launch, shim, task, [out, err]))
     }
 
     /// Gives a task whose shim was killed a new one, which goes on where the old one was.
@@ -116,7 +116,7 @@ impl ShimHome {
         let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), logs.dir, out, err];
         let pipes = [out.try_clone_to_owned()?, err.try_clone_to_owned()?];
         let (shim, task) = self.spawn(&message, &fds)?;
-        Ok(self.live(old.launch(), shim, true, task, pipes))
+        Ok(self.live(old.launch(), shim, task, pipes))
     }
 
     /// Runs a shim, tells it what to do, and hears how it went.
@@ -128,13 +128,19 @@ impl ShimHome {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let mut child = self.run_program(its)?;
-        let outcome = converse(mine, message, fds).and_then(|task| {
-            // Our child, and not reaped: the pid is its own.
-            let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-            Ok((shim, task))
-        });
+        // Our child, and not reaped: the pid is its own.
+        let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        // Without a handle it is told nothing, and ends.
+        let outcome = match shim {
+            Ok(shim) => converse(mine, message, fds).map(|task| (shim, task)),
+            Err(errno) => {
+                drop(mine);
+                Err(errno.into())
+            }
+        };
         if outcome.is_err() {
-            reap(&mut child);
+            // It refused, or closed its socket without an answer: either way it is ending.
+            let _ = child.wait();
         }
         outcome
     }
@@ -165,12 +171,6 @@ impl ShimHome {
             }
         }
     }
-}
-
-/// Waits for a shim that said that it ends. One that did not answer may live on: it is left alone,
-/// and [`ShimHome::recover`] finds it.
-fn reap(child: &mut Child) {
-    let _ = child.try_wait();
 }
 
 fn converse(
