@@ -199,3 +199,54 @@ fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
     assert_eq!(rig.stdout(), "said\n");
     drop(stolen);
 }
+
+/// A small file system that is unmounted however the test ends.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(at: &std::path::Path) -> Option<Self> {
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(at)
+            .status();
+        mount
+            .is_ok_and(|status| status.success())
+            .then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[test]
+fn a_full_disk_holds_the_output_back_and_loses_nothing() {
+    let rig = Rig::new();
+    let Some(_disk) = Disk::mount(&rig.log_dir()) else {
+        eprintln!("skipped: cannot mount a small file system");
+        return;
+    };
+    let filler = rig.log_dir().join("filler");
+    assert!(
+        fs::write(&filler, vec![0; 1 << 20]).is_err(),
+        "the disk is larger than it should be"
+    );
+    let ready = fifo(&rig, "ready");
+    let live = rig
+        .start(&Task::sh(1, "echo 0; echo up > ready; seq 1 20000"))
+        .unwrap();
+    assert_eq!(hear(&ready), "up");
+    // The shim looks at the output before it answers, so after two answers it has met the full disk.
+    live.hello().unwrap();
+    live.hello().unwrap();
+    assert_eq!(rig.stdout(), "");
+    fs::remove_file(filler).unwrap();
+    let exit = finish(&live);
+    assert_eq!((exit.code, exit.output_lost), (Some(0), false));
+    assert_eq!(rig.stdout(), format!("0\n{}", numbers(20_000)));
+}

@@ -38,11 +38,16 @@ impl Adopted {
     /// How it ended, once it has. The kernel tells it in two places, and in neither on a kernel
     /// before 6.15 after the process was reaped.
     pub fn exit(&self) -> Option<Exit> {
-        self.reaped().or_else(|| self.zombie()).or_else(|| self.reaped())
+        self.reaped()
+            .or_else(|| self.zombie())
+            .or_else(|| self.reaped())
     }
 
     fn reaped(&self) -> Option<Exit> {
-        let mut info = PidfdInfo { mask: WITH_EXIT, ..PidfdInfo::default() };
+        let mut info = PidfdInfo {
+            mask: WITH_EXIT,
+            ..PidfdInfo::default()
+        };
         // SAFETY: the operation fills the structure whose size is part of its number.
         unsafe { ioctl(&self.handle, Updater::<GET_INFO, _>::new(&mut info)) }.ok()?;
         (info.mask & WITH_EXIT != 0).then(|| Exit::from_wait_status(info.exit_code))

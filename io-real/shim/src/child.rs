@@ -55,7 +55,11 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
     setsid().map_err(Fault::at(Step::Session))?;
     for (path, file) in (0..).zip(start.procs) {
         // The kernel reads 0 as "who writes this".
-        proc::write_file(file, b"0").map_err(|errno| Fault { step: Step::Cgroup, errno, path })?;
+        proc::write_file(file, b"0").map_err(|errno| Fault {
+            step: Step::Cgroup,
+            errno,
+            path,
+        })?;
     }
     if let Some(score) = start.oom_score {
         let text = Text::new().push(if score < 0 { b"-" } else { b"" });
@@ -101,7 +105,11 @@ fn become_user(start: &Start) -> core::result::Result<(), Fault> {
 
 /// Tries the candidates; comes back only with the reason why none was executed.
 fn execute(start: &Start, task_dir: &OwnedFd) -> Fault {
-    let mut fault = Fault { step: Step::Exec, errno: Errno::NOENT, path: 0 };
+    let mut fault = Fault {
+        step: Step::Exec,
+        errno: Errno::NOENT,
+        path: 0,
+    };
     for (path, candidate) in (0..).zip(start.candidates) {
         let errno = if candidate.to_bytes().first() == Some(&b'/') {
             // SAFETY: the spec made both arrays NULL-terminated.
@@ -109,7 +117,11 @@ fn execute(start: &Start, task_dir: &OwnedFd) -> Fault {
         } else {
             execute_below(candidate, start, task_dir)
         };
-        fault = Fault { step: Step::Exec, errno, path };
+        fault = Fault {
+            step: Step::Exec,
+            errno,
+            path,
+        };
         if !matches!(errno, Errno::NOENT | Errno::NOTDIR) {
             break;
         }
@@ -126,15 +138,16 @@ fn execute_below(candidate: &CStr, start: &Start, task_dir: &OwnedFd) -> Errno {
         Err(errno) => return errno,
     };
     // SAFETY: the spec made both arrays NULL-terminated.
-    let errno = unsafe {
-        runtime::execveat(&program, c"", start.argv, start.envp, AtFlags::EMPTY_PATH)
-    };
+    let errno =
+        unsafe { runtime::execveat(&program, c"", start.argv, start.envp, AtFlags::EMPTY_PATH) };
     if errno != Errno::NOENT {
         return errno;
     }
     // A script: its interpreter would have to open a descriptor that is closed by then. Give it the
     // resolved path. Should the task swap the file now, it gets to run what it could run anyway.
-    let link = Text::new().push(b"/proc/self/fd/").number(program.as_raw_fd() as u64);
+    let link = Text::new()
+        .push(b"/proc/self/fd/")
+        .number(program.as_raw_fd() as u64);
     let mut path = [0; 4096];
     match readlinkat_raw(CWD, link.as_c_str(), &mut path) {
         Ok(_) => match CStr::from_bytes_until_nul(&path) {

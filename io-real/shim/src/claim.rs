@@ -83,7 +83,10 @@ pub fn fresh(launch: &Id) -> core::result::Result<(Claim, OwnedFd), Refusal> {
     }
     // The socket comes first: who reads `Starting` can connect, and waits for an answer.
     let socket = open_socket(launch)?;
-    let mut claim = Claim { file, record: Record::new(*launch, proc::boot_id(), State::Starting) };
+    let mut claim = Claim {
+        file,
+        record: Record::new(*launch, proc::boot_id(), State::Starting),
+    };
     claim.record.shim = myself();
     claim.save().map_err(Fault::at(Step::Record))?;
     Ok((claim, socket))

@@ -34,8 +34,12 @@ impl Control {
     /// Lets the next client in. It takes the place of one that has been silent so far.
     pub fn accept(&mut self) {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let Ok(client) = accept_with(&self.listener, flags) else { return };
-        let Ok(peer) = socket_peercred(&client) else { return };
+        let Ok(client) = accept_with(&self.listener, flags) else {
+            return;
+        };
+        let Ok(peer) = socket_peercred(&client) else {
+            return;
+        };
         if peer.uid.is_root() || peer.uid == geteuid() {
             self.client = Some(client);
         }
@@ -54,7 +58,9 @@ impl Control {
                 return None;
             }
         }
-        let ([operation, argument], _) = bytes.as_chunks::<4>() else { return None };
+        let ([operation, argument], _) = bytes.as_chunks::<4>() else {
+            return None;
+        };
         match u32::from_le_bytes(*operation) {
             wire::HELLO => Some(Request::Hello),
             wire::SIGNAL => Some(Request::Signal(i32::from_le_bytes(*argument))),
@@ -69,13 +75,19 @@ impl Control {
     /// Answers with an error number, 0 = done, and closes.
     pub fn answer(&mut self, errno: i32) {
         if let Some(client) = self.client.take() {
-            let _ = send(&client, &errno.to_le_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = send(
+                &client,
+                &errno.to_le_bytes(),
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+            );
         }
     }
 
     /// Answers with the record and the pipes, and closes.
     pub fn introduce(&mut self, record: &Record, pipes: [BorrowedFd<'_>; 2]) {
-        let Some(client) = self.client.take() else { return };
+        let Some(client) = self.client.take() else {
+            return;
+        };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&pipes));

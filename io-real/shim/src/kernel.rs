@@ -49,26 +49,48 @@ unsafe fn syscall(number: usize, args: [usize; 5]) -> Result<usize> {
 }
 
 fn result(answer: isize) -> Result<usize> {
-    if answer < 0 { Err(Errno::from_raw_os_error(-answer as i32)) } else { Ok(answer as usize) }
+    if answer < 0 {
+        Err(Errno::from_raw_os_error(-answer as i32))
+    } else {
+        Ok(answer as usize)
+    }
 }
 
 /// Waits until a descriptor is ready, a signal outside `mask` arrives, or `seconds` have passed.
 /// The mask is swapped in one step with the wait, so that no signal falls between.
 pub fn ppoll(fds: &mut [PollFd<'_>], seconds: Option<i64>, mask: &KernelSigSet) -> Result<usize> {
     let time = [seconds.unwrap_or(0), 0];
-    let time = if seconds.is_some() { time.as_ptr() as usize } else { 0 };
+    let time = if seconds.is_some() {
+        time.as_ptr() as usize
+    } else {
+        0
+    };
     let mask = core::ptr::from_ref(mask) as usize;
     // SAFETY: the array, the time and the mask (8 bytes) live through the call.
-    unsafe { syscall(number::PPOLL, [fds.as_mut_ptr() as usize, fds.len(), time, mask, 8]) }
+    unsafe {
+        syscall(
+            number::PPOLL,
+            [fds.as_mut_ptr() as usize, fds.len(), time, mask, 8],
+        )
+    }
 }
 
 /// The wall clock, ns since 1970.
 pub fn now_ns() -> u64 {
     let mut time = [0_u64; 2];
     // SAFETY: clock 0 is CLOCK_REALTIME, which writes two 64-bit numbers.
-    let done = unsafe { syscall(number::CLOCK_GETTIME, [0, time.as_mut_ptr() as usize, 0, 0, 0]) };
+    let done = unsafe {
+        syscall(
+            number::CLOCK_GETTIME,
+            [0, time.as_mut_ptr() as usize, 0, 0, 0],
+        )
+    };
     let [seconds, nanos] = time;
-    if done.is_ok() { seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos) } else { 0 }
+    if done.is_ok() {
+        seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos)
+    } else {
+        0
+    }
 }
 
 /// Closes every descriptor above standard error that the agent did not mean to hand down.

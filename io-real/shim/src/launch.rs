@@ -31,7 +31,11 @@ pub fn launch(
 /// Leaves the record at `Failed`: this launch will never run.
 pub fn fail(claim: &mut Claim, fault: Fault) {
     let errno = fault.errno.raw_os_error();
-    claim.record.failure = Failure { step: fault.step as u32, errno, path: fault.path };
+    claim.record.failure = Failure {
+        step: fault.step as u32,
+        errno,
+        path: fault.path,
+    };
     claim.record.state = State::Failed;
     let _ = claim.save();
     claim.sync();
@@ -39,7 +43,12 @@ pub fn fail(claim: &mut Claim, fault: Fault) {
 
 fn fork(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault> {
     let fault = Fault::at(Step::Fork);
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let pair = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    );
     let (mine, its) = pair.map_err(&fault)?;
     // SAFETY: there is one thread and no lock; the child gets a whole copy of a working process.
     match unsafe { kernel_fork() }.map_err(&fault)? {
@@ -69,20 +78,41 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
         let _ = rustix::net::shutdown(link, rustix::net::Shutdown::Both);
     }
     let mut report = [0; 12];
-    let outcome = match (saved, read(link, &mut report)) {
+    let outcome = match (saved, hear(link, &mut report)) {
         (Err(fault), _) => Err(fault),
         // The link closes without a word when the program is executed.
         (Ok(()), Ok(0)) => return Ok(pid),
         (Ok(()), Ok(_)) => Err(parse(&report)),
-        (Ok(()), Err(errno)) => Err(Fault { step: Step::Fork, errno, path: 0 }),
+        (Ok(()), Err(errno)) => Err(Fault {
+            step: Step::Fork,
+            errno,
+            path: 0,
+        }),
     };
     let _ = waitpid(Some(pid), WaitOptions::empty());
     outcome
 }
 
+/// Reads the report. A child that failed before it read `go` resets the link by leaving that unread;
+/// its report lies behind the error that this makes.
+fn hear(link: &OwnedFd, report: &mut [u8; 12]) -> Result<usize, Errno> {
+    match read(link, report.as_mut_slice()) {
+        Err(Errno::CONNRESET) => read(link, report.as_mut_slice()),
+        heard => heard,
+    }
+}
+
 fn parse(report: &[u8; 12]) -> Fault {
-    let mut words = report.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let mut words = report
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|bytes| u32::from_le_bytes(*bytes));
     let step = words.next().and_then(Step::from_raw).unwrap_or(Step::Fork);
     let errno = Errno::from_raw_os_error(words.next().unwrap_or(0) as i32);
-    Fault { step, errno, path: words.next().unwrap_or(0) }
+    Fault {
+        step,
+        errno,
+        path: words.next().unwrap_or(0),
+    }
 }

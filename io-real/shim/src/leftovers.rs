@@ -6,9 +6,7 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::io::read;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// Kills everything in a cgroup.
 pub fn kill_group(path: Option<&CStr>) {
@@ -48,7 +46,9 @@ pub fn kill_session(leader: crate::record::Process) {
         return;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(dir) = openat(CWD, c"/proc", flags, Mode::empty()) else { return };
+    let Ok(dir) = openat(CWD, c"/proc", flags, Mode::empty()) else {
+        return;
+    };
     let mut space = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&dir, &mut space);
     while let Some(Ok(entry)) = entries.next() {

@@ -21,7 +21,8 @@ const TRIES: u64 = 4096;
 /// What the directory holds of one stream.
 #[derive(Clone, Copy, Default)]
 pub struct Census {
-    count: u32,
+    /// How many there are.
+    pub count: u32,
     oldest: u64,
     /// The first index that is higher than all of ours.
     pub next: u64,
@@ -33,7 +34,10 @@ fn name(base: &CStr, index: u64) -> Text {
 
 /// The index in a file name that is exactly `<base>.<number>`.
 fn index(base: &CStr, name: &CStr) -> Option<u64> {
-    let digits = name.to_bytes().strip_prefix(base.to_bytes())?.strip_prefix(b".")?;
+    let digits = name
+        .to_bytes()
+        .strip_prefix(base.to_bytes())?
+        .strip_prefix(b".")?;
     if digits.len() > 1 && digits.first() == Some(&b'0') {
         return None;
     }
@@ -46,7 +50,11 @@ fn ours(stat: &Stat) -> bool {
 }
 
 fn identity(stat: &Stat, index: u64) -> LogFile {
-    LogFile { dev: stat.st_dev, ino: stat.st_ino, index }
+    LogFile {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+        index,
+    }
 }
 
 /// Counts our files of a stream.
@@ -55,10 +63,16 @@ pub fn census(base: &CStr) -> Result<Census> {
     let dir = openat(CWD, c".", flags, Mode::empty())?;
     let mut space = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&dir, &mut space);
-    let mut census = Census { count: 0, oldest: u64::MAX, next: 0 };
+    let mut census = Census {
+        count: 0,
+        oldest: u64::MAX,
+        next: 0,
+    };
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        let Some(index) = index(base, entry.file_name()) else { continue };
+        let Some(index) = index(base, entry.file_name()) else {
+            continue;
+        };
         let stat = statat(&dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
         if stat.is_ok_and(|stat| ours(&stat)) {
             census.count += 1;
@@ -71,8 +85,7 @@ pub fn census(base: &CStr) -> Result<Census> {
 
 /// Creates the first file at or after `from` whose name is free.
 pub fn create(base: &CStr, from: u64) -> Result<(OwnedFd, LogFile)> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     for index in from..from.saturating_add(TRIES) {
         match openat(CWD, name(base, index).as_c_str(), flags, mode) {

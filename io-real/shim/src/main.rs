@@ -59,7 +59,12 @@ extern "C" fn enter() -> ! {
         Ok(spec) => prepare(spec),
         // The agent died before it had said what to do.
         Err(Errno::CONNRESET) => exit(1),
-        Err(errno) => Err(Fault { step: Step::Spec, errno, path: 0 }.into()),
+        Err(errno) => Err(Fault {
+            step: Step::Spec,
+            errno,
+            path: 0,
+        }
+        .into()),
     };
     match prepared {
         Ok(supervisor) => {
@@ -94,14 +99,20 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         core::mem::take(&mut spec.fds);
     fchdir(some(&run_dir)?).map_err(Fault::at(Step::Record))?;
     let launch = &spec.keep.launch;
-    let (claim, listener) =
-        if spec.start.is_some() { claim::fresh(launch)? } else { claim::inherit(launch)? };
+    let (claim, listener) = if spec.start.is_some() {
+        claim::fresh(launch)?
+    } else {
+        claim::inherit(launch)?
+    };
     fchdir(some(&log_dir)?).map_err(Fault::at(Step::Log))?;
     let keep = spec.keep;
     let [out_base, err_base] = keep.bases;
     let stream = |pipe, base| Stream::new(pipe, base, keep.max_files, keep.max_size);
     let streams = [stream(owned(out)?, out_base), stream(owned(err)?, err_base)];
-    let control = Control { listener, client: None };
+    let control = Control {
+        listener,
+        client: None,
+    };
     let supervisor = if let Some(start) = &spec.start {
         let ends = Ends {
             task_dir: some(&task_dir)?,
@@ -117,11 +128,19 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
 }
 
 fn some(fd: &Option<OwnedFd>) -> Result<&OwnedFd, Fault> {
-    fd.as_ref().ok_or(Fault { step: Step::Spec, errno: Errno::BADF, path: 0 })
+    fd.as_ref().ok_or(Fault {
+        step: Step::Spec,
+        errno: Errno::BADF,
+        path: 0,
+    })
 }
 
 fn owned(fd: Option<OwnedFd>) -> Result<OwnedFd, Fault> {
-    fd.ok_or(Fault { step: Step::Spec, errno: Errno::BADF, path: 0 })
+    fd.ok_or(Fault {
+        step: Step::Spec,
+        errno: Errno::BADF,
+        path: 0,
+    })
 }
 
 fn start_task(
@@ -134,7 +153,11 @@ fn start_task(
 ) -> Result<Supervisor, Refusal> {
     for stream in &mut streams {
         if let Err(errno) = stream.begin() {
-            let fault = Fault { step: Step::Log, errno, path: 0 };
+            let fault = Fault {
+                step: Step::Log,
+                errno,
+                path: 0,
+            };
             launch::fail(&mut claim, fault);
             return Err(fault.into());
         }
@@ -142,7 +165,13 @@ fn start_task(
     let [out, err] = &streams;
     claim.record.logs = [out.log, err.log];
     let pid = launch::launch(&mut claim, &keep, start, ends)?;
-    Ok(Supervisor::new(claim, control, streams, keep, Main::Child(pid)))
+    Ok(Supervisor::new(
+        claim,
+        control,
+        streams,
+        keep,
+        Main::Child(pid),
+    ))
 }
 
 fn adopt_task(
@@ -168,19 +197,30 @@ fn adopt_task(
 }
 
 /// Tells the agent how it went. If it is gone, the record tells the next one.
-fn answer(
-    agent: BorrowedFd<'_>,
-    verdict: Verdict,
-    fault: Option<Fault>,
-    record: &record::Record,
-) {
+fn answer(agent: BorrowedFd<'_>, verdict: Verdict, fault: Option<Fault>, record: &record::Record) {
     let mut bytes = [0; wire::ANSWER];
     let (step, errno, path) = match fault {
-        Some(fault) => (fault.step as u32, fault.errno.raw_os_error() as u32, fault.path),
+        Some(fault) => (
+            fault.step as u32,
+            fault.errno.raw_os_error() as u32,
+            fault.path,
+        ),
         None => (0, 0, 0),
     };
-    let [low, high] = [record.task.start_time as u32, (record.task.start_time >> 32) as u32];
-    let words = [verdict as u32, step, errno, path, record.task.pid as u32, 0, low, high];
+    let [low, high] = [
+        record.task.start_time as u32,
+        (record.task.start_time >> 32) as u32,
+    ];
+    let words = [
+        verdict as u32,
+        step,
+        errno,
+        path,
+        record.task.pid as u32,
+        0,
+        low,
+        high,
+    ];
     for (place, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *place = word.to_le_bytes();
     }

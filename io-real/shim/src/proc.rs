@@ -31,7 +31,9 @@ pub fn write_file(path: &CStr, bytes: &[u8]) -> Result<()> {
 pub fn boot_id() -> Id {
     let mut buffer = [0; 40];
     let id = read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer).unwrap_or_default();
-    id.get(..36).and_then(|id| id.try_into().ok()).unwrap_or([0; 36])
+    id.get(..36)
+        .and_then(|id| id.try_into().ok())
+        .unwrap_or([0; 36])
 }
 
 /// What is of interest in `/proc/<pid>/stat`.
@@ -48,22 +50,35 @@ pub struct Stat {
 
 /// Reads `/proc/<pid>/stat`; `None` if there is no such process.
 pub fn stat(pid: i32) -> Option<Stat> {
-    let path = Text::new().push(b"/proc/").number(pid as u64).push(b"/stat");
+    let path = Text::new()
+        .push(b"/proc/")
+        .number(pid as u64)
+        .push(b"/stat");
     let mut buffer = [0; 1024];
     let line = read_file(path.as_c_str(), &mut buffer).ok()?;
     // The name in field 2 may hold anything, also ") "; the last bracket ends it.
     let name_end = line.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = line.get(name_end + 2..)?.split(|byte| matches!(byte, b' ' | b'\n'));
+    let mut fields = line
+        .get(name_end + 2..)?
+        .split(|byte| matches!(byte, b' ' | b'\n'));
     let state = *fields.next()?.first()?;
     let session = text::number(fields.nth(2)?)? as i32;
     let start_time = text::number(fields.nth(15)?)?;
     let exit_code = fields.nth(29).and_then(text::number).unwrap_or(0) as i32;
-    Some(Stat { state, session, start_time, exit_code })
+    Some(Stat {
+        state,
+        session,
+        start_time,
+        exit_code,
+    })
 }
 
 /// A process with its start time; the start time is 0 if it is gone.
 pub fn identity(pid: i32) -> Process {
-    Process { pid, start_time: stat(pid).map_or(0, |stat| stat.start_time) }
+    Process {
+        pid,
+        start_time: stat(pid).map_or(0, |stat| stat.start_time),
+    }
 }
 
 /// The number of OOM kills in a file with a line `oom_kill N`; 0 if there is none.

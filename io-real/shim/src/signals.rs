@@ -1,8 +1,8 @@
 //! Signals: all blocked, always; only the wait lets `SIGCHLD` through.
 
+use runtime::{How, KernelSigSet, KernelSigaction, KernelSigactionFlags};
 use rustix::process::Signal;
 use rustix::runtime_448b8ad740e2a26f as runtime;
-use runtime::{How, KernelSigSet, KernelSigaction, KernelSigactionFlags};
 
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!("drover_restore:", "mov eax, 15", "syscall");
@@ -19,7 +19,10 @@ unsafe extern "C" fn on_child(_: i32) {}
 pub fn block_all() {
     // SAFETY: this program has no libc whose reserved signals could be disturbed.
     let _ = unsafe { runtime::kernel_sigprocmask(How::SETMASK, Some(&KernelSigSet::all())) };
-    let mut action = KernelSigaction { sa_handler_kernel: Some(on_child), ..Default::default() };
+    let mut action = KernelSigaction {
+        sa_handler_kernel: Some(on_child),
+        ..Default::default()
+    };
     action.sa_flags = KernelSigactionFlags::NOCLDSTOP;
     #[cfg(target_arch = "x86_64")]
     {
@@ -56,5 +59,7 @@ pub fn reset() {
 /// The signal with this number, real-time signals included.
 pub fn from_number(number: i32) -> Option<Signal> {
     // SAFETY: 1 to 64 are the kernel's signals, and no libc here reserves any of them.
-    (1..=64).contains(&number).then(|| unsafe { Signal::from_raw_unchecked(number) })
+    (1..=64)
+        .contains(&number)
+        .then(|| unsafe { Signal::from_raw_unchecked(number) })
 }

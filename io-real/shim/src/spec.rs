@@ -24,7 +24,11 @@ pub struct Fault {
 impl Fault {
     /// Makes `map_err` read well.
     pub fn at(step: Step) -> impl Fn(Errno) -> Self {
-        move |errno| Self { step, errno, path: 0 }
+        move |errno| Self {
+            step,
+            errno,
+            path: 0,
+        }
     }
 }
 
@@ -103,10 +107,12 @@ impl Spec {
     /// Frees what only the start needed.
     pub fn release(&mut self) {
         self.start = None;
-        let kept = self.kept.next_multiple_of(4096).min(self.size);
-        // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may be
-        // refused, and the memory just stays.
-        let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        let kept = self.kept.next_multiple_of(4096);
+        if kept < self.size {
+            // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may
+            // be refused, and the memory just stays.
+            let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        }
     }
 }
 
@@ -131,11 +137,15 @@ impl Reader {
     }
 
     fn path(&mut self) -> Option<Option<&'static CStr>> {
-        self.string().map(|path| if path.is_empty() { None } else { Some(path) })
+        self.string()
+            .map(|path| if path.is_empty() { None } else { Some(path) })
     }
 
     fn list(&mut self, count: u32) -> Option<List> {
-        let list = List { bytes: self.bytes, count };
+        let list = List {
+            bytes: self.bytes,
+            count,
+        };
         for _ in 0..count {
             self.string()?;
         }
@@ -207,12 +217,21 @@ pub fn receive(agent: BorrowedFd<'_>) -> Result<Spec, Errno> {
         }
         _ => None,
     };
-    Ok(Spec { keep, start, fds, base, kept, size })
+    Ok(Spec {
+        keep,
+        start,
+        fds,
+        base,
+        kept,
+        size,
+    })
 }
 
 fn parse_header(header: &[u8; wire::HEADER]) -> Option<Counts> {
     let word = |at: usize| -> Option<u32> {
-        Some(u32::from_le_bytes(header.get(at..)?.get(..4)?.try_into().ok()?))
+        Some(u32::from_le_bytes(
+            header.get(at..)?.get(..4)?.try_into().ok()?,
+        ))
     };
     let known = word(0)? == wire::MAGIC
         && u16::from_le_bytes([header[4], header[5]]) == wire::VERSION

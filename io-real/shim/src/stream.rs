@@ -28,6 +28,17 @@ enum Flow {
     Stuck,
 }
 
+/// What a step did.
+enum Piece {
+    /// Moved that many bytes.
+    Moved(u64),
+    /// Began a new file. Before a byte goes into it, the record has to name it: a shim that takes
+    /// over would go on with the old one, and mix up the order.
+    NewFile,
+    /// The pipe is empty.
+    None,
+}
+
 /// A stream.
 pub struct Stream {
     /// The pipe's read end.
@@ -68,8 +79,12 @@ impl Stream {
 
     /// Opens a new file after all that are there.
     pub fn begin(&mut self) -> Result<()> {
-        let next = logs::census(self.base)?.next;
-        self.create(next)
+        let census = logs::census(self.base)?;
+        self.create(census.next)?;
+        if census.count >= self.max_files {
+            self.prune();
+        }
+        Ok(())
     }
 
     /// Goes on with the file of a dead shim; a new one if that is not what it was.
@@ -86,9 +101,12 @@ impl Stream {
     fn create(&mut self, from: u64) -> Result<()> {
         let (file, log) = logs::create(self.base, from)?;
         (self.file, self.log, self.size, self.full) = (Some(file), log, 0, false);
-        // A name that cannot be deleted must not stop the output.
-        let _ = logs::prune(self.base, self.max_files);
         Ok(())
+    }
+
+    /// A name that cannot be deleted must not stop the output.
+    fn prune(&self) {
+        let _ = logs::prune(self.base, self.max_files);
     }
 
     /// Bytes that wait in the pipe.
@@ -104,9 +122,9 @@ impl Stream {
                 break Flow::Going;
             }
             match self.step() {
-                Ok(0) if hung_up => break Flow::Ended,
-                Ok(0) => break Flow::Going,
-                Ok(more) => moved += more,
+                Ok(Piece::Moved(bytes)) => moved += bytes,
+                Ok(Piece::None) if hung_up => break Flow::Ended,
+                Ok(Piece::None | Piece::NewFile) => break Flow::Going,
                 Err(Errno::AGAIN | Errno::INTR) => break Flow::Going,
                 Err(_) => break Flow::Stuck,
             }
@@ -116,21 +134,27 @@ impl Stream {
         self.ended = flow == Flow::Ended;
     }
 
-    /// Moves one piece; 0 = the pipe is empty.
-    fn step(&mut self) -> Result<u64> {
+    /// Moves one piece.
+    fn step(&mut self) -> Result<Piece> {
         loop {
             let waiting = self.waiting();
             if waiting == 0 {
-                return Ok(0);
+                return Ok(Piece::None);
             }
-            if self.full || self.size >= self.max_size || self.file.is_none() {
-                self.create(self.log.index + 1)?;
-                continue;
-            }
-            let Some(file) = &self.file else { return Err(Errno::BADF) };
+            let file = match &self.file {
+                Some(file) if !self.full && self.size < self.max_size => file,
+                _ => {
+                    self.create(self.log.index + 1)?;
+                    self.prune();
+                    return Ok(Piece::NewFile);
+                }
+            };
             let room = self.max_size - self.size;
             let cut = if waiting + RESERVE.min(self.max_size / 4) <= room {
-                Cut { len: waiting, full: false }
+                Cut {
+                    len: waiting,
+                    full: false,
+                }
             } else {
                 cut(&self.pipe, waiting.min(room), room, self.size == 0)
             };
@@ -143,7 +167,11 @@ impl Stream {
             let moved = splice(&self.pipe, None, file, Some(&mut self.size), len, flags)?;
             self.full = cut.full && moved == len;
             // Nothing moved though bytes wait: a file that takes none. Do not spin.
-            return if moved == 0 { Err(Errno::IO) } else { Ok(moved as u64) };
+            return if moved == 0 {
+                Err(Errno::IO)
+            } else {
+                Ok(Piece::Moved(moved as u64))
+            };
         }
     }
 }
@@ -158,13 +186,22 @@ struct Cut {
 fn cut(pipe: &OwnedFd, window: u64, room: u64, empty: bool) -> Cut {
     let Ok((seen, line_end)) = last_line_end(pipe, window) else {
         // No descriptor or no memory to look: cut anywhere.
-        return Cut { len: window, full: false };
+        return Cut {
+            len: window,
+            full: false,
+        };
     };
     if line_end > 0 {
-        Cut { len: line_end, full: true }
+        Cut {
+            len: line_end,
+            full: true,
+        }
     } else if seen < room || empty {
         // A part of a line that fits still, or a line longer than a file.
-        Cut { len: seen, full: false }
+        Cut {
+            len: seen,
+            full: false,
+        }
     } else {
         Cut { len: 0, full: true }
     }

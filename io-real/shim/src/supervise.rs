@@ -66,9 +66,22 @@ impl Supervisor {
         keep: Keep,
         main: Main,
     ) -> Self {
-        let phase = if matches!(main, Main::Gone) { Phase::Killing } else { Phase::Running };
+        let phase = if matches!(main, Main::Gone) {
+            Phase::Killing
+        } else {
+            Phase::Running
+        };
         let adopted = !matches!(main, Main::Child(_));
-        Self { claim, control, streams, keep, main, phase, patience: PATIENCE, adopted }
+        Self {
+            claim,
+            control,
+            streams,
+            keep,
+            main,
+            phase,
+            patience: PATIENCE,
+            adopted,
+        }
     }
 
     /// Runs until the task and all it left are gone, its output is written and its record final.
@@ -116,7 +129,10 @@ impl Supervisor {
         let record = &mut self.claim.record;
         record.exit = exit;
         record.finished_ns = kernel::now_ns();
-        record.oom = self.keep.oom.is_some_and(|path| proc::oom_kills(path) > record.oom_base);
+        record.oom = self
+            .keep
+            .oom
+            .is_some_and(|path| proc::oom_kills(path) > record.oom_base);
         record.state = State::Ended;
         // Should this fail, the last save says it all again.
         let _ = self.claim.save();
@@ -137,13 +153,19 @@ impl Supervisor {
         let [out, err] = &self.streams;
         // The kills of an adopted task's leftovers may still be under way: wait for the pipes' end.
         let goal = |stream: &Stream| {
-            if self.adopted { u64::MAX } else { stream.moved + stream.waiting() }
+            if self.adopted {
+                u64::MAX
+            } else {
+                stream.moved + stream.waiting()
+            }
         };
         [goal(out), goal(err)]
     }
 
     fn drained(&self) -> bool {
-        let Phase::Draining(goals) = &self.phase else { return false };
+        let Phase::Draining(goals) = &self.phase else {
+            return false;
+        };
         let done = |(stream, goal): (&Stream, &u64)| stream.ended || stream.moved >= *goal;
         self.patience == 0 || self.streams.iter().zip(goals).all(done)
     }
@@ -176,8 +198,16 @@ impl Supervisor {
         let entry = |fd, events| PollFd::from_borrowed_fd(fd, events);
         let stream = |stream: &'_ Stream| !stream.ended && !stream.stuck;
         let mut fds = [
-            if stream(out) { entry(out.pipe.as_fd(), PollFlags::IN) } else { entry(door, none) },
-            if stream(err) { entry(err.pipe.as_fd(), PollFlags::IN) } else { entry(door, none) },
+            if stream(out) {
+                entry(out.pipe.as_fd(), PollFlags::IN)
+            } else {
+                entry(door, none)
+            },
+            if stream(err) {
+                entry(err.pipe.as_fd(), PollFlags::IN)
+            } else {
+                entry(door, none)
+            },
             entry(door, PollFlags::IN),
             match &self.control.client {
                 Some(client) => entry(client.as_fd(), PollFlags::IN),
@@ -207,7 +237,9 @@ impl Supervisor {
 
     /// An adopted task that ended tells how, sooner or later; at last we stop asking.
     fn look_at_adopted(&mut self, ready: bool) {
-        let Main::Adopted(task) = &self.main else { return };
+        let Main::Adopted(task) = &self.main else {
+            return;
+        };
         if !ready && self.patience == PATIENCE {
             return;
         }
@@ -231,7 +263,8 @@ impl Supervisor {
                     Some(signal) => self.signal(signal),
                     None => Err(Errno::INVAL),
                 };
-                self.control.answer(errno.err().map_or(0, Errno::raw_os_error));
+                self.control
+                    .answer(errno.err().map_or(0, Errno::raw_os_error));
             }
             Some(Request::Kill) => {
                 leftovers::kill_group(self.keep.kill);

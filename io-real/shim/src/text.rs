@@ -12,7 +12,10 @@ pub struct Text {
 impl Text {
     /// An empty text.
     pub fn new() -> Self {
-        Self { bytes: [0; 280], len: 0 }
+        Self {
+            bytes: [0; 280],
+            len: 0,
+        }
     }
 
     /// Adds bytes.

@@ -117,7 +117,6 @@ impl ShimHome {
         &self,
         launch: &str,
         shim: OwnedFd,
-        child: bool,
         task: super::record::Process,
         pipes: [OwnedFd; 2],
     ) -> Live {
@@ -125,7 +124,6 @@ impl ShimHome {
             launch: launch.to_owned(),
             home: self.clone(),
             shim,
-            child,
             task,
             pipes,
         }

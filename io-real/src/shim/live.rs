@@ -38,7 +38,6 @@ pub struct Live {
     pub(super) launch: String,
     pub(super) home: ShimHome,
     pub(super) shim: OwnedFd,
-    pub(super) child: bool,
     pub(super) task: Process,
     pub(super) pipes: [OwnedFd; 2],
 }
@@ -109,12 +108,10 @@ impl Live {
         }))
     }
 
+    /// Leaves no zombie, if the shim was our child and is dead; else the call fails, which is fine.
     fn reap(&self) {
-        if self.child {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-            // Fails if it was reaped before; there is nothing to do then.
-            let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
-        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
     }
 
     fn ask(&self, operation: u32, argument: i32) -> io::Result<()> {

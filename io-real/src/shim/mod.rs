@@ -28,6 +28,8 @@ mod program;
 #[path = "../../shim/src/record.rs"]
 #[allow(dead_code, reason = "shared with the shim, which uses all of it")]
 pub mod record;
+#[cfg(test)]
+mod record_tests;
 mod recover;
 mod spec;
 mod start;

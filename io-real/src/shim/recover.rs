@@ -78,7 +78,7 @@ impl ShimHome {
     fn meet(&self, launch: &str) -> io::Result<Live> {
         let (record, pipes) = live::hello(self.run.as_fd(), launch)?;
         let shim = open_process(record.shim)?;
-        Ok(self.live(launch, shim, false, record.task, pipes))
+        Ok(self.live(launch, shim, record.task, pipes))
     }
 }
 

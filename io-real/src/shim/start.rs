@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Why nothing was started.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ impl ShimHome {
         ];
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
-        Ok(self.live(spec.launch, shim, true, task, [out, err]))
+        Ok(self.live(spec.launch, shim, task, [out, err]))
     }
 
     /// Gives a task whose shim was killed a new one, which goes on where the old one was.
@@ -115,7 +116,7 @@ impl ShimHome {
         let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), logs.dir, out, err];
         let pipes = [out.try_clone_to_owned()?, err.try_clone_to_owned()?];
         let (shim, task) = self.spawn(&message, &fds)?;
-        Ok(self.live(old.launch(), shim, true, task, pipes))
+        Ok(self.live(old.launch(), shim, task, pipes))
     }
 
     /// Runs a shim, tells it what to do, and hears how it went.
@@ -126,31 +127,50 @@ impl ShimHome {
     ) -> Result<(OwnedFd, Process), StartError> {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
-        // copy the agent's page tables.
-        let mut child = Command::new(&self.program)
-            .env_clear()
-            .stdin(Stdio::from(its))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| named(&error, format!("run {}", self.program.display())))?;
-        let outcome = converse(mine, message, fds).and_then(|task| {
-            // Our child, and not reaped: the pid is its own.
-            let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-            Ok((shim, task))
-        });
+        let mut child = self.run_program(its)?;
+        // Our child, and not reaped: the pid is its own.
+        let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        // Without a handle it is told nothing, and ends.
+        let outcome = match shim {
+            Ok(shim) => converse(mine, message, fds).map(|task| (shim, task)),
+            Err(errno) => {
+                drop(mine);
+                Err(errno.into())
+            }
+        };
         if outcome.is_err() {
-            reap(&mut child);
+            // It refused, or closed its socket without an answer: either way it is ending.
+            let _ = child.wait();
         }
         outcome
     }
-}
 
-/// Waits for a shim that said that it ends. One that did not answer may live on: it is left alone,
-/// and [`ShimHome::recover`] finds it.
-fn reap(child: &mut Child) {
-    let _ = child.try_wait();
+    /// Runs the shim program with `socket` as its standard input.
+    fn run_program(&self, socket: OwnedFd) -> io::Result<Child> {
+        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
+        // copy the agent's page tables.
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut tries = 0;
+        loop {
+            match command.spawn() {
+                // The program was only just written, and while it was, another thread started a
+                // process, which holds a copy of the descriptor until it executes its own program.
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => {
+                    return Err(named(&error, format!("run {}", self.program.display())));
+                }
+                Ok(child) => return Ok(child),
+            }
+        }
+    }
 }
 
 fn converse(
