@@ -1,0 +1,3 @@
+//! The parts of the `drover` program.
+
+pub mod jobspec;
