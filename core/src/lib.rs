@@ -1,8 +1,57 @@
-//! Drover's decisions.
+//! Drover's decisions: a state machine that does no I/O, reads no clock, starts no thread and
+//! draws no random number of its own.
+//!
+//! # The loop
+//!
+//! Whoever drives the core owns one [`agent::Agent`] and does this for ever:
+//!
+//! ```text
+//! wait for an input, or for the instant of poll_timeout()
+//! agent.handle(now, input)          or agent.handle_timeout(now)
+//! while let Some(effect) = agent.poll_effect() { carry it out, without blocking }
+//! ```
+//!
+//! Carrying out an effect leads to at most one answer, which is another input. Nobody is trusted
+//! to answer: each operation has a number and a deadline, and what comes late is dropped.
+//!
+//! # The laws
+//!
+//! 1. One input at a time, in any order. Order within a source is kept; across sources it is
+//!    nobody's promise.
+//! 2. Every input is legal in every state: handled, latched, or declared stale by its fence.
+//! 3. Nobody outside is trusted to answer.
+//! 4. Remember before acting: effects that must not happen twice or be forgotten leave only when
+//!    what led to them is saved ([`store::ledger`]).
+//! 5. Names, not luck: what is made in the world bears an id that was saved first
+//!    ([`ids::LaunchId`]), and is found again by it.
+//! 6. Same inputs, same effects.
+//! 7. A stall stays where it is.
+//!
+//! # The rooms
+//!
+//! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
+//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`]
+//! validates what drivers are given; [`store`] remembers; [`broadcast`] tells the latest;
+//! [`gc`] chooses what is cleaned away; [`model`] has the field's nouns.
+
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
+pub mod agent;
+pub mod alloc;
+pub mod broadcast;
+pub mod config;
+pub mod cx;
+pub mod driver;
+pub mod effect;
+pub mod gc;
+pub mod hooks;
 pub mod ids;
+pub mod input;
+pub mod local;
 pub mod model;
 pub mod op;
+pub mod store;
+pub mod task;
+pub mod text;
 pub mod time;

@@ -1,4 +1,5 @@
-//! The field's nouns: plain data in the shapes of its JSON, without behaviour.
+//! The field's nouns: plain data in the shapes of its JSON, without behaviour but for the check
+//! whether a job can be run.
 
 pub mod alloc;
 pub mod eval;
@@ -8,4 +9,5 @@ pub mod job;
 pub mod node;
 pub mod policy;
 pub mod task;
+pub mod validate;
 pub mod value;

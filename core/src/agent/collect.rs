@@ -1,0 +1,53 @@
+//! Cleaning away ended allocations.
+
+use std::collections::BTreeSet;
+
+use super::{Agent, cx};
+use crate::gc;
+use crate::ids::AllocId;
+use crate::model::alloc::DesiredStatus;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::Now;
+
+impl Agent {
+    /// Cleans away what is too much. Returns what it touched.
+    pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
+        let keep = if self.collect_all {
+            0
+        } else {
+            self.config.keep_terminal
+        };
+        self.collect_all = false;
+        let records = self.allocs.values().map(|alloc| &**alloc.record());
+        let collectable = records.filter(|alloc| !self.awaits_replacement(alloc));
+        let chosen = gc::surplus(collectable, keep);
+        for id in &chosen {
+            self.remember_done(*id);
+            if let Some(alloc) = self.allocs.get_mut(id) {
+                alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+            }
+        }
+        chosen.into_iter().collect()
+    }
+
+    /// Whether the allocation's end still decides about a replacement.
+    fn awaits_replacement(&self, alloc: &AllocRecord) -> bool {
+        alloc.next.is_none() && self.local.look_again.contains_key(&alloc.job)
+    }
+
+    /// A place that an ended allocation fills stays filled when it is cleaned away.
+    fn remember_done(&mut self, id: AllocId) {
+        let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
+            return;
+        };
+        let Some(job) = self.local.jobs.get(&alloc.job) else {
+            return;
+        };
+        let fills = alloc.desired == DesiredStatus::Run && alloc.next.is_none();
+        if fills && alloc.job_version == job.job.version {
+            let mut job = JobRecord::clone(job);
+            job.done.insert((alloc.group.clone(), alloc.index));
+            self.save_job(&alloc.job, job);
+        }
+    }
+}

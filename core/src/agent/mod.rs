@@ -1,0 +1,424 @@
+//! The root machine: routes an input to its owner, lets everything settle, hands out effects,
+//! and knows the next timeout.
+
+mod collect;
+mod operator;
+mod pending;
+mod scheduling;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use pending::{Awaiting, Pending};
+pub use view::{AllocView, View};
+
+use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
+use crate::config::Config;
+use crate::cx::{Cx, Rng, Shared};
+use crate::effect::{Effect, Told};
+use crate::ids::{AllocId, JobKey};
+use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
+use crate::local::Local;
+use crate::store::ledger::Ledger;
+use crate::store::record::AllocRecord;
+use crate::store::{Key, Meta, Record, Saved};
+use crate::time::{Instant, Now};
+
+/// The layout of the records that this version writes.
+pub const SCHEMA: u32 = 1;
+
+/// The whole of the decisions of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Agent {
+    config: Config,
+    shared: Shared,
+    local: Local,
+    allocs: BTreeMap<AllocId, AllocRunner>,
+    /// Each allocation's next timer, twice: by allocation and by time.
+    timers: BTreeMap<AllocId, Instant>,
+    queue: BTreeSet<(Instant, AllocId)>,
+    shutdown: Option<ShutdownMode>,
+    stopped: bool,
+    told_index: u64,
+    /// Whether ended allocations are to be counted, and whether all of them are to go.
+    collect_due: bool,
+    collect_all: bool,
+}
+
+/// Why [`Agent::poll_timeout`] wants to be called back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum TimerName {
+    /// A commit is tried again, or changes waited long enough for one.
+    Store,
+    /// A job has to be looked at again.
+    Job(JobKey),
+    /// One of an allocation.
+    Alloc(AllocId, AllocTimer),
+}
+
+impl Agent {
+    /// An agent that goes on where `saved` ends. What ran is looked for, what should run is
+    /// started. Damaged or missing parts cost what they belong to, and nothing else.
+    pub fn restore(config: Config, saved: Saved, now: Now) -> Agent {
+        let shared = Shared {
+            rng: Rng::new(config.seed),
+            index: last_index(&saved),
+            ledger: Ledger::of(records(&saved)),
+            ..Shared::default()
+        };
+        let mut agent = Agent {
+            config,
+            shared,
+            local: Local::default(),
+            allocs: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            shutdown: None,
+            stopped: false,
+            told_index: 0,
+            collect_due: false,
+            collect_all: false,
+        };
+        agent.restore_records(&saved, now);
+        agent
+    }
+
+    fn restore_records(&mut self, saved: &Saved, now: Now) {
+        self.local.jobs = saved.jobs.clone();
+        self.local.evals = saved.evals.clone();
+        self.local.deployments = saved.deployments.clone();
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let meta = Meta {
+            schema: SCHEMA,
+            node: cx.config.node.id,
+        };
+        cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
+        for record in saved.allocs.values() {
+            let job = self.local.jobs.get(&record.job);
+            let Some(job) = job.and_then(|job| job.version(record.job_version)) else {
+                continue;
+            };
+            let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);
+            self.local
+                .allocs
+                .entry(record.job.clone())
+                .or_default()
+                .insert(record.id);
+            self.allocs.insert(record.id, runner);
+        }
+        self.local.dirty.extend(self.local.jobs.keys().cloned());
+        let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
+        self.settle(now, all);
+    }
+
+    /// Takes one input. Afterwards [`Agent::poll_effect`] is drained, then comes the next.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.shared.counters.steps += 1;
+        let mut touched = BTreeSet::new();
+        match input {
+            Input::Store(input) => self.on_store(now, input),
+            _ if self.shutdown == Some(ShutdownMode::KeepTasks) => {}
+            Input::Driver(key, input) => {
+                let mut cx = cx(&self.config, &mut self.shared, now);
+                match self.allocs.get_mut(&key.alloc) {
+                    Some(alloc) => alloc.on_driver(&mut cx, &key.task, input),
+                    None => cx.count_stale(),
+                }
+                touched.insert(key.alloc);
+            }
+            Input::Hook(input) => {
+                let mut cx = cx(&self.config, &mut self.shared, now);
+                match self.allocs.get_mut(&input.alloc) {
+                    Some(alloc) => {
+                        alloc.on_hook(&mut cx, input.task.as_ref(), input.op, input.result);
+                    }
+                    None => cx.count_stale(),
+                }
+                touched.insert(input.alloc);
+            }
+            Input::Local(request, input) => self.on_local(now, request, input),
+            Input::Operator(request, input) => {
+                touched.extend(self.on_operator(now, request, input));
+            }
+            Input::Node(input) => self.on_node(input),
+            Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
+        }
+        self.settle(now, touched);
+    }
+
+    /// Does what is due at `now`. A call when nothing is due changes nothing.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.shared.counters.steps += 1;
+        let mut out = core::mem::take(&mut self.shared.out);
+        self.shared.ledger.handle_timeout(now, &mut out);
+        self.shared.out = out;
+        if self.shutdown == Some(ShutdownMode::KeepTasks) {
+            return self.settle(now, BTreeSet::new());
+        }
+        let due: Vec<JobKey> = (self.local.look_again.iter())
+            .filter(|(_, at)| **at <= now.at)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            self.local.look_again.remove(&key);
+            self.local.dirty.insert(key);
+        }
+        let mut touched = BTreeSet::new();
+        while let Some((at, id)) = self.queue.first().copied()
+            && at <= now.at
+        {
+            self.set_timer(id, None);
+            if let Some(alloc) = self.allocs.get_mut(&id) {
+                alloc.handle_timeout(&mut cx(&self.config, &mut self.shared, now));
+                touched.insert(id);
+            }
+        }
+        self.settle(now, touched);
+    }
+
+    /// The next effect; none when the step is done.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.shared.out.pop_front()
+    }
+
+    /// When [`Agent::handle_timeout`] has to be called, and why.
+    pub fn poll_timeout(&self) -> Option<(Instant, TimerName)> {
+        let store = self
+            .shared
+            .ledger
+            .deadline()
+            .map(|at| (at, TimerName::Store));
+        if self.shutdown == Some(ShutdownMode::KeepTasks) {
+            return store;
+        }
+        let job = self
+            .local
+            .look_again
+            .iter()
+            .map(|(key, at)| (*at, key))
+            .min();
+        let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
+        let alloc = self.queue.first().map(|(at, id)| {
+            let timer = self.allocs.get(id).and_then(AllocRunner::deadline);
+            let name = timer.map_or(AllocTimer::Hook, |(_, name)| name);
+            (*at, TimerName::Alloc(*id, name))
+        });
+        store
+            .into_iter()
+            .chain(job)
+            .chain(alloc)
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// Read-only questions.
+    pub fn view(&self) -> View<'_> {
+        View::of(self)
+    }
+
+    fn on_store(&mut self, now: Now, input: StoreInput) {
+        let mut out = core::mem::take(&mut self.shared.out);
+        let ledger = &mut self.shared.ledger;
+        let awaited = match input {
+            StoreInput::Saved(id) => ledger.saved(id, &mut out),
+            StoreInput::Failed(id, why) => {
+                ledger.failed(id, why, now.at + self.config.patience.commit_retry)
+            }
+        };
+        self.shared.out = out;
+        if !awaited {
+            self.shared.counters.stale += 1;
+        }
+    }
+
+    fn on_node(&mut self, input: NodeInput) {
+        let NodeInput::Driver {
+            name,
+            info,
+            attributes,
+            ..
+        } = input;
+        let node = &mut self.config.node;
+        let own = format!("driver.{name}");
+        let below = format!("{own}.");
+        node.attributes
+            .retain(|key, _| *key != own && !key.starts_with(&below));
+        if info.detected {
+            node.attributes.extend(attributes);
+            node.attributes.insert(own, "1".to_owned());
+        }
+        node.drivers.insert(name, info);
+        self.local.dirty.extend(self.local.blocked.keys().cloned());
+        self.shared.index += 1;
+    }
+
+    fn on_shutdown(&mut self, now: Now, mode: ShutdownMode) -> BTreeSet<AllocId> {
+        self.shutdown = Some(mode);
+        let mut touched = BTreeSet::new();
+        if mode == ShutdownMode::StopTasks {
+            let mut cx = cx(&self.config, &mut self.shared, now);
+            for (id, alloc) in &mut self.allocs {
+                if alloc.record().finished {
+                    continue;
+                }
+                scheduling::stop_alloc(&mut cx, alloc, "the agent is shutting down");
+                touched.insert(*id);
+            }
+        }
+        touched
+    }
+
+    /// Lets everything that was touched come to rest, then hands out what may leave.
+    fn settle(&mut self, now: Now, mut touched: BTreeSet<AllocId>) {
+        loop {
+            while let Some(id) = touched.pop_first() {
+                self.settle_alloc(now, id);
+            }
+            touched.extend(core::iter::from_fn(|| self.shared.broadcasts.next_woken()));
+            if !touched.is_empty() {
+                continue;
+            }
+            match self.local.dirty.pop_first() {
+                Some(key) if self.shutdown.is_none() => {
+                    touched = self.reconcile(now, &key);
+                }
+                Some(_) => {}
+                None if core::mem::take(&mut self.collect_due) => touched = self.collect(now),
+                None => break,
+            }
+        }
+        self.end_step(now);
+    }
+
+    fn end_step(&mut self, now: Now) {
+        if self.told_index != self.shared.index {
+            self.told_index = self.shared.index;
+            self.shared
+                .out
+                .push_back(Effect::Tell(Told::Index(self.told_index)));
+        }
+        let lazy = self.config.patience.lazy_commit;
+        let lazy = if self.shutdown.is_some() {
+            crate::time::Span::ZERO
+        } else {
+            lazy
+        };
+        let mut out = core::mem::take(&mut self.shared.out);
+        self.shared.ledger.settle(now, lazy, &mut out);
+        if self.may_stop() {
+            self.stopped = true;
+            out.push_back(Effect::Stopped);
+        }
+        self.shared.out = out;
+    }
+
+    fn may_stop(&self) -> bool {
+        let over = match self.shutdown {
+            None => false,
+            Some(ShutdownMode::KeepTasks) => true,
+            Some(ShutdownMode::StopTasks) => {
+                self.allocs.values().all(|alloc| alloc.record().finished)
+            }
+        };
+        over && !self.stopped && self.shared.ledger.is_clean()
+    }
+
+    fn settle_alloc(&mut self, now: Now, id: AllocId) {
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return;
+        };
+        let before = alloc.record().clone();
+        alloc.settle(&mut cx(&self.config, &mut self.shared, now));
+        let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
+        let concerns_job = matters(&before, alloc.record());
+        if gone {
+            self.allocs.remove(&id);
+            self.set_timer(id, None);
+        } else {
+            self.set_timer(id, deadline.map(|(at, _)| at));
+        }
+        if gone || concerns_job {
+            self.alloc_changed(&before, gone);
+        }
+    }
+
+    fn set_timer(&mut self, id: AllocId, at: Option<Instant>) {
+        let old = match at {
+            Some(at) => self.timers.insert(id, at),
+            None => self.timers.remove(&id),
+        };
+        if old == at {
+            return;
+        }
+        if let Some(old) = old {
+            self.queue.remove(&(old, id));
+        }
+        if let Some(at) = at {
+            self.queue.insert((at, id));
+        }
+    }
+}
+
+/// Whether the scheduling side has to look at the job again.
+fn matters(before: &AllocRecord, after: &AllocRecord) -> bool {
+    before.status.is_terminal() != after.status.is_terminal()
+        || before.finished != after.finished
+        || before.health != after.health
+        || before.desired != after.desired
+}
+
+fn cx<'a>(config: &'a Config, shared: &'a mut Shared, now: Now) -> Cx<'a> {
+    Cx {
+        now,
+        config,
+        shared,
+    }
+}
+
+fn last_index(saved: &Saved) -> u64 {
+    let jobs = saved.jobs.values().map(|job| job.job.modify_index);
+    let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
+    let evals = saved.evals.values().map(|eval| eval.modify_index);
+    let deployments = saved.deployments.values().map(|d| d.modify_index);
+    jobs.chain(allocs)
+        .chain(evals)
+        .chain(deployments)
+        .max()
+        .unwrap_or(0)
+        .max(1)
+}
+
+fn records(saved: &Saved) -> Vec<(Key, Record)> {
+    let meta = saved
+        .meta
+        .iter()
+        .map(|m| (Key::Meta, Record::Meta(m.clone())));
+    let jobs = saved
+        .jobs
+        .iter()
+        .map(|(k, job)| (Key::Job(k.clone()), Record::Job(job.clone())));
+    let evals = saved
+        .evals
+        .values()
+        .map(|e| (Key::Eval(e.id), Record::Eval(e.clone())));
+    let deployments = saved
+        .deployments
+        .values()
+        .map(|d| (Key::Deployment(d.id), Record::Deployment(d.clone())));
+    let allocs = saved
+        .allocs
+        .values()
+        .map(|a| (Key::Alloc(a.id), Record::Alloc(a.clone())));
+    let tasks = saved
+        .tasks
+        .iter()
+        .map(|((alloc, name), task)| (Key::Task(*alloc, name.clone()), Record::Task(task.clone())));
+    meta.chain(jobs)
+        .chain(evals)
+        .chain(deployments)
+        .chain(allocs)
+        .chain(tasks)
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! What operators ask of allocations.
+
+use std::collections::BTreeSet;
+
+use super::{Agent, cx, scheduling};
+use crate::alloc::runner::AllocRunner;
+use crate::cx::Cx;
+use crate::effect::{Effect, Refusal, Reply};
+use crate::ids::{AllocId, TaskName};
+use crate::input::{OperatorInput, RequestId, RestartScope};
+use crate::model::alloc::TaskLife;
+use crate::model::eval::Trigger;
+use crate::time::Now;
+
+impl Agent {
+    /// Answers, or sees to it that the answer follows. Returns what it touched.
+    pub(super) fn on_operator(
+        &mut self,
+        now: Now,
+        request: RequestId,
+        input: OperatorInput,
+    ) -> BTreeSet<AllocId> {
+        let id = match &input {
+            OperatorInput::StopAlloc { alloc }
+            | OperatorInput::Restart { alloc, .. }
+            | OperatorInput::Signal { alloc, .. } => *alloc,
+        };
+        let reply = match input {
+            OperatorInput::StopAlloc { .. } => Some(self.stop_by_operator(now, id)),
+            OperatorInput::Restart { tasks, .. } => Some(self.restart(now, id, &tasks)),
+            OperatorInput::Signal { task, signal, .. } => {
+                self.signal(now, id, task.as_ref(), &signal, request)
+            }
+        };
+        if let Some(reply) = reply {
+            self.shared.ledger.after_save(Effect::Reply(request, reply));
+        }
+        BTreeSet::from([id])
+    }
+
+    fn stop_by_operator(&mut self, now: Now, id: AllocId) -> Reply {
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return unknown(id);
+        };
+        let key = alloc.job_key().clone();
+        let why = "alloc was stopped by an operator";
+        scheduling::stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
+        let eval = self.evaluate(now, &key, Trigger::AllocStop);
+        Reply::Stopping {
+            eval: Some(eval.id),
+            index: eval.create_index,
+        }
+    }
+
+    fn restart(&mut self, now: Now, id: AllocId, scope: &RestartScope) -> Reply {
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return unknown(id);
+        };
+        if alloc.record().is_terminal() || alloc.record().finished {
+            return conflict("restart of an alloc that should not run");
+        }
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        let done = match scope {
+            RestartScope::Task(name) => match alloc.task_mut(name) {
+                None => return missing_task(alloc, name),
+                Some(task) => task.restart(cx, "User requested task to restart"),
+            },
+            RestartScope::Running => {
+                restart_running(cx, alloc, "User requested running tasks to restart")
+            }
+            RestartScope::All => alloc.rerun_all(cx, "User requested all tasks to restart"),
+        };
+        if done {
+            Reply::Done {
+                index: self.shared.index,
+            }
+        } else {
+            conflict("Task not running")
+        }
+    }
+
+    /// The answer, unless it is left to the driver.
+    fn signal(
+        &mut self,
+        now: Now,
+        id: AllocId,
+        task: Option<&TaskName>,
+        signal: &str,
+        request: RequestId,
+    ) -> Option<Reply> {
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return Some(unknown(id));
+        };
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        if let Some(name) = task {
+            if alloc.task(name).is_none() {
+                return Some(conflict("Task not found"));
+            }
+            if let Some(task) = alloc.task_mut(name) {
+                task.signal(cx, signal, request);
+            }
+            return None;
+        }
+        let running = running_tasks(alloc);
+        let Some((last, others)) = running.split_last() else {
+            return Some(conflict("Task not running"));
+        };
+        // One answer for all: that of the last. The others' have nobody to go to.
+        for name in others {
+            if let Some(task) = alloc.task_mut(name) {
+                task.signal(cx, signal, NOBODY);
+            }
+        }
+        if let Some(task) = alloc.task_mut(last) {
+            task.signal(cx, signal, request);
+        }
+        None
+    }
+}
+
+/// A request number under which nobody awaits an answer.
+const NOBODY: RequestId = RequestId(0);
+
+fn running_tasks(alloc: &AllocRunner) -> Vec<TaskName> {
+    let running = |state| state == TaskLife::Running;
+    let tasks = alloc
+        .tasks()
+        .iter()
+        .filter(|task| running(task.state().state));
+    tasks.map(|task| task.spec().key.task.clone()).collect()
+}
+
+fn restart_running(cx: &mut Cx<'_>, alloc: &mut AllocRunner, reason: &str) -> bool {
+    let mut any = false;
+    for name in running_tasks(alloc) {
+        if let Some(task) = alloc.task_mut(&name) {
+            any |= task.restart(cx, reason);
+        }
+    }
+    any
+}
+
+fn missing_task(alloc: &AllocRunner, name: &TaskName) -> Reply {
+    let known: Vec<&str> = alloc
+        .tasks()
+        .iter()
+        .map(|t| t.spec().key.task.as_str())
+        .collect();
+    let known = known.join(", ");
+    conflict(&format!(
+        "Could not find task runner for task: {name}; there are: {known}"
+    ))
+}
+
+fn conflict(why: &str) -> Reply {
+    Reply::Refused(Refusal::Conflict(why.to_owned()))
+}
+
+fn unknown(id: AllocId) -> Reply {
+    Reply::Refused(Refusal::NotFound(format!("Unknown allocation \"{id}\"")))
+}

@@ -1,0 +1,122 @@
+//! Read-only questions: the API's, and the checkers'.
+
+use std::sync::Arc;
+
+use super::Agent;
+use crate::alloc::runner::AllocRunner;
+use crate::cx::Counters;
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::model::alloc::ClientStatus;
+use crate::model::eval::{Deployment, Evaluation};
+use crate::model::node::Node;
+use crate::store::record::{AllocRecord, JobRecord};
+
+/// The agent, to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    agent: &'a Agent,
+}
+
+/// An allocation, to look at: its record, its job's version and its tasks.
+pub type AllocView<'a> = &'a AllocRunner;
+
+impl<'a> View<'a> {
+    pub(super) fn of(agent: &'a Agent) -> View<'a> {
+        View { agent }
+    }
+
+    /// The state's index: rises with each change that people can see.
+    pub fn index(self) -> u64 {
+        self.agent.shared.index
+    }
+
+    /// This node.
+    pub fn node(self) -> &'a Node {
+        &self.agent.config.node
+    }
+
+    /// What is counted.
+    pub fn counters(self) -> Counters {
+        self.agent.shared.counters
+    }
+
+    /// Why nothing can be saved at present, if so.
+    pub fn store_trouble(self) -> Option<&'a str> {
+        self.agent.shared.ledger.trouble()
+    }
+
+    /// Every job, by name.
+    pub fn jobs(self) -> impl Iterator<Item = &'a Arc<JobRecord>> {
+        self.agent.local.jobs.values()
+    }
+
+    /// One job.
+    pub fn job(self, key: &JobKey) -> Option<&'a Arc<JobRecord>> {
+        self.agent.local.jobs.get(key)
+    }
+
+    /// `pending`, `running` or `dead`, as people know it.
+    pub fn job_status(self, key: &JobKey) -> &'static str {
+        let Some(record) = self.job(key) else {
+            return "dead";
+        };
+        let mut allocs = self.allocs_of(key).map(AllocRunner::record);
+        let live = |alloc: &Arc<AllocRecord>| {
+            !alloc.finished && matches!(alloc.status, ClientStatus::Running | ClientStatus::Pending)
+        };
+        if allocs.clone().any(live) {
+            return "running";
+        }
+        let waits = self.agent.local.look_again.contains_key(key)
+            || self.agent.local.blocked.contains_key(key);
+        let never_placed = allocs.next().is_none() && record.done.is_empty();
+        let more_to_come = !record.job.stop && (waits || never_placed);
+        if more_to_come { "pending" } else { "dead" }
+    }
+
+    /// For which groups of a job there is no place, and why.
+    pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
+        self.agent
+            .local
+            .blocked
+            .get(key)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// Every allocation, by id.
+    pub fn allocs(self) -> impl Iterator<Item = AllocView<'a>> + Clone {
+        self.agent.allocs.values()
+    }
+
+    /// The allocations of a job, by id.
+    pub fn allocs_of(self, key: &JobKey) -> impl Iterator<Item = AllocView<'a>> + Clone {
+        let ids = self.agent.local.allocs.get(key).into_iter().flatten();
+        ids.filter_map(move |id| self.agent.allocs.get(id))
+    }
+
+    /// One allocation.
+    pub fn alloc(self, id: AllocId) -> Option<AllocView<'a>> {
+        self.agent.allocs.get(&id)
+    }
+
+    /// Every evaluation that is kept, by id.
+    pub fn evals(self) -> impl Iterator<Item = &'a Arc<Evaluation>> {
+        self.agent.local.evals.values()
+    }
+
+    /// One evaluation.
+    pub fn eval(self, id: EvalId) -> Option<&'a Arc<Evaluation>> {
+        self.agent.local.evals.get(&id)
+    }
+
+    /// Every roll-out that is kept, by id.
+    pub fn deployments(self) -> impl Iterator<Item = &'a Arc<Deployment>> {
+        self.agent.local.deployments.values()
+    }
+
+    /// One roll-out.
+    pub fn deployment(self, id: DeploymentId) -> Option<&'a Arc<Deployment>> {
+        self.agent.local.deployments.get(&id)
+    }
+}

@@ -1,0 +1,165 @@
+//! Lifecycle stages: which tasks of a group may start now.
+//!
+//! Every task waits at the gate of its stage before each start, restarts included. Stages only
+//! go forward, except that running all tasks again goes back to the beginning.
+
+use serde::Serialize;
+
+use crate::model::alloc::{TaskLife, TaskState};
+use crate::model::task::Stage;
+
+/// How far the group's life is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Coordinator {
+    /// What comes before the main tasks.
+    #[default]
+    Prestart,
+    /// The main tasks start.
+    Main,
+    /// What comes after their start.
+    Poststart,
+    /// Everything that shall run was started.
+    Running,
+    /// Every other task is dead.
+    Poststop,
+}
+
+impl Coordinator {
+    /// Whether tasks of `stage` may start.
+    pub fn is_open(self, stage: Stage) -> bool {
+        match self {
+            Coordinator::Prestart => matches!(stage, Stage::Prestart | Stage::PrestartSidecar),
+            Coordinator::Main => matches!(stage, Stage::PrestartSidecar | Stage::Main),
+            Coordinator::Poststart => match stage {
+                Stage::PrestartSidecar
+                | Stage::Main
+                | Stage::Poststart
+                | Stage::PoststartSidecar => true,
+                Stage::Prestart | Stage::Poststop => false,
+            },
+            Coordinator::Running => {
+                matches!(
+                    stage,
+                    Stage::PrestartSidecar | Stage::Main | Stage::PoststartSidecar
+                )
+            }
+            Coordinator::Poststop => stage == Stage::Poststop,
+        }
+    }
+
+    /// The stage that follows from the tasks' states.
+    #[must_use]
+    pub fn after<'a, I>(self, tasks: I) -> Coordinator
+    where
+        I: Iterator<Item = (Stage, &'a TaskState)> + Clone,
+    {
+        let mut stage = self;
+        loop {
+            let next = stage.next(tasks.clone());
+            if next == stage {
+                return stage;
+            }
+            stage = next;
+        }
+    }
+
+    fn next<'a, I>(self, mut tasks: I) -> Coordinator
+    where
+        I: Iterator<Item = (Stage, &'a TaskState)> + Clone,
+    {
+        let over = |(stage, state): (Stage, &TaskState)| {
+            stage == Stage::Poststop || state.state == TaskLife::Dead
+        };
+        if tasks.clone().all(over) {
+            return Coordinator::Poststop;
+        }
+        let ready = match self {
+            Coordinator::Prestart => tasks.all(|(stage, state)| match stage {
+                Stage::Prestart => state.is_successful(),
+                Stage::PrestartSidecar => state.state == TaskLife::Running,
+                Stage::Main | Stage::Poststart | Stage::PoststartSidecar | Stage::Poststop => true,
+            }),
+            Coordinator::Main => {
+                tasks.all(|(stage, state)| stage != Stage::Main || state.state != TaskLife::Pending)
+            }
+            Coordinator::Poststart => tasks
+                .all(|(stage, state)| stage != Stage::Poststart || state.state == TaskLife::Dead),
+            Coordinator::Running | Coordinator::Poststop => false,
+        };
+        match self {
+            Coordinator::Prestart if ready => Coordinator::Main,
+            Coordinator::Main if ready => Coordinator::Poststart,
+            Coordinator::Poststart if ready => Coordinator::Running,
+            Coordinator::Prestart
+            | Coordinator::Main
+            | Coordinator::Poststart
+            | Coordinator::Running
+            | Coordinator::Poststop => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(state: TaskLife) -> TaskState {
+        TaskState {
+            state,
+            ..TaskState::default()
+        }
+    }
+
+    fn reached(tasks: &[(Stage, TaskState)]) -> Coordinator {
+        Coordinator::default().after(tasks.iter().map(|(stage, state)| (*stage, state)))
+    }
+
+    #[test]
+    fn main_tasks_wait_for_what_comes_before_them() {
+        let mut tasks = [
+            (Stage::Prestart, state(TaskLife::Running)),
+            (Stage::PrestartSidecar, state(TaskLife::Running)),
+            (Stage::Main, state(TaskLife::Pending)),
+        ];
+        assert_eq!(reached(&tasks), Coordinator::Prestart);
+        tasks[0].1 = TaskState {
+            failed: true,
+            ..state(TaskLife::Dead)
+        };
+        assert_eq!(
+            reached(&tasks),
+            Coordinator::Prestart,
+            "a failed prestart opens nothing"
+        );
+        tasks[0].1 = state(TaskLife::Dead);
+        assert_eq!(reached(&tasks), Coordinator::Main);
+    }
+
+    #[test]
+    fn poststop_begins_when_all_others_are_dead_whatever_came_before() {
+        let tasks = [
+            (
+                Stage::Prestart,
+                TaskState {
+                    failed: true,
+                    ..state(TaskLife::Dead)
+                },
+            ),
+            (Stage::Main, state(TaskLife::Dead)),
+            (Stage::Poststop, state(TaskLife::Pending)),
+        ];
+        assert_eq!(reached(&tasks), Coordinator::Poststop);
+    }
+
+    #[test]
+    fn a_group_without_hooks_runs_as_soon_as_its_tasks_do() {
+        assert_eq!(
+            reached(&[(Stage::Main, state(TaskLife::Pending))]),
+            Coordinator::Main
+        );
+        assert_eq!(
+            reached(&[(Stage::Main, state(TaskLife::Running))]),
+            Coordinator::Running
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! Allocations: one copy of a task group on this node, from its directory to its end.
+
+pub mod coordinator;
+pub mod health;
+pub mod kill_order;
+pub mod runner;
+mod status;

@@ -1,0 +1,74 @@
+//! What the core is told once, at its start.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::node::Node;
+use crate::time::Span;
+
+/// Everything that does not change while the agent lives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Config {
+    /// Seeds all random numbers of this life of the agent (jitter, ids). Each start needs a new
+    /// one, or ids would repeat.
+    pub seed: u64,
+    /// This node.
+    pub node: Node,
+    /// The directory below which allocations live, as tasks see it in their environment.
+    pub alloc_root: String,
+    /// The agent's own environment, as far as tasks may have it.
+    pub host_env: Vec<(String, String)>,
+    /// The longest `kill_timeout` that a task gets.
+    pub max_kill_timeout: Span,
+    /// How many ended allocations are kept before the oldest is cleaned up.
+    pub keep_terminal: usize,
+    /// How long the core waits for the outside.
+    pub patience: Patience,
+}
+
+/// Deadlines of operations: nobody outside is trusted to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Patience {
+    /// A driver starting a task.
+    pub start: Span,
+    /// A driver finding a task again after a restart of the agent.
+    pub recover: Span,
+    /// A driver passing on a signal.
+    pub signal: Span,
+    /// A driver ending a task by force; tried again after it.
+    pub destroy: Span,
+    /// One hook's work.
+    pub hook: Span,
+    /// The pause before a failed commit is tried again.
+    pub commit_retry: Span,
+    /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
+    pub lazy_commit: Span,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            start: Span::secs(600),
+            recover: Span::secs(30),
+            signal: Span::secs(10),
+            destroy: Span::secs(15),
+            hook: Span::secs(120),
+            commit_retry: Span::secs(1),
+            lazy_commit: Span::millis(50),
+        }
+    }
+}
+
+impl Config {
+    /// The usual settings for `node`, with allocations below `alloc_root`.
+    pub fn new(seed: u64, node: Node, alloc_root: impl Into<String>) -> Config {
+        Config {
+            seed,
+            node,
+            alloc_root: alloc_root.into(),
+            host_env: Vec::new(),
+            max_kill_timeout: Span::secs(30),
+            keep_terminal: 50,
+            patience: Patience::default(),
+        }
+    }
+}

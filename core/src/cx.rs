@@ -1,0 +1,182 @@
+//! What every component of the core may use while it handles one input.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::broadcast::Broadcasts;
+use crate::config::Config;
+use crate::effect::{DriverEffect, Effect, Told};
+use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId};
+use crate::input::TaskKey;
+use crate::model::event::TaskEvent;
+use crate::op::{Awaited, Op};
+use crate::store::ledger::Ledger;
+use crate::store::{Key, Record};
+use crate::time::{Now, Span};
+
+/// Random numbers that are no secret and no luck: the same seed gives the same numbers.
+/// The generator is SplitMix64 (Steele, Lea and Flood, 2014).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// Numbers of this seed.
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The next 128 bits, as an id of version 4.
+    fn next_uuid(&mut self) -> u128 {
+        let bits = (u128::from(self.next_u64()) << 64) | u128::from(self.next_u64());
+        bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62)
+    }
+}
+
+/// What is counted, because it should be rare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Counters {
+    /// Inputs handled.
+    pub steps: u64,
+    /// Answers that nobody awaited: late, doubled, or of an earlier launch.
+    pub stale: u64,
+    /// Operations whose deadline passed.
+    pub overdue: u64,
+}
+
+/// What is shared by all components, and outlives one input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Shared {
+    /// Random numbers.
+    pub rng: Rng,
+    /// The number of the last operation.
+    pub last_op: u64,
+    /// The state's index: rises with each change that people can see.
+    pub index: u64,
+    /// What is counted.
+    pub counters: Counters,
+    /// What allocations tell each other.
+    pub broadcasts: Broadcasts,
+    /// The store's side.
+    pub ledger: Ledger,
+    /// Effects that may leave.
+    pub out: VecDeque<Effect>,
+}
+
+/// One input's context.
+pub struct Cx<'a> {
+    /// The clocks.
+    pub now: Now,
+    /// What the agent was told at its start.
+    pub config: &'a Config,
+    /// What is shared by all components.
+    pub shared: &'a mut Shared,
+}
+
+impl Cx<'_> {
+    /// A new operation that is awaited for `patience`.
+    pub fn awaited(&mut self, patience: Span) -> Awaited {
+        Awaited {
+            op: self.op(),
+            deadline: self.now.at + patience,
+        }
+    }
+
+    /// A new operation's number.
+    pub fn op(&mut self) -> Op {
+        self.shared.last_op += 1;
+        Op(self.shared.last_op)
+    }
+
+    /// A new launch id.
+    pub fn launch_id(&mut self) -> LaunchId {
+        LaunchId(self.shared.rng.next_uuid())
+    }
+
+    /// A new allocation id.
+    pub fn alloc_id(&mut self) -> AllocId {
+        AllocId(self.shared.rng.next_uuid())
+    }
+
+    /// A new evaluation id.
+    pub fn eval_id(&mut self) -> EvalId {
+        EvalId(self.shared.rng.next_uuid())
+    }
+
+    /// A new deployment id.
+    pub fn deployment_id(&mut self) -> DeploymentId {
+        DeploymentId(self.shared.rng.next_uuid())
+    }
+
+    /// `span` and up to a quarter more, so that what failed together does not return together.
+    pub fn jittered(&mut self, span: Span) -> Span {
+        let quarter = u64::try_from(span.0 / 4).unwrap_or(0);
+        let extra = if quarter == 0 {
+            0
+        } else {
+            self.shared.rng.next_u64() % quarter
+        };
+        Span(span.0.saturating_add(i64::try_from(extra).unwrap_or(0)))
+    }
+
+    /// Sends an effect now.
+    pub fn send(&mut self, effect: Effect) {
+        self.shared.out.push_back(effect);
+    }
+
+    /// Sends an effect once everything decided up to now is saved.
+    pub fn send_after_save(&mut self, effect: Effect) {
+        self.shared.ledger.after_save(effect);
+    }
+
+    /// Asks a driver, now.
+    pub fn drive(&mut self, driver: &Arc<str>, task: &TaskKey, effect: DriverEffect) {
+        self.send(Effect::Driver(driver.clone(), task.clone(), effect));
+    }
+
+    /// Asks a driver once everything decided up to now is saved.
+    pub fn drive_after_save(&mut self, driver: &Arc<str>, task: &TaskKey, effect: DriverEffect) {
+        self.send_after_save(Effect::Driver(driver.clone(), task.clone(), effect));
+    }
+
+    /// Remembers a record.
+    pub fn remember(&mut self, key: Key, record: Record) {
+        self.shared.ledger.put(key, record);
+    }
+
+    /// Forgets a record.
+    pub fn forget(&mut self, key: Key) {
+        self.shared.ledger.delete(key);
+    }
+
+    /// Something that people can see changed: a new index for it.
+    pub fn next_index(&mut self) -> u64 {
+        self.shared.index += 1;
+        self.shared.index
+    }
+
+    /// Tells the story.
+    pub fn tell(&mut self, task: &TaskKey, event: &TaskEvent) {
+        self.send(Effect::Tell(Told::Event(task.clone(), event.clone())));
+    }
+
+    /// An answer came that nobody awaits.
+    pub fn count_stale(&mut self) {
+        self.shared.counters.stale += 1;
+    }
+
+    /// An operation's deadline passed.
+    pub fn count_overdue(&mut self) {
+        self.shared.counters.overdue += 1;
+    }
+}

@@ -1,0 +1,76 @@
+//! The task configurations of the drivers that come with the agent.
+
+mod mock;
+mod raw_exec;
+
+use std::collections::BTreeMap;
+
+pub use mock::{MOCK, MockCommand, MockConfig, MockOutput};
+pub use raw_exec::{RAW_EXEC, RawExecConfig};
+
+use super::coerce::{blocks_of, bool_of, span_of, text_of, whole_of};
+use super::schema::Schema;
+use crate::model::value::Value;
+use crate::time::Span;
+
+/// The schema of a driver's task configuration; none for a driver that does not come with the
+/// agent. `mock` is another name of `mock_driver`.
+pub fn schema_for(driver: &str) -> Option<&'static Schema> {
+    match driver {
+        "raw_exec" => Some(&RAW_EXEC),
+        "mock_driver" | "mock" => Some(&MOCK),
+        _ => None,
+    }
+}
+
+/// Reads the fields of a configuration that was found valid; what is not given is empty.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a BTreeMap<String, Value>);
+
+impl<'a> Fields<'a> {
+    fn text(self, name: &str) -> String {
+        self.0
+            .get(name)
+            .and_then(text_of)
+            .map(|text| text.into_owned())
+            .unwrap_or_default()
+    }
+
+    /// The text, unless it is empty.
+    fn some_text(self, name: &str) -> Option<String> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    fn bool(self, name: &str) -> bool {
+        self.0.get(name).and_then(bool_of).unwrap_or_default()
+    }
+
+    /// The number; 0 where it does not fit, which validation has refused.
+    fn number<N: TryFrom<i64> + Default>(self, name: &str) -> N {
+        let number = self.0.get(name).and_then(whole_of).unwrap_or_default();
+        N::try_from(number).unwrap_or_default()
+    }
+
+    fn span(self, name: &str) -> Span {
+        span_of(&self.text(name)).unwrap_or_default()
+    }
+
+    fn texts(self, name: &str) -> Vec<String> {
+        let items = self.0.get(name).and_then(Value::as_list);
+        let texts = items.into_iter().flatten().filter_map(text_of);
+        texts.map(|text| text.into_owned()).collect()
+    }
+
+    fn map(self, name: &str) -> BTreeMap<String, String> {
+        let blocks = self.0.get(name).and_then(blocks_of).unwrap_or_default();
+        let entries = blocks.into_iter().flatten();
+        entries
+            .filter_map(|(key, value)| Some((key.clone(), text_of(value)?.into_owned())))
+            .collect()
+    }
+
+    fn block(self, name: &str) -> Option<Fields<'a>> {
+        let blocks = self.0.get(name).and_then(blocks_of)?;
+        blocks.first().copied().map(Fields)
+    }
+}

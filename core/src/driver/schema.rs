@@ -1,0 +1,329 @@
+//! What may stand in a task's `config` block, as data, and the check against it.
+//!
+//! A driver's schema is a list of fields. Whatever is not in the list is an error that names the
+//! field and the nearest known name: a mistyped option must never be ignored in silence.
+//!
+//! Coercions are those of the field's job language: numbers and booleans where text is wanted,
+//! text that reads as a number or a boolean where one of these is wanted. A block that may stand
+//! once or as an object is a map or a list of maps. `null` is the same as leaving a field out.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use super::coerce::{blocks_of, bool_of, port_pair, span_of, text_of, whole_of};
+use crate::model::value::Value;
+use crate::task::interpolate::has_reference;
+use crate::text::{nearest, quote};
+
+/// No more than so many problems of one configuration are told.
+pub const MAX_PROBLEMS: usize = 50;
+
+/// What a driver's task configuration may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    /// The driver's name.
+    pub driver: &'static str,
+    /// The fields.
+    pub fields: &'static [Field],
+    /// Pairs of fields of which only one may be given.
+    pub exclusive: &'static [(&'static str, &'static str)],
+}
+
+/// One field.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name in job files.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What else its value must be.
+    pub rule: Rule,
+}
+
+impl Field {
+    /// A field that may be left out and whose value may be anything of its kind.
+    pub const fn optional(name: &'static str, kind: Kind) -> Field {
+        Field {
+            name,
+            kind,
+            required: false,
+            rule: Rule::None,
+        }
+    }
+
+    /// The same field with a rule.
+    #[must_use]
+    pub const fn with(mut self, rule: Rule) -> Field {
+        self.rule = rule;
+        self
+    }
+
+    /// The same field, not to be left out.
+    #[must_use]
+    pub const fn required(mut self) -> Field {
+        self.required = true;
+        self
+    }
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Text.
+    String,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Number,
+    /// A list of texts.
+    ListOfString,
+    /// Texts by name: one block, several blocks or an object, merged into one.
+    MapOfString,
+    /// One block with fields of its own.
+    Block(&'static [Field]),
+    /// A length of time such as `1m30s`, zero or more.
+    Duration,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::String => "a string",
+            Kind::Bool => "a bool",
+            Kind::Number => "a whole number",
+            Kind::ListOfString => "a list of strings",
+            Kind::MapOfString => "a map of strings",
+            Kind::Block(_) => "a block",
+            Kind::Duration => "a duration",
+        }
+    }
+}
+
+/// What a field's value must be besides being of its kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    /// Anything.
+    None,
+    /// Not empty, without control characters.
+    Command,
+    /// A path that begins with `/`; empty is the same as not given.
+    AbsolutePath,
+    /// A number from the first to the second.
+    Range(i64, i64),
+    /// `label:port`; empty is the same as not given.
+    PortPair,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConfigProblem {
+    /// Where: `command`, `args[2]`, `exec_command.run_for`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// The known name that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)?;
+        match &self.suggestion {
+            Some(name) => write!(f, " (did you mean {name:?}?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks a configuration as it stands in a job, where a text with references such as `${...}`
+/// may become anything and so passes for any kind of value. Empty when all is well.
+pub fn validate(schema: &Schema, config: &BTreeMap<String, Value>) -> Vec<ConfigProblem> {
+    check(schema, config, false)
+}
+
+/// Checks a configuration whose references are replaced already. Empty when all is well.
+pub fn validate_resolved(schema: &Schema, config: &BTreeMap<String, Value>) -> Vec<ConfigProblem> {
+    check(schema, config, true)
+}
+
+fn check(schema: &Schema, config: &BTreeMap<String, Value>, resolved: bool) -> Vec<ConfigProblem> {
+    let mut checker = Checker {
+        resolved,
+        problems: Vec::new(),
+    };
+    checker.fields(schema.fields, config, "");
+    for (one, other) in schema.exclusive {
+        let given = |name: &str| config.get(name).is_some_and(|value| !is_empty(value));
+        if given(one) && given(other) {
+            checker.problem(
+                one.to_string(),
+                format!("only one of {one} and {other} may be given"),
+            );
+        }
+    }
+    checker.problems
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Map(map) => map.is_empty(),
+        Value::List(list) => list.iter().all(is_empty),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
+    }
+}
+
+struct Checker {
+    resolved: bool,
+    problems: Vec<ConfigProblem>,
+}
+
+impl Checker {
+    fn problem(&mut self, path: String, message: String) {
+        self.push(path, message, None);
+    }
+
+    fn push(&mut self, path: String, message: String, suggestion: Option<String>) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(ConfigProblem {
+                path,
+                message,
+                suggestion,
+            });
+        }
+    }
+
+    fn fields(&mut self, fields: &[Field], given: &BTreeMap<String, Value>, above: &str) {
+        for field in fields {
+            let value = given.get(field.name).filter(|v| **v != Value::Null);
+            let path = format!("{above}{}", field.name);
+            match value {
+                Some(value) => self.value(field, value, path),
+                None if field.required => self.problem(path, "must be given".to_owned()),
+                None => {}
+            }
+        }
+        for name in given.keys() {
+            if self.problems.len() >= MAX_PROBLEMS {
+                return;
+            }
+            if !fields.iter().any(|field| field.name == name) {
+                let near = nearest(name, fields.iter().map(|field| field.name));
+                let message = format!("unknown option {}", quote(name));
+                self.push(format!("{above}{name}"), message, near.map(str::to_owned));
+            }
+        }
+    }
+
+    fn value(&mut self, field: &Field, value: &Value, path: String) {
+        if self.may_become_anything(value) {
+            return;
+        }
+        let fits = match field.kind {
+            Kind::String => text_of(value).map(|text| self.text_rule(field.rule, &text, &path)),
+            Kind::Bool => bool_of(value).map(|_| ()),
+            Kind::Number => whole_of(value).map(|n| self.number_rule(field.rule, n, &path)),
+            Kind::Duration => text_of(value).map(|text| self.duration(&text, &path)),
+            Kind::ListOfString => value.as_list().map(|items| {
+                let items = items.iter().enumerate();
+                self.texts(items.map(|(i, v)| (format!("{path}[{i}]"), v)));
+            }),
+            Kind::MapOfString => blocks_of(value).map(|blocks| {
+                let entries = blocks.into_iter().flatten();
+                self.texts(entries.map(|(k, v)| (format!("{path}[{}]", quote(k)), v)));
+            }),
+            Kind::Block(fields) => {
+                blocks_of(value).map(|blocks| self.block(fields, &blocks, &path))
+            }
+        };
+        if fits.is_none() {
+            self.ill_typed(path, field.kind.name(), value);
+        }
+    }
+
+    fn block(&mut self, fields: &[Field], blocks: &[&BTreeMap<String, Value>], path: &str) {
+        if blocks.len() > 1 {
+            self.problem(path.to_owned(), "only one block may be given".to_owned());
+        }
+        for block in blocks.iter().take(1) {
+            self.fields(fields, block, &format!("{path}."));
+        }
+    }
+
+    fn may_become_anything(&self, value: &Value) -> bool {
+        !self.resolved && value.as_str().is_some_and(has_reference)
+    }
+
+    fn ill_typed(&mut self, path: String, expected: &str, found: &Value) {
+        let found = match found {
+            Value::String(text) => format!("the string {}", quote(text)),
+            Value::Float(bits) => format!("the number {}", f64::from_bits(*bits)),
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Map(_) => {
+                format!("a {}", found.kind())
+            }
+        };
+        self.problem(path, format!("expected {expected}, found {found}"));
+    }
+
+    fn texts<'a>(&mut self, items: impl Iterator<Item = (String, &'a Value)>) {
+        for (path, item) in items {
+            match text_of(item) {
+                Some(text) => self.text_rule(Rule::None, &text, &path),
+                None => self.ill_typed(path, "a string", item),
+            }
+        }
+    }
+
+    fn duration(&mut self, text: &str, path: &str) {
+        match span_of(text) {
+            Ok(span) if span.0 < 0 => {
+                self.problem(path.to_owned(), "must not be negative".to_owned());
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let message = format!("expected a duration, found {}: {why}", quote(text));
+                self.problem(path.to_owned(), message);
+            }
+        }
+    }
+
+    fn text_rule(&mut self, rule: Rule, text: &str, path: &str) {
+        let broken = match rule {
+            Rule::Command if text.trim().is_empty() => "must not be empty",
+            Rule::Command if text.contains(char::is_control) => {
+                "must not contain control characters"
+            }
+            Rule::AbsolutePath if !text.is_empty() && !text.starts_with('/') => {
+                "must be an absolute path"
+            }
+            Rule::PortPair if !text.is_empty() && port_pair(text).is_none() => {
+                "must be a label and a port number, such as http:8080"
+            }
+            Rule::None | Rule::Command | Rule::AbsolutePath | Rule::PortPair | Rule::Range(..) => {
+                if !text.contains('\0') {
+                    return;
+                }
+                "must not contain NUL"
+            }
+        };
+        self.problem(path.to_owned(), broken.to_owned());
+    }
+
+    fn number_rule(&mut self, rule: Rule, number: i64, path: &str) {
+        match rule {
+            Rule::Range(from, to) if !(from..=to).contains(&number) => {
+                let message = format!("must be from {from} to {to}, is {number}");
+                self.problem(path.to_owned(), message);
+            }
+            Rule::None | Rule::Command | Rule::AbsolutePath | Rule::Range(..) | Rule::PortPair => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

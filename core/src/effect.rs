@@ -1,0 +1,209 @@
+//! What the core asks of the outside. Two levels, as the inputs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
+use crate::input::{RequestId, TaskKey};
+use crate::model::event::TaskEvent;
+use crate::model::task::LogConfig;
+use crate::model::value::Value;
+use crate::op::Op;
+use crate::store::{Batch, CommitId};
+use crate::time::Span;
+
+/// One thing to do outside. Doing it never blocks the core.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Effect {
+    /// For the driver of this name.
+    Driver(Arc<str>, TaskKey, DriverEffect),
+    /// For whoever does the work of hooks.
+    Hook(HookEffect),
+    /// For the store.
+    Store(StoreEffect),
+    /// An answer to who asked.
+    Reply(RequestId, Reply),
+    /// For whoever listens to the story as it happens. Nothing depends on it.
+    Tell(Told),
+    /// The agent is done and may end.
+    Stopped,
+}
+
+impl Effect {
+    /// A commit as an effect.
+    pub fn commit(id: CommitId, batch: Batch) -> Effect {
+        Effect::Store(StoreEffect::Commit(id, batch))
+    }
+}
+
+/// What a driver is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum DriverEffect {
+    /// Start the task under this launch id, which was never used for a start before. Answer
+    /// `Started` or `StartFailed`, later `Exited`.
+    Start {
+        /// The operation.
+        op: Op,
+        /// The id to bear.
+        launch: LaunchId,
+        /// What to start.
+        config: Arc<TaskConfig>,
+    },
+    /// Find a launch of an earlier life of the agent. Answer `Recovered`; if it runs, later
+    /// `Exited`.
+    Recover {
+        /// The operation.
+        op: Op,
+        /// The id to look for.
+        launch: LaunchId,
+    },
+    /// Ask the task to end, with this signal. Answer `Stopped`; the core counts the grace and
+    /// destroys afterwards, a driver with a protocol of its own may end it itself by then.
+    Stop {
+        /// The operation.
+        op: Op,
+        /// What to end.
+        launch: LaunchId,
+        /// The signal's name; the driver's default if empty.
+        signal: String,
+        /// The grace.
+        grace: Span,
+    },
+    /// Send a signal. Answer `Signaled`.
+    Signal {
+        /// The operation.
+        op: Op,
+        /// What to send it to.
+        launch: LaunchId,
+        /// The signal's name.
+        signal: String,
+    },
+    /// End whatever of the launch is alive, by force, and clean up what it left outside the
+    /// allocation's directory. Also of a launch that never started. Answer `Destroyed`.
+    Destroy {
+        /// The operation.
+        op: Op,
+        /// What to destroy.
+        launch: LaunchId,
+    },
+}
+
+/// What a driver needs to start a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TaskConfig {
+    /// The running number of this start.
+    pub run: Run,
+    /// For names that people read.
+    pub job: String,
+    /// For names that people read.
+    pub group: String,
+    /// The driver's configuration, interpolated.
+    pub config: BTreeMap<String, Value>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// As whom to run; the driver's default if empty.
+    pub user: String,
+    /// Share of the processor, in MHz.
+    pub cpu_shares: u64,
+    /// Bytes of memory that it may use at most; 0 for no limit.
+    pub memory_limit: u64,
+    /// Bytes of memory that are its own; 0 if that is the limit.
+    pub memory_reserved: u64,
+    /// How output is kept.
+    pub logs: LogConfig,
+}
+
+/// What the workers of hooks are asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum HookEffect {
+    /// Do this. Answer with [`crate::input::HookInput`].
+    Run {
+        /// The operation.
+        op: Op,
+        /// Whose hook.
+        alloc: AllocId,
+        /// Which task's, or the allocation's own.
+        task: Option<TaskName>,
+        /// What to do. Doing it twice is doing it once.
+        work: HookWork,
+    },
+    /// The answer is no longer wanted: end soon.
+    Cancel {
+        /// The operation.
+        op: Op,
+    },
+}
+
+/// Work of hooks, outside of the core.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum HookWork {
+    /// Make the allocation's directory.
+    BuildAllocDir,
+    /// Make a task's directory.
+    BuildTaskDir {
+        /// As whom the task runs; nobody in particular if empty.
+        user: String,
+    },
+    /// Remove the allocation's directory with all that is in it.
+    RemoveAllocDir,
+}
+
+/// What the store is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum StoreEffect {
+    /// Write all of this or nothing, so that it survives a crash. Answer with
+    /// [`crate::input::StoreInput`].
+    Commit(CommitId, Batch),
+}
+
+/// An answer to who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Reply {
+    /// The job is taken in.
+    Registered {
+        /// The evaluation that followed.
+        eval: EvalId,
+        /// The state's index of the evaluation.
+        index: u64,
+        /// The job's `JobModifyIndex`.
+        job_index: u64,
+        /// The roll-out, if there is one.
+        deployment: Option<DeploymentId>,
+    },
+    /// The job or allocation is stopping.
+    Stopping {
+        /// The evaluation that followed; none where there was nothing to stop.
+        eval: Option<EvalId>,
+        /// The state's index.
+        index: u64,
+    },
+    /// It is done, or under way.
+    Done {
+        /// The state's index.
+        index: u64,
+    },
+    /// It is refused.
+    Refused(Refusal),
+}
+
+/// Why something is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Refusal {
+    /// There is no such thing.
+    NotFound(String),
+    /// It cannot be done now.
+    Conflict(String),
+    /// It can never be done.
+    Invalid(String),
+}
+
+/// The story as it happens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Told {
+    /// Something happened to a task.
+    Event(TaskKey, TaskEvent),
+    /// The state's index rose: whoever looks again may see something new.
+    Index(u64),
+}

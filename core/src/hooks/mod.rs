@@ -1,0 +1,197 @@
+//! The pipeline: one generic sub-machine that runs an ordered table of hooks.
+//!
+//! Hooks are data. A phase of a runner's life has a table of hooks; the pipeline knows where it
+//! is, whose answer it awaits, and whether an error ends it or is collected. What a hook does is
+//! its owner's business: the owner is asked to begin it and says what that led to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::op::{Awaited, Failure, Op};
+use crate::time::{Instant, Now};
+
+/// What an error does to the rest of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OnError {
+    /// The rest does not run: what prepares something.
+    Stop,
+    /// The rest runs, and errors are collected: what cleans up.
+    Collect,
+}
+
+/// What beginning a hook led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is done already, or does not apply.
+    Done,
+    /// Somebody outside works on it.
+    Working(Awaited),
+    /// It waits for something of the owner's; ask again when anything changed.
+    Waiting,
+    /// It failed.
+    Failed(Failure),
+}
+
+/// How far a pipeline is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<H> {
+    /// Not at its end.
+    Pending,
+    /// Every hook ran; with the errors that were collected.
+    Finished(Vec<String>),
+    /// This hook failed, and the rest does not run.
+    Failed(H, Failure),
+}
+
+/// A walk through a table of hooks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Pipeline {
+    at: usize,
+    awaited: Option<Awaited>,
+    answer: Option<Result<(), Failure>>,
+    on_error: OnError,
+    collected: Vec<String>,
+}
+
+impl Pipeline {
+    /// At the start of a table.
+    pub fn new(on_error: OnError) -> Pipeline {
+        Pipeline {
+            at: 0,
+            awaited: None,
+            answer: None,
+            on_error,
+            collected: Vec::new(),
+        }
+    }
+
+    /// Goes as far as it can. `begin` is asked to begin the hook that is next; `done` is told of
+    /// each hook whose work outside succeeded.
+    pub fn advance<H: Copy>(
+        &mut self,
+        table: &[H],
+        mut begin: impl FnMut(H) -> Begun,
+    ) -> Progress<H> {
+        while let Some(&hook) = table.get(self.at) {
+            let failure = match self.answer.take() {
+                Some(Ok(())) => None,
+                Some(Err(failure)) => Some(failure),
+                None if self.awaited.is_some() => return Progress::Pending,
+                None => match begin(hook) {
+                    Begun::Done => None,
+                    Begun::Waiting => return Progress::Pending,
+                    Begun::Failed(failure) => Some(failure),
+                    Begun::Working(awaited) => {
+                        self.awaited = Some(awaited);
+                        return Progress::Pending;
+                    }
+                },
+            };
+            self.at += 1;
+            let Some(failure) = failure else { continue };
+            match self.on_error {
+                OnError::Stop => return Progress::Failed(hook, failure),
+                OnError::Collect => self.collected.push(failure.message),
+            }
+        }
+        Progress::Finished(core::mem::take(&mut self.collected))
+    }
+
+    /// The hook at which the pipeline stands.
+    pub fn current<H: Copy>(&self, table: &[H]) -> Option<H> {
+        table.get(self.at).copied()
+    }
+
+    /// Takes the answer to `op`. `false` if it is not the awaited one.
+    pub fn answer(&mut self, op: Op, result: Result<(), Failure>) -> bool {
+        if self.awaited.is_none_or(|awaited| awaited.op != op) {
+            return false;
+        }
+        self.awaited = None;
+        self.answer = Some(result);
+        true
+    }
+
+    /// Gives up waiting if the deadline passed. Returns the operation that is given up.
+    pub fn expire(&mut self, now: Now) -> Option<Op> {
+        let awaited = self.awaited.filter(|awaited| awaited.deadline <= now.at)?;
+        self.awaited = None;
+        self.answer = Some(Err(Failure::recoverable("it did not end in time")));
+        Some(awaited.op)
+    }
+
+    /// Whose answer is awaited.
+    pub fn awaited(&self) -> Option<Awaited> {
+        self.awaited
+    }
+
+    /// When [`Pipeline::expire`] has something to do.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.awaited.map(|awaited| awaited.deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn awaited(n: u64) -> Awaited {
+        Awaited {
+            op: Op(n),
+            deadline: Instant(10),
+        }
+    }
+
+    #[test]
+    fn preparing_stops_at_the_first_error_and_cleaning_collects() {
+        let table = ["a", "b", "c"];
+        let failing = |hook| match hook {
+            "b" => Begun::Failed(Failure::fatal("no b")),
+            _ => Begun::Done,
+        };
+        let mut prepare = Pipeline::new(OnError::Stop);
+        assert_eq!(
+            prepare.advance(&table, failing),
+            Progress::Failed("b", Failure::fatal("no b"))
+        );
+        let mut clean = Pipeline::new(OnError::Collect);
+        assert_eq!(
+            clean.advance(&table, failing),
+            Progress::Finished(vec!["no b".to_owned()])
+        );
+    }
+
+    #[test]
+    fn only_the_awaited_answer_counts_and_only_once() {
+        let table = ["work"];
+        let mut pipeline = Pipeline::new(OnError::Stop);
+        assert_eq!(
+            pipeline.advance(&table, |_| Begun::Working(awaited(7))),
+            Progress::Pending
+        );
+        assert!(
+            !pipeline.answer(Op(6), Ok(())),
+            "an answer of somebody else"
+        );
+        assert!(pipeline.answer(Op(7), Ok(())));
+        assert!(!pipeline.answer(Op(7), Ok(())), "a doubled answer");
+        let finished = pipeline.advance(&table, |_| Begun::Waiting);
+        assert_eq!(finished, Progress::Finished(Vec::new()));
+    }
+
+    #[test]
+    fn a_hook_that_never_answers_fails_at_its_deadline() {
+        let table = ["work"];
+        let mut pipeline = Pipeline::new(OnError::Stop);
+        pipeline.advance(&table, |_| Begun::Working(awaited(1)));
+        assert_eq!(pipeline.expire(Now::default()), None, "spurious");
+        let late = Now {
+            at: Instant(10),
+            ..Now::default()
+        };
+        assert_eq!(pipeline.expire(late), Some(Op(1)));
+        assert!(matches!(
+            pipeline.advance(&table, |_| Begun::Waiting),
+            Progress::Failed("work", _)
+        ));
+    }
+}

@@ -1,0 +1,277 @@
+//! What the outside tells the core. Two levels: a variant for each component that speaks, and a
+//! small vocabulary of its own inside.
+//!
+//! Inputs of one source arrive in order; across sources no order is promised. Each answer names
+//! the operation that it belongs to, and the launch where there is one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
+use crate::model::alloc::ExitResult;
+use crate::model::job::Job;
+use crate::model::node::DriverInfo;
+use crate::op::{Failure, Op};
+use crate::store::CommitId;
+use crate::time::Timestamp;
+
+/// The full name of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskKey {
+    /// Its allocation.
+    pub alloc: AllocId,
+    /// Its name there.
+    pub task: TaskName,
+}
+
+/// One thing that happened outside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Input {
+    /// A driver says something of a task.
+    Driver(TaskKey, DriverInput),
+    /// A hook's work is over.
+    Hook(HookInput),
+    /// The store says something of a commit.
+    Store(StoreInput),
+    /// Somebody asks something of the scheduling side of this one node.
+    Local(RequestId, LocalInput),
+    /// An operator asks something of an allocation.
+    Operator(RequestId, OperatorInput),
+    /// The node learned something of itself.
+    Node(NodeInput),
+    /// The agent shall end.
+    Shutdown(ShutdownMode),
+}
+
+/// What a driver says of a task. Each launch ends with at most one `Exited`; the core does not
+/// rely on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DriverInput {
+    /// The task runs.
+    Started {
+        /// The operation.
+        op: Op,
+        /// What was started.
+        launch: LaunchId,
+        /// What only the driver knows after the start.
+        network: Option<DriverNetwork>,
+    },
+    /// The task could not be started. It may nevertheless have run.
+    StartFailed {
+        /// The operation.
+        op: Op,
+        /// What was to be started.
+        launch: LaunchId,
+        /// Why not.
+        failure: Failure,
+    },
+    /// What a launch of an earlier life of the agent has become.
+    Recovered {
+        /// The operation.
+        op: Op,
+        /// What was looked for.
+        launch: LaunchId,
+        /// What was found.
+        found: Found,
+    },
+    /// The process of a launch ended.
+    Exited {
+        /// What ended.
+        launch: LaunchId,
+        /// How.
+        result: ExitResult,
+    },
+    /// The polite signal was sent, or could not be.
+    Stopped {
+        /// The operation.
+        op: Op,
+        /// What was asked to end.
+        launch: LaunchId,
+        /// Whether the signal was sent; not running any more is success.
+        result: Result<(), Failure>,
+    },
+    /// A signal was sent, or could not be.
+    Signaled {
+        /// The operation.
+        op: Op,
+        /// What it was sent to.
+        launch: LaunchId,
+        /// Whether it was sent.
+        result: Result<(), Failure>,
+    },
+    /// Nothing of the launch is alive any more and its remains are gone.
+    Destroyed {
+        /// The operation.
+        op: Op,
+        /// What was destroyed.
+        launch: LaunchId,
+        /// How it ended, where the driver knows and has not said yet.
+        result: Result<Option<ExitResult>, Failure>,
+    },
+}
+
+impl DriverInput {
+    /// The launch that is spoken of.
+    pub fn launch(&self) -> LaunchId {
+        match self {
+            DriverInput::Started { launch, .. }
+            | DriverInput::StartFailed { launch, .. }
+            | DriverInput::Recovered { launch, .. }
+            | DriverInput::Exited { launch, .. }
+            | DriverInput::Stopped { launch, .. }
+            | DriverInput::Signaled { launch, .. }
+            | DriverInput::Destroyed { launch, .. } => *launch,
+        }
+    }
+}
+
+/// What became of a launch while nobody looked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Found {
+    /// It runs, and its end will be told.
+    Running,
+    /// It ended.
+    Exited(ExitResult),
+    /// It never started, and by having been asked for it never will.
+    NeverStarted,
+    /// It may have run; nothing of it can be found, or what is left has no owner. Destroying it
+    /// ends what is left.
+    Gone(String),
+}
+
+/// What a driver knows of a task's network after the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DriverNetwork {
+    /// Its address.
+    pub ip: String,
+    /// Whether services are announced with that address.
+    pub auto_advertise: bool,
+    /// Port numbers inside by label.
+    pub port_map: BTreeMap<String, u16>,
+}
+
+/// The end of a hook's work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HookInput {
+    /// The operation.
+    pub op: Op,
+    /// Whose hook.
+    pub alloc: AllocId,
+    /// Which task's, or the allocation's own.
+    pub task: Option<TaskName>,
+    /// What it gives, or why it failed.
+    pub result: Result<HookOutput, Failure>,
+}
+
+/// What a hook gives to its task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HookOutput {
+    /// Variables for the task's environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What the store says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum StoreInput {
+    /// The commit would survive a crash now.
+    Saved(CommitId),
+    /// The commit could not be written.
+    Failed(CommitId, String),
+}
+
+/// The number under which somebody outside awaits an answer. The core only hands it back.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+/// What is asked of the scheduling side of this one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LocalInput {
+    /// Run this job. It is complete, canonical and valid.
+    Register {
+        /// The job.
+        job: Arc<Job>,
+        /// The `JobModifyIndex` that the job must still have; 0 for a new one.
+        expect_index: Option<u64>,
+    },
+    /// Stop this job.
+    Deregister {
+        /// Which.
+        job: JobKey,
+        /// Whether it is forgotten as well.
+        purge: bool,
+    },
+    /// Look at this job again.
+    Evaluate {
+        /// Which.
+        job: JobKey,
+    },
+    /// Clean up every ended allocation.
+    Collect,
+}
+
+/// What an operator asks of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum OperatorInput {
+    /// Stop the allocation; its job replaces it.
+    StopAlloc {
+        /// Which.
+        alloc: AllocId,
+    },
+    /// Start tasks again.
+    Restart {
+        /// Whose.
+        alloc: AllocId,
+        /// Which.
+        tasks: RestartScope,
+    },
+    /// Send a signal.
+    Signal {
+        /// Whose tasks.
+        alloc: AllocId,
+        /// One task, or all that run.
+        task: Option<TaskName>,
+        /// Its name, such as `SIGHUP`.
+        signal: String,
+    },
+}
+
+/// Which tasks are started again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RestartScope {
+    /// This one.
+    Task(TaskName),
+    /// Those that run.
+    Running,
+    /// All, in their order, also those that ended.
+    All,
+}
+
+/// What the node learned of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NodeInput {
+    /// A driver's condition.
+    Driver {
+        /// Its name.
+        name: String,
+        /// What it is now.
+        info: DriverInfo,
+        /// Its attributes, whole; those that it no longer names vanish.
+        attributes: BTreeMap<String, String>,
+        /// When.
+        time: Timestamp,
+    },
+}
+
+/// How the agent ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ShutdownMode {
+    /// Tasks go on; the next agent finds them again.
+    KeepTasks,
+    /// Every task is stopped first, in its order.
+    StopTasks,
+}

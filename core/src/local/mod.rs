@@ -1,0 +1,40 @@
+//! The scheduling side when there is no cluster: jobs, evaluations and allocations of this one
+//! node.
+
+pub mod constraint;
+pub mod ports;
+pub mod reconcile;
+pub mod regexp;
+pub mod version;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::model::eval::{Deployment, Evaluation};
+use crate::store::record::JobRecord;
+use crate::time::Instant;
+
+/// How many evaluations are kept of each job for people.
+pub const KEPT_EVALS: usize = 10;
+
+/// What this node was asked to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Local {
+    /// Jobs.
+    pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
+    /// Which allocations belong to which job.
+    pub allocs: BTreeMap<JobKey, BTreeSet<AllocId>>,
+    /// Evaluations, the latest of each job.
+    pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
+    /// Roll-outs.
+    pub deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
+    /// Jobs that have to be looked at.
+    pub dirty: BTreeSet<JobKey>,
+    /// Jobs for which there was no place, and why.
+    pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
+    /// When jobs have to be looked at again.
+    pub look_again: BTreeMap<JobKey, Instant>,
+}

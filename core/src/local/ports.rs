@@ -1,0 +1,76 @@
+//! Which ports of the host an allocation gets.
+
+use std::collections::BTreeSet;
+
+use crate::cx::Cx;
+use crate::model::group::{Port, TaskGroup};
+use crate::store::record::AssignedPort;
+
+/// How many random numbers are tried before the range is searched from its beginning.
+const RANDOM_TRIES: usize = 20;
+
+/// Gives a group its ports. `held` are those that other allocations hold or that end only now;
+/// a port is given away again only when its holder is gone.
+///
+/// # Errors
+/// Names the port that is taken, or says that the range is used up.
+pub fn assign(
+    cx: &mut Cx<'_>,
+    group: &TaskGroup,
+    held: &BTreeSet<u16>,
+) -> Result<Vec<AssignedPort>, String> {
+    let mut taken = held.clone();
+    let mut ports = Vec::new();
+    let Some(network) = group.networks.first() else {
+        return Ok(ports);
+    };
+    for port in &network.reserved_ports {
+        let value = number(port.value).filter(|value| *value != 0);
+        let Some(value) = value.filter(|value| taken.insert(*value)) else {
+            return Err(format!(
+                "reserved port collision {}={}",
+                port.label, port.value
+            ));
+        };
+        ports.push(assigned(cx, port, value));
+    }
+    for port in &network.dynamic_ports {
+        let value = pick(cx, &taken).ok_or("dynamic port selection failed: none is left")?;
+        taken.insert(value);
+        ports.push(assigned(cx, port, value));
+    }
+    Ok(ports)
+}
+
+fn pick(cx: &mut Cx<'_>, taken: &BTreeSet<u16>) -> Option<u16> {
+    let (first, last) = cx.config.node.dynamic_ports;
+    if first == 0 || first > last {
+        return None;
+    }
+    let range = u64::from(last - first) + 1;
+    for _ in 0..RANDOM_TRIES {
+        let offset = u16::try_from(cx.shared.rng.next_u64() % range).unwrap_or(0);
+        if !taken.contains(&(first + offset)) {
+            return Some(first + offset);
+        }
+    }
+    (first..=last).find(|port| !taken.contains(port))
+}
+
+fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> AssignedPort {
+    let to = match port.to {
+        -1 => value,
+        to => number(to).unwrap_or(0),
+    };
+    let host_ip = cx.config.node.address.clone();
+    AssignedPort {
+        label: port.label.clone(),
+        value,
+        to,
+        host_ip,
+    }
+}
+
+fn number(value: i64) -> Option<u16> {
+    u16::try_from(value).ok()
+}

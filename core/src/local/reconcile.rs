@@ -1,0 +1,336 @@
+//! What should run of a job, against what runs: a pure comparison.
+//!
+//! Each copy of a group has a place, `(group, index)`. For each place the latest allocation is
+//! looked at; the plan says what to place, stop and update, and when to look again. Making the
+//! same comparison again with the plan carried out gives an empty plan.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{AllocId, GroupName};
+use crate::model::alloc::{ClientStatus, DesiredStatus};
+use crate::model::group::TaskGroup;
+use crate::model::job::{Job, JobType};
+use crate::model::policy::ReschedulePolicy;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::{Span, Timestamp};
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Allocations to make.
+    pub place: Vec<Placement>,
+    /// Allocations to end, and why.
+    pub stop: Vec<(AllocId, &'static str)>,
+    /// Allocations that take the new version as they are.
+    pub update: Vec<AllocId>,
+    /// When to look again though nothing happened.
+    pub look_again: Option<Timestamp>,
+}
+
+/// An allocation to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Its group.
+    pub group: GroupName,
+    /// Which copy.
+    pub index: u32,
+    /// The allocation that it replaces.
+    pub previous: Option<AllocId>,
+    /// When the allocations before it were given up.
+    pub reschedules: Vec<Timestamp>,
+}
+
+const NOT_NEEDED: &str = "alloc not needed due to job update";
+const JOB_STOPPED: &str = "alloc not needed as job is stopped";
+const UPDATING: &str = "alloc is being updated due to job update";
+
+/// Compares. `allocs` are all of this job's that still have records.
+pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if job.job.stop {
+        plan.stop
+            .extend(wanted_to_run(allocs).map(|alloc| (alloc.id, JOB_STOPPED)));
+        return plan;
+    }
+    for group in &job.job.task_groups {
+        reconcile_group(&mut plan, job, group, allocs, now);
+    }
+    let of_no_group = |alloc: &&&AllocRecord| job.job.group(alloc.group.as_str()).is_none();
+    plan.stop.extend(
+        wanted_to_run(allocs)
+            .filter(of_no_group)
+            .map(|a| (a.id, NOT_NEEDED)),
+    );
+    plan
+}
+
+fn wanted_to_run<'a, 'b>(
+    allocs: &'b [&'a AllocRecord],
+) -> impl Iterator<Item = &'b &'a AllocRecord> {
+    allocs
+        .iter()
+        .filter(|a| a.desired == DesiredStatus::Run && !a.finished)
+}
+
+/// How many copies of a group this one node shall run.
+pub fn copies(job: &Job, group: &TaskGroup) -> u32 {
+    let wanted = u32::try_from(group.wanted()).unwrap_or(0);
+    if job.job_type.one_per_node() {
+        wanted.min(1)
+    } else {
+        wanted
+    }
+}
+
+fn reconcile_group(
+    plan: &mut Plan,
+    record: &JobRecord,
+    group: &TaskGroup,
+    allocs: &[&AllocRecord],
+    now: Timestamp,
+) {
+    let job = &record.job;
+    let name = GroupName::from(group.name.as_str());
+    let mut latest: BTreeMap<u32, &AllocRecord> = BTreeMap::new();
+    for &alloc in allocs.iter().filter(|alloc| alloc.group == name) {
+        let place = latest.entry(alloc.index).or_insert(alloc);
+        if place.create_index < alloc.create_index {
+            *place = alloc;
+        }
+    }
+    let wanted = copies(job, group);
+    let surplus = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
+    plan.stop
+        .extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
+
+    let mut replaceable = rolling_limit(job, group, latest.values().copied());
+    for index in 0..wanted {
+        let place = |previous: Option<AllocId>, reschedules| Placement {
+            group: name.clone(),
+            index,
+            previous,
+            reschedules,
+        };
+        let Some(alloc) = latest.get(&index) else {
+            if !record.done.contains(&(name.clone(), index)) {
+                plan.place.push(place(None, Vec::new()));
+            }
+            continue;
+        };
+        match verdict(record, group, alloc, now) {
+            Verdict::Keep => {}
+            Verdict::Update => plan.update.push(alloc.id),
+            Verdict::Replace => plan.place.push(place(Some(alloc.id), Vec::new())),
+            Verdict::Reschedule(times) => plan.place.push(place(Some(alloc.id), times)),
+            Verdict::Later(at) => {
+                plan.look_again = Some(plan.look_again.map_or(at, |earlier| earlier.min(at)));
+            }
+            Verdict::Renew if replaceable > 0 => {
+                replaceable -= 1;
+                plan.stop.push((alloc.id, UPDATING));
+                plan.place.push(place(Some(alloc.id), Vec::new()));
+            }
+            Verdict::Renew => {}
+        }
+    }
+}
+
+/// What an allocation means for its place.
+enum Verdict {
+    /// It fills its place, or did.
+    Keep,
+    /// It fills its place and takes the new version as it is.
+    Update,
+    /// It runs an old version and has to be replaced in its turn.
+    Renew,
+    /// It is over and its place is empty.
+    Replace,
+    /// It failed and is replaced now; with the times for the next one.
+    Reschedule(Vec<Timestamp>),
+    /// It failed and is replaced then.
+    Later(Timestamp),
+}
+
+fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
+    let job = &record.job;
+    let current = alloc.job_version == job.version;
+    if alloc.desired.is_terminal() || alloc.destroying {
+        return Verdict::Replace;
+    }
+    match alloc.status {
+        ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown => {
+            if current {
+                Verdict::Keep
+            } else if fits(record, group, alloc) {
+                Verdict::Update
+            } else {
+                Verdict::Renew
+            }
+        }
+        ClientStatus::Complete | ClientStatus::Failed | ClientStatus::Lost if !current => {
+            Verdict::Replace
+        }
+        ClientStatus::Complete if job.job_type.runs_to_completion() => Verdict::Keep,
+        ClientStatus::Complete | ClientStatus::Lost => Verdict::Replace,
+        ClientStatus::Failed => reschedule(job, group, alloc, now),
+    }
+}
+
+/// Whether the allocation's group is the same in the new version, so that nothing needs a new
+/// start. What only concerns placement and policy does not count.
+fn fits(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord) -> bool {
+    let Some(old_job) = record.version(alloc.job_version) else {
+        return false;
+    };
+    let Some(old) = old_job.group(&group.name) else {
+        return false;
+    };
+    let same_job = old_job.meta == record.job.meta && old_job.name == record.job.name;
+    same_job && essence(old) == essence(group)
+}
+
+/// A group without what may change while its tasks run.
+fn essence(group: &TaskGroup) -> TaskGroup {
+    let mut group = group.clone();
+    group.count = None;
+    group.constraints.clear();
+    group.affinities.clear();
+    group.spreads.clear();
+    group.restart_policy = None;
+    group.reschedule_policy = None;
+    group.update = None;
+    group.migrate = None;
+    group.services.clear();
+    group.shutdown_delay = None;
+    group.disconnect = None;
+    group.scaling = None;
+    for task in &mut group.tasks {
+        task.constraints.clear();
+        task.affinities.clear();
+        task.restart_policy = None;
+        task.services.clear();
+        task.kill_timeout = None;
+        task.kill_signal.clear();
+        task.shutdown_delay = Span::ZERO;
+        task.scaling_policies.clear();
+        task.actions.clear();
+    }
+    group
+}
+
+/// How many allocations of old versions may be replaced now.
+fn rolling_limit<'a>(
+    job: &Job,
+    group: &TaskGroup,
+    latest: impl Iterator<Item = &'a AllocRecord>,
+) -> usize {
+    let parallel = match &group.update {
+        Some(update) if job.job_type == JobType::Service && update.max_parallel > 0 => {
+            usize::try_from(update.max_parallel).unwrap_or(usize::MAX)
+        }
+        Some(_) | None => return usize::MAX,
+    };
+    let mut unproved = 0;
+    for alloc in latest.filter(|alloc| alloc.job_version == job.version) {
+        match alloc.health {
+            Some(health) if health.healthy => {}
+            // A roll-out that went wrong goes no further.
+            Some(_) => return 0,
+            None if alloc.deployment.is_some() => unproved += 1,
+            None => {}
+        }
+    }
+    parallel.saturating_sub(unproved)
+}
+
+/// Whether and when a failed allocation is replaced, by the reschedule policy.
+fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
+    let Some(rules) = Rules::of(job, group.reschedule_policy.as_ref()) else {
+        return Verdict::Keep;
+    };
+    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > now;
+    let used = alloc.reschedules.iter().filter(recent).count();
+    if !rules.unlimited && used >= rules.attempts {
+        return Verdict::Keep;
+    }
+    let at = alloc.modify_time + rules.delay(alloc.reschedules.len());
+    if at > now {
+        return Verdict::Later(at);
+    }
+    let mut times = alloc.reschedules.clone();
+    times.push(now);
+    if times.len() > MAX_TIMES {
+        times.remove(0);
+    }
+    Verdict::Reschedule(times)
+}
+
+/// More times than this are not remembered: no delay function grows that long.
+const MAX_TIMES: usize = 64;
+
+/// A reschedule policy with nothing left open.
+struct Rules {
+    attempts: usize,
+    interval: Span,
+    base: Span,
+    function: String,
+    max_delay: Span,
+    unlimited: bool,
+}
+
+impl Rules {
+    /// The job type's rules of the field, overridden by what is written; none for jobs of which
+    /// every node has one.
+    fn of(job: &Job, written: Option<&ReschedulePolicy>) -> Option<Rules> {
+        let batch = match job.job_type {
+            JobType::System | JobType::Sysbatch => return None,
+            JobType::Service => false,
+            JobType::Batch => true,
+        };
+        let default = ReschedulePolicy::default();
+        let written = written.or(job.reschedule.as_ref()).unwrap_or(&default);
+        let unlimited = written
+            .unlimited
+            .unwrap_or(!batch && written.attempts.is_none());
+        let attempts = written.attempts.unwrap_or(i64::from(batch));
+        let function = if batch { "constant" } else { "exponential" };
+        Some(Rules {
+            attempts: usize::try_from(attempts).unwrap_or(0),
+            interval: written.interval.unwrap_or(Span::secs(24 * 3600)),
+            base: written
+                .delay
+                .unwrap_or(Span::secs(if batch { 5 } else { 30 })),
+            function: written
+                .delay_function
+                .clone()
+                .unwrap_or_else(|| function.to_owned()),
+            max_delay: written.max_delay.unwrap_or(Span::secs(3600)),
+            unlimited,
+        })
+    }
+
+    fn delay(&self, earlier: usize) -> Span {
+        let longest = if self.max_delay.is_zero() {
+            Span(i64::MAX)
+        } else {
+            self.max_delay
+        };
+        let factor = match self.function.as_str() {
+            "exponential" => 1_i64
+                .checked_shl(u32::try_from(earlier).unwrap_or(63))
+                .unwrap_or(0),
+            "fibonacci" => fibonacci(earlier),
+            _ => return self.base,
+        };
+        let factor = if factor <= 0 { i64::MAX } else { factor };
+        Span(self.base.0.saturating_mul(factor)).min(longest)
+    }
+}
+
+fn fibonacci(n: usize) -> i64 {
+    let (mut a, mut b) = (1_i64, 1_i64);
+    for _ in 0..n {
+        (a, b) = (b, a.saturating_add(b));
+    }
+    a
+}

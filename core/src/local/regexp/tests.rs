@@ -1,0 +1,169 @@
+use super::*;
+
+fn found(expression: &str, text: &str) -> Option<bool> {
+    Regexp::new(expression).ok().map(|r| r.is_match(text))
+}
+
+#[track_caller]
+fn yes(expression: &str, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(found(expression, text), Some(true), "{expression} {text:?}");
+    }
+}
+
+#[track_caller]
+fn no(expression: &str, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(
+            found(expression, text),
+            Some(false),
+            "{expression} {text:?}"
+        );
+    }
+}
+
+#[test]
+fn an_expression_is_found_anywhere_unless_anchored() {
+    yes("b", &["b", "abc", "ab"]);
+    no("b", &["", "ac"]);
+    yes("", &["", "x"]);
+    yes("^a", &["abc"]);
+    no("^a", &["ba"]);
+    yes("a$", &["ba"]);
+    no("a$", &["ab", "a\n"]);
+    yes("^$", &[""]);
+    no("^$", &["x"]);
+    yes(r"\Aab\z", &["ab"]);
+    no(r"\Aab\z", &["abc", "xab"]);
+}
+
+#[test]
+fn repetitions_count() {
+    yes("^ab*c$", &["ac", "abc", "abbbc"]);
+    yes("^ab+c$", &["abc", "abbc"]);
+    no("^ab+c$", &["ac"]);
+    yes("^ab?c$", &["ac", "abc"]);
+    no("^ab?c$", &["abbc"]);
+    yes("^a{2,3}$", &["aa", "aaa"]);
+    no("^a{2,3}$", &["a", "aaaa"]);
+    yes("^a{2}$", &["aa"]);
+    yes("^a{2,}$", &["aa", "aaaaa"]);
+    no("^a{2,}$", &["a"]);
+    yes("^a{0}b$", &["b"]);
+    yes("^(ab){2}$", &["abab"]);
+    yes("^a+?b*?$", &["ab", "aa"]);
+    yes("^(a*)*$", &["", "aaa"]);
+    yes("^(a|b*)+c$", &["abbac", "c"]);
+}
+
+#[test]
+fn braces_that_count_nothing_are_text() {
+    yes("^a{$", &["a{"]);
+    yes("^a{,3}$", &["a{,3}"]);
+    yes("^a{x}$", &["a{x}"]);
+    yes("^{}$", &["{}"]);
+}
+
+#[test]
+fn alternatives_and_groups() {
+    yes("^(linux|darwin)$", &["linux", "darwin"]);
+    no("^(linux|darwin)$", &["windows", "linuxdarwin"]);
+    yes("^a|b$", &["ax", "xb"]);
+    yes("^(?:a|)b$", &["ab", "b"]);
+    yes("^(?P<os>li)(?<rest>nux)$", &["linux"]);
+    yes("^(a|b|c)d$", &["ad", "bd", "cd"]);
+}
+
+#[test]
+fn classes() {
+    yes("^[a-c]+$", &["abc"]);
+    no("^[a-c]+$", &["abd"]);
+    yes("^[^a-c]$", &["d", "é", "\n"]);
+    yes("^[]a]+$", &["]a"]);
+    yes("^[a-]+$", &["a-"]);
+    yes(r"^[\d\-x]+$", &["1-x"]);
+    yes(r"^[\D]$", &["a", "é"]);
+    no(r"^[\D]$", &["5"]);
+    yes(r"^[\W]+$", &[" -["]);
+    no(r"^[\W]+$", &["_", "a", "0"]);
+    yes("^[[:alpha:][:digit:]]+$", &["a1Z"]);
+    yes(r"^\d+\.\d+$", &["10.25"]);
+    no(r"^\d+\.\d+$", &["10x25", "٣.٣"]);
+    yes(r"^\w\s\S$", &["_ x", "a\tb"]);
+    yes("^.$", &["é", "x"]);
+    no("^.$", &["\n", "xy"]);
+    yes("(?s)^.$", &["\n"]);
+}
+
+#[test]
+fn boundaries_are_between_words() {
+    yes(r"\bcat\b", &["cat", "a cat.", "cat-nap"]);
+    no(r"\bcat\b", &["concat", "cat_"]);
+    yes(r"\Bcat", &["concat"]);
+}
+
+#[test]
+fn case_is_folded_where_asked() {
+    yes("(?i)linux", &["LINUX", "lInUx"]);
+    yes("(?i)[a-c]+$", &["ABC"]);
+    no("(?i)[^a]", &["A", "a"]);
+    yes("a(?i:b)c", &["aBc"]);
+    no("a(?i:b)c", &["abC"]);
+    yes("a(?i)b(?-i)c", &["aBc"]);
+    no("a(?i)b(?-i)c", &["abC"]);
+    yes("^((?i)a)b$", &["Ab"]);
+    no("^((?i)a)b$", &["AB"]);
+    yes("(?i)é", &["É"]);
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for bad in [
+        "(",
+        ")",
+        "(a",
+        "a)",
+        "[",
+        "[a",
+        "[]",
+        "[z-a]",
+        r"[\d-z",
+        r"[a-\d]",
+        "*",
+        "+a",
+        "a**",
+        "a|*",
+        "a{2}{3}",
+        "a{3,2}",
+        "a{1001}",
+        "a{99999999999}",
+        r"\",
+        r"\p{L}",
+        r"\1",
+        r"\Q",
+        "(?m)a",
+        "(?=a)",
+        "(?!a)",
+        "(?<=a)",
+        "(?P=x)",
+        "(?",
+        "[[:nope:]]",
+        r"[\p]",
+        r"\é",
+    ] {
+        assert!(Regexp::new(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn hostile_expressions_are_refused_or_fast() {
+    assert!(Regexp::new(&"a".repeat(MAX_LENGTH + 1)).is_err());
+    assert!(Regexp::new(&"(".repeat(MAX_LENGTH)).is_err());
+    assert!(Regexp::new("((a{1000}){1000}){1000}").is_err());
+    assert!(Regexp::new("(((((){1000}){1000}){1000}){1000}){1000}").is_err());
+    assert_eq!(
+        found("^(a*)*(a*)*(a|a)*b$", &"a".repeat(20_000)),
+        Some(false)
+    );
+    assert_eq!(found("(x+x+)+y", &"x".repeat(20_000)), Some(false));
+}

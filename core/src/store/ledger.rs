@@ -1,0 +1,178 @@
+//! When something is written: changed records only, one commit in flight, effects behind it.
+//!
+//! Each step's changes are one part of a batch. While a commit is in flight, later changes gather
+//! in the next batch, so that under load one flush serves many steps (group commit), and at rest
+//! a commit leaves at once. An effect that must not happen twice or be forgotten waits for the
+//! commit that holds everything decided up to it: remember before acting.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Serialize;
+
+use super::{Batch, CommitId, Key, Record};
+use crate::effect::Effect;
+use crate::time::{Instant, Now, Span};
+
+/// The core's side of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Ledger {
+    /// What the store holds as soon as everything below is written.
+    known: BTreeMap<Key, Record>,
+    /// Changes that no commit holds yet.
+    dirty: Batch,
+    /// The latest moment at which `dirty` must leave though nothing waits for it.
+    dirty_until: Option<Instant>,
+    /// The commit that the store works on.
+    in_flight: Option<(CommitId, Batch)>,
+    /// When a commit that failed is tried again.
+    retry_at: Option<Instant>,
+    /// The number of the next commit.
+    next: u64,
+    /// Effects of the current step that wait for its changes.
+    staged: Vec<Effect>,
+    /// Effects and the commit that each waits for, in order.
+    gated: VecDeque<(CommitId, Effect)>,
+    /// Why the last commit failed, while it is not saved.
+    trouble: Option<String>,
+}
+
+impl Ledger {
+    /// A ledger of a store that holds `records`.
+    pub fn of(records: impl IntoIterator<Item = (Key, Record)>) -> Ledger {
+        Ledger {
+            known: records.into_iter().collect(),
+            next: 1,
+            ..Ledger::default()
+        }
+    }
+
+    /// Remembers `record`. An unchanged one costs nothing.
+    pub fn put(&mut self, key: Key, record: Record) {
+        if self.known.get(&key) == Some(&record) {
+            return;
+        }
+        self.known.insert(key.clone(), record.clone());
+        self.dirty.insert(key, Some(record));
+    }
+
+    /// Forgets what stands under `key`.
+    pub fn delete(&mut self, key: Key) {
+        if self.known.remove(&key).is_some() {
+            self.dirty.insert(key, None);
+        }
+    }
+
+    /// Releases `effect` only when everything decided up to the end of this step is saved.
+    pub fn after_save(&mut self, effect: Effect) {
+        self.staged.push(effect);
+    }
+
+    /// Ends a step: hands out what may leave now.
+    pub fn settle(&mut self, now: Now, lazy: Span, out: &mut VecDeque<Effect>) {
+        let urgent = !self.staged.is_empty();
+        self.gate_staged(out);
+        if self.dirty.is_empty() {
+            self.dirty_until = None;
+            return;
+        }
+        let until = *self.dirty_until.get_or_insert(now.at + lazy);
+        let waited_for = urgent || self.gated.back().is_some_and(|(id, _)| id.0 >= self.next);
+        if self.in_flight.is_none() && (waited_for || until <= now.at) {
+            self.commit(out);
+        }
+    }
+
+    fn gate_staged(&mut self, out: &mut VecDeque<Effect>) {
+        let needed = if !self.dirty.is_empty() {
+            Some(CommitId(self.next))
+        } else {
+            self.in_flight.as_ref().map(|(id, _)| *id)
+        };
+        match needed {
+            Some(id) => self
+                .gated
+                .extend(self.staged.drain(..).map(|effect| (id, effect))),
+            None => out.extend(self.staged.drain(..)),
+        }
+    }
+
+    fn commit(&mut self, out: &mut VecDeque<Effect>) {
+        let id = CommitId(self.next);
+        self.next += 1;
+        self.dirty_until = None;
+        let batch = core::mem::take(&mut self.dirty);
+        self.in_flight = Some((id, batch.clone()));
+        out.push_back(Effect::commit(id, batch));
+    }
+
+    /// The store wrote commit `id`. Returns whether it was the awaited one.
+    pub fn saved(&mut self, id: CommitId, out: &mut VecDeque<Effect>) -> bool {
+        if self
+            .in_flight
+            .as_ref()
+            .is_none_or(|(awaited, _)| *awaited != id)
+        {
+            return false;
+        }
+        self.in_flight = None;
+        self.retry_at = None;
+        self.trouble = None;
+        while self.gated.front().is_some_and(|(needed, _)| *needed <= id) {
+            out.extend(self.gated.pop_front().map(|(_, effect)| effect));
+        }
+        true
+    }
+
+    /// The store could not write commit `id`: it is tried again at `retry`. Nothing is lost, and
+    /// what waits for it goes on waiting.
+    pub fn failed(&mut self, id: CommitId, why: String, retry: Instant) -> bool {
+        if self
+            .in_flight
+            .as_ref()
+            .is_none_or(|(awaited, _)| *awaited != id)
+        {
+            return false;
+        }
+        self.retry_at = Some(retry);
+        self.trouble = Some(why);
+        true
+    }
+
+    /// Tries a failed commit again, or writes what waited long enough, if that is due.
+    pub fn handle_timeout(&mut self, now: Now, out: &mut VecDeque<Effect>) {
+        if self.retry_at.is_some_and(|at| at <= now.at) {
+            self.retry_at = None;
+            if let Some((id, batch)) = &self.in_flight {
+                out.push_back(Effect::commit(*id, batch.clone()));
+            }
+        }
+        if self.in_flight.is_none() && self.dirty_until.is_some_and(|at| at <= now.at) {
+            self.commit(out);
+        }
+    }
+
+    /// When [`Ledger::handle_timeout`] has something to do.
+    pub fn deadline(&self) -> Option<Instant> {
+        let lazy = if self.in_flight.is_none() {
+            self.dirty_until
+        } else {
+            None
+        };
+        self.retry_at.into_iter().chain(lazy).min()
+    }
+
+    /// Whether everything is written.
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.in_flight.is_none()
+    }
+
+    /// How many effects wait for a commit.
+    pub fn waiting(&self) -> usize {
+        self.gated.len()
+    }
+
+    /// Why nothing can be written at present, if so.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+}

@@ -1,0 +1,123 @@
+//! What is remembered: the schema, and how a restored agent gets it back.
+//!
+//! A [`Record`] is what the store holds under a [`Key`]. The core keeps the same record behind an
+//! `Arc` in its own state, so remembering costs one pointer, and an unchanged record is seen
+//! without encoding it. The store itself (outside) encodes and writes; see [`ledger`] for when.
+
+pub mod ledger;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, TaskName};
+use crate::model::eval::{Deployment, Evaluation};
+use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
+
+pub mod record;
+
+/// The number of one commit, rising by one from 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct CommitId(pub u64);
+
+/// Under which name something is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Key {
+    /// What concerns the node as a whole.
+    Meta,
+    /// A job with its versions.
+    Job(JobKey),
+    /// An evaluation.
+    Eval(EvalId),
+    /// A roll-out.
+    Deployment(DeploymentId),
+    /// An allocation.
+    Alloc(AllocId),
+    /// A task of an allocation.
+    Task(AllocId, TaskName),
+}
+
+/// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
+/// write cheap.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Record {
+    /// What concerns the node as a whole.
+    Meta(Arc<Meta>),
+    /// A job with its versions.
+    Job(Arc<JobRecord>),
+    /// An evaluation.
+    Eval(Arc<Evaluation>),
+    /// A roll-out.
+    Deployment(Arc<Deployment>),
+    /// An allocation.
+    Alloc(Arc<AllocRecord>),
+    /// A task of an allocation.
+    Task(Arc<TaskRecord>),
+}
+
+/// What concerns the node as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// The layout of the records; 1.
+    pub schema: u32,
+    /// This node's id, kept for its life.
+    pub node: NodeId,
+}
+
+/// One step's changes, written together or not at all; `None` deletes.
+pub type Batch = BTreeMap<Key, Option<Record>>;
+
+/// All that a store holds, as a restored agent wants it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Saved {
+    /// What concerns the node as a whole.
+    pub meta: Option<Arc<Meta>>,
+    /// Jobs.
+    pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
+    /// Evaluations.
+    pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
+    /// Roll-outs.
+    pub deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
+    /// Allocations.
+    pub allocs: BTreeMap<AllocId, Arc<AllocRecord>>,
+    /// Tasks of allocations.
+    pub tasks: BTreeMap<(AllocId, TaskName), Arc<TaskRecord>>,
+}
+
+impl Saved {
+    /// Sorts what a store holds. A record that stands under a key of another kind is ignored, as
+    /// a damaged one is.
+    pub fn from_records(records: impl IntoIterator<Item = (Key, Record)>) -> Saved {
+        let mut saved = Saved::default();
+        for (key, record) in records {
+            match record {
+                Record::Meta(meta) => saved.meta = Some(meta),
+                Record::Job(job) => {
+                    if let Key::Job(key) = key {
+                        saved.jobs.insert(key, job);
+                    }
+                }
+                Record::Eval(eval) => {
+                    saved.evals.insert(eval.id, eval);
+                }
+                Record::Deployment(deployment) => {
+                    saved.deployments.insert(deployment.id, deployment);
+                }
+                Record::Alloc(alloc) => {
+                    saved.allocs.insert(alloc.id, alloc);
+                }
+                Record::Task(task) => {
+                    if let Key::Task(alloc, name) = key {
+                        saved.tasks.insert((alloc, name), task);
+                    }
+                }
+            }
+        }
+        saved
+    }
+}

@@ -1,0 +1,157 @@
+//! The records of jobs, allocations and tasks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run};
+use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
+use crate::model::job::Job;
+use crate::time::Timestamp;
+
+/// How many earlier versions of a job are kept for people; versions in use are kept anyway.
+pub const KEPT_VERSIONS: usize = 6;
+
+/// A job, its latest version and the earlier ones that are still of use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// The latest version.
+    pub job: Arc<Job>,
+    /// Earlier versions, oldest first.
+    pub versions: Vec<Arc<Job>>,
+    /// Whether the job vanishes when its last allocation is gone.
+    pub purge: bool,
+    /// The roll-out of the latest version, if it has one.
+    pub deployment: Option<DeploymentId>,
+    /// Copies of the latest version that need nothing more though their allocations were cleaned
+    /// away: without this a finished batch job would run again.
+    pub done: BTreeSet<(GroupName, u32)>,
+}
+
+impl JobRecord {
+    /// The version of this number, if it is still kept.
+    pub fn version(&self, version: u64) -> Option<&Arc<Job>> {
+        core::iter::once(&self.job)
+            .chain(&self.versions)
+            .find(|job| job.version == version)
+    }
+}
+
+/// A port that an allocation holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AssignedPort {
+    /// Its name in the group.
+    pub label: String,
+    /// The number on the host.
+    pub value: u16,
+    /// The number inside, where it differs; 0 for the same.
+    pub to: u16,
+    /// The host's address.
+    pub host_ip: String,
+}
+
+/// An allocation: what is wanted of it, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllocRecord {
+    /// Its id.
+    pub id: AllocId,
+    /// `job.group[index]`.
+    pub name: String,
+    /// Which copy of the group it is, from 0.
+    pub index: u32,
+    /// Its job.
+    pub job: JobKey,
+    /// Which version of the job it runs.
+    pub job_version: u64,
+    /// Its group.
+    pub group: GroupName,
+    /// The evaluation that made it.
+    pub eval: EvalId,
+    /// The roll-out that it counts for.
+    pub deployment: Option<DeploymentId>,
+    /// The allocation that it replaces and whose end it awaits.
+    pub previous: Option<AllocId>,
+    /// The allocation that replaced it.
+    pub next: Option<AllocId>,
+    /// What is wanted of it.
+    pub desired: DesiredStatus,
+    /// Why that is wanted.
+    pub desired_description: String,
+    /// What became of it.
+    pub status: ClientStatus,
+    /// Why that became of it.
+    pub status_description: String,
+    /// A status that its tasks' states no longer decide.
+    pub forced: bool,
+    /// Whether its run is over: hooks of the end done, nothing of it alive.
+    pub finished: bool,
+    /// Whether it is being cleaned away.
+    pub destroying: bool,
+    /// When the allocations before it in this place were given up and replaced, oldest first.
+    pub reschedules: Vec<Timestamp>,
+    /// Whether it is healthy, once that is known.
+    pub health: Option<DeploymentHealth>,
+    /// The ports that it holds.
+    pub ports: Vec<AssignedPort>,
+    /// When it was made.
+    pub create_time: Timestamp,
+    /// When it last changed.
+    pub modify_time: Timestamp,
+    /// The state's index when it was made.
+    pub create_index: u64,
+    /// The state's index of its last change.
+    pub modify_index: u64,
+}
+
+impl AllocRecord {
+    /// Whether nothing more is to run: somebody wants it to end, or it did.
+    pub fn is_terminal(&self) -> bool {
+        self.desired.is_terminal() || self.status.is_terminal()
+    }
+}
+
+/// One start of a task, from the moment it is decided until its remains are cleaned away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Launch {
+    /// Its name in the world.
+    pub id: LaunchId,
+    /// Its running number.
+    pub run: Run,
+    /// How it ended, once that is known.
+    pub exit: Option<ExitResult>,
+    /// If it could not be started: whether another try may help.
+    pub start_failed: Option<bool>,
+}
+
+/// How much of a task's restart budget is used. Wall time, because it must outlive the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RestartBudget {
+    /// Starts in this interval.
+    pub used: u32,
+    /// When this interval began.
+    pub since: Option<Timestamp>,
+}
+
+/// A task: everything of it that must outlive the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRecord {
+    /// The state that is reported.
+    pub state: TaskState,
+    /// The start that may be alive, or whose remains are not cleaned away yet.
+    pub launch: Option<Launch>,
+    /// The number of the last start.
+    pub runs: Run,
+    /// How much of the restart budget is used.
+    pub budget: RestartBudget,
+    /// Prestart hooks that need not run again, with what they gave to the environment.
+    pub hooks_done: BTreeMap<String, BTreeMap<String, String>>,
+    /// When the pause before the next start ends. Wall time, because it must outlive the agent.
+    pub paused_until: Option<Timestamp>,
+    /// Whether the end of this launch is a restart that an operator asked for.
+    pub restarting: bool,
+}

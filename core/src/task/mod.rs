@@ -1,0 +1,12 @@
+//! One task of an allocation: its runner, and what the runner needs to know.
+
+pub mod destroyer;
+pub mod environment;
+mod inputs;
+pub mod interpolate;
+mod prepare;
+pub mod restart;
+pub mod runner;
+pub mod spec;
+
+pub use prepare::{PRESTART, TaskHook};

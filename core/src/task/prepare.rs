@@ -1,0 +1,292 @@
+//! From the open gate to the start: prestart hooks, the launch id, and what the driver is given.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::destroyer::Destroyer;
+use super::environment::{self, EnvInput, PortBinding};
+use super::interpolate::{self, Names};
+use super::restart::Ending;
+use super::runner::{Phase, Scope, TaskRunner};
+use crate::cx::Cx;
+use crate::driver::config::schema_for;
+use crate::driver::schema;
+use crate::effect::{DriverEffect, HookEffect, HookWork, TaskConfig};
+use crate::hooks::{Begun, OnError, Pipeline, Progress};
+use crate::ids::{LaunchId, Run};
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::task::Resources;
+use crate::op::Failure;
+use crate::store::record::{AssignedPort, Launch};
+
+/// The hooks of a task, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TaskHook {
+    /// The driver's configuration must fit the driver.
+    Validate,
+    /// The task's directory.
+    TaskDir,
+}
+
+impl TaskHook {
+    /// The name that events, records and metrics carry.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskHook::Validate => "validate",
+            TaskHook::TaskDir => "task_dir",
+        }
+    }
+
+    /// Whether it runs once in a task's life, or before every start.
+    fn once(self) -> bool {
+        match self {
+            TaskHook::Validate => false,
+            TaskHook::TaskDir => true,
+        }
+    }
+}
+
+/// What happens before each start, in order.
+pub const PRESTART: &[TaskHook] = &[TaskHook::Validate, TaskHook::TaskDir];
+
+impl TaskRunner {
+    pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        self.phase = Phase::Preparing(Pipeline::new(OnError::Stop));
+        self.go_on_preparing(cx, scope);
+    }
+
+    pub(super) fn go_on_preparing(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        let Phase::Preparing(pipeline) = &mut self.phase else {
+            return;
+        };
+        let mut pipeline = pipeline.clone();
+        if self.kill.is_some() {
+            if pipeline.awaited().is_none() {
+                self.die(cx);
+            }
+            return;
+        }
+        let progress = pipeline.advance(PRESTART, |hook| self.begin_hook(cx, scope, hook));
+        match progress {
+            Progress::Pending => self.phase = Phase::Preparing(pipeline),
+            Progress::Finished(_) => self.launch(cx, scope),
+            Progress::Failed(hook, failure) => self.preparing_failed(cx, hook, failure),
+        }
+    }
+
+    fn begin_hook(&mut self, cx: &mut Cx<'_>, _: Scope<'_>, hook: TaskHook) -> Begun {
+        if hook.once() && self.record.hooks_done.contains_key(hook.name()) {
+            return Begun::Done;
+        }
+        match hook {
+            TaskHook::Validate => match self.config_problem() {
+                None => Begun::Done,
+                Some(problem) => Begun::Failed(Failure::fatal(problem)),
+            },
+            TaskHook::TaskDir => {
+                self.push(
+                    cx,
+                    TaskEvent::new(EventType::TaskSetup, cx.now.wall, "Building Task Directory")
+                        .detail("message", "Building Task Directory"),
+                );
+                let user = self.spec.task().user.clone();
+                self.hook_work(cx, HookWork::BuildTaskDir { user })
+            }
+        }
+    }
+
+    fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
+        let awaited = cx.awaited(cx.config.patience.hook);
+        cx.send(crate::effect::Effect::Hook(HookEffect::Run {
+            op: awaited.op,
+            alloc: self.spec.key.alloc,
+            task: Some(self.spec.key.task.clone()),
+            work,
+        }));
+        Begun::Working(awaited)
+    }
+
+    /// What a hook gave, kept for the environment of every start.
+    pub(super) fn hook_done(&mut self, cx: &mut Cx<'_>, env: BTreeMap<String, String>) {
+        let Phase::Preparing(pipeline) = &self.phase else {
+            return;
+        };
+        let Some(hook) = pipeline.current(PRESTART) else {
+            return;
+        };
+        if hook.once() || !env.is_empty() {
+            self.edit().hooks_done.insert(hook.name().to_owned(), env);
+            self.save(cx);
+        }
+    }
+
+    /// What is wrong with the driver's configuration as it stands in the job. Drivers without a
+    /// known schema check it themselves.
+    fn config_problem(&self) -> Option<String> {
+        let task = self.spec.task();
+        let problems = schema::validate(schema_for(&task.driver)?, &task.config);
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        if texts.is_empty() {
+            None
+        } else {
+            Some(texts.join("; "))
+        }
+    }
+
+    fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
+        let (kind, key) = match hook {
+            TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
+            TaskHook::TaskDir => (EventType::HookFailed, "message"),
+        };
+        let message = match hook {
+            TaskHook::Validate => failure.message.clone(),
+            TaskHook::TaskDir => format!("{}: {}", hook.name(), failure.message),
+        };
+        let event = TaskEvent::new(kind, cx.now.wall, &message).detail(key, &message);
+        self.push(cx, event);
+        self.follow(
+            cx,
+            Ending::StartFailed {
+                recoverable: failure.recoverable,
+            },
+        );
+    }
+
+    /// Decides the launch id, remembers it, and only then asks the driver.
+    fn launch(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        let config = match self.task_config(cx, scope) {
+            Ok(config) => Arc::new(config),
+            Err(message) => {
+                let failure = Failure::fatal(message);
+                return self.preparing_failed(cx, TaskHook::Validate, failure);
+            }
+        };
+        let (id, run) = (cx.launch_id(), config.run);
+        let record = self.edit();
+        record.runs = run;
+        record.paused_until = None;
+        record.launch = Some(Launch {
+            id,
+            run,
+            ..Launch::default()
+        });
+        self.save(cx);
+        let awaited = cx.awaited(cx.config.patience.start);
+        let start = DriverEffect::Start {
+            op: awaited.op,
+            launch: id,
+            config,
+        };
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, start);
+        self.phase = Phase::Starting(awaited);
+    }
+
+    pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
+        let awaited = cx.awaited(cx.config.patience.recover);
+        let effect = DriverEffect::Recover {
+            op: awaited.op,
+            launch,
+        };
+        cx.drive(&self.spec.driver, &self.spec.key, effect);
+        Phase::Recovering(awaited)
+    }
+
+    /// The driver could not start the launch. It may have run nevertheless, so it is destroyed
+    /// before anything else.
+    pub(super) fn start_failed(&mut self, cx: &mut Cx<'_>, recoverable: bool) {
+        if let Some(launch) = &mut self.edit().launch {
+            launch.start_failed = Some(recoverable);
+        }
+        self.save(cx);
+        self.phase = Phase::Cleaning(Destroyer::default());
+    }
+
+    fn task_config(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Result<TaskConfig, String> {
+        let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
+        let env = self.environment(cx, scope);
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
+        let config = interpolate::interpolate_config(&task.config, &names).map_err(join)?;
+        if let Some(schema) = schema_for(&task.driver) {
+            let problems = schema::validate_resolved(schema, &config);
+            if !problems.is_empty() {
+                return Err(join(problems));
+            }
+        }
+        let (memory_limit, memory_reserved) = memory(&task.resources);
+        Ok(TaskConfig {
+            run: Run(self.record.runs.0.saturating_add(1)),
+            job: job.id.clone(),
+            group: group.name.clone(),
+            config,
+            env,
+            user: task.user.clone(),
+            cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
+            memory_limit,
+            memory_reserved,
+            logs: task.log_config.unwrap_or_default(),
+        })
+    }
+
+    fn environment(&self, cx: &Cx<'_>, scope: Scope<'_>) -> BTreeMap<String, String> {
+        let task = self.spec.task();
+        let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
+        let ports: Vec<PortBinding> = scope.alloc.ports.iter().map(binding).collect();
+        let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
+        let hook_env: Vec<(String, String)> = PRESTART
+            .iter()
+            .filter_map(of_hooks)
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        environment::environment(&EnvInput {
+            alloc_id: scope.alloc.id,
+            alloc_name: &scope.alloc.name,
+            alloc_index: Some(u64::from(scope.alloc.index)),
+            job: self.spec.job(),
+            parent_id: None,
+            group: self.spec.group(),
+            task,
+            node: &cx.config.node,
+            alloc_dir: &format!("{root}/alloc"),
+            task_dir: &format!("{root}/{}/local", task.name),
+            secrets_dir: &format!("{root}/{}/secrets", task.name),
+            parent_cgroup: None,
+            ports: &ports,
+            cores: "",
+            hook_env: &hook_env,
+            host_env: &cx.config.host_env,
+        })
+    }
+}
+
+fn binding(port: &AssignedPort) -> PortBinding {
+    PortBinding {
+        label: port.label.clone(),
+        value: port.value,
+        to: port.to,
+        host_ip: port.host_ip.clone(),
+    }
+}
+
+fn join<T: ToString>(problems: Vec<T>) -> String {
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// The hard limit and the reservation in bytes; 0 for none.
+fn memory(resources: &Resources) -> (u64, u64) {
+    let bytes = |mb: i64| u64::try_from(mb).unwrap_or(0).saturating_mul(1024 * 1024);
+    match resources.memory_max_mb {
+        0 => (bytes(resources.memory_mb), 0),
+        -1 => (0, bytes(resources.memory_mb)),
+        max => (bytes(max), bytes(resources.memory_mb)),
+    }
+}

@@ -1,0 +1,424 @@
+//! The task runner: one task's life, from its gate to its end, through every restart.
+//!
+//! The phase says where the task is; the record ([`TaskRecord`]) holds what must outlive the
+//! agent. Each input has one method with a match over every phase. Where latched facts meet, the
+//! order is: a kill before an exit before a restart.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::destroyer::Destroyer;
+use super::restart::{self, Decision, Ending, WITHIN_POLICY};
+use super::spec::TaskSpec;
+use crate::cx::Cx;
+use crate::hooks::Pipeline;
+use crate::input::RequestId;
+use crate::model::alloc::{ExitResult, TaskLife, TaskState};
+use crate::model::event::{EventType, TaskEvent};
+use crate::op::Awaited;
+use crate::store::record::{Launch, TaskRecord};
+use crate::store::{Key, Record};
+use crate::time::{Instant, Span, Timestamp};
+
+/// Where a task is. Every phase but the last has a deadline or a named thing that it waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Phase {
+    /// Waits until its stage of the group's life begins.
+    Waiting,
+    /// Prestart hooks run.
+    Preparing(Pipeline),
+    /// The driver was asked to start it.
+    Starting(Awaited),
+    /// The driver was asked to find it, after a restart of the agent.
+    Recovering(Awaited),
+    /// Its process lives.
+    Running,
+    /// It is about to be asked to end, when its shutdown delay is over.
+    Delaying(Instant),
+    /// It was asked to end, and gets this much time.
+    Stopping {
+        /// The signal's answer, while it is awaited.
+        awaited: Option<Awaited>,
+        /// When force follows.
+        until: Instant,
+    },
+    /// Its process is over, or ended by force now; its remains are cleaned away.
+    Cleaning(Destroyer),
+    /// It waits for its next start.
+    Pausing(Instant),
+    /// It ended. If something of it could not be cleaned away, that is tried on.
+    Dead(Destroyer),
+}
+
+/// The names of the phases' timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum TaskTimer {
+    /// A hook does not answer.
+    Hook,
+    /// The driver does not answer a start.
+    Start,
+    /// The driver does not answer a search.
+    Recover,
+    /// The shutdown delay is over.
+    ShutdownDelay,
+    /// The driver does not answer a signal.
+    StopSignal,
+    /// The grace is over.
+    KillGrace,
+    /// The driver does not answer a destroy, or it is tried again.
+    Destroy,
+    /// The pause before the next start is over.
+    RestartDelay,
+    /// An operator's signal is not answered.
+    Signal,
+}
+
+/// What the task runner sees of its allocation while it handles one input.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The allocation's record.
+    pub alloc: &'a crate::store::record::AllocRecord,
+    /// Whether the stage of this task has begun and is not over.
+    pub gate_open: bool,
+}
+
+/// A request to end for good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Kill {
+    /// What the event says instead of the usual words.
+    pub reason: Option<String>,
+}
+
+/// An operator's signal that the driver has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub(super) struct PendingSignal {
+    pub(super) awaited: Awaited,
+    pub(super) request: RequestId,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct TaskRunner {
+    pub(super) spec: TaskSpec,
+    pub(super) record: Arc<TaskRecord>,
+    pub(super) phase: Phase,
+    pub(super) kill: Option<Kill>,
+    pub(super) signals: Vec<PendingSignal>,
+}
+
+impl TaskRunner {
+    /// A task that was never seen before.
+    pub fn new(cx: &mut Cx<'_>, spec: TaskSpec) -> TaskRunner {
+        let mut runner = TaskRunner {
+            spec,
+            record: Arc::new(TaskRecord::default()),
+            phase: Phase::Waiting,
+            kill: None,
+            signals: Vec::new(),
+        };
+        runner.event(cx, EventType::Received, "Task received by client");
+        runner
+    }
+
+    /// A task of an earlier life of the agent.
+    pub fn restore(cx: &mut Cx<'_>, spec: TaskSpec, record: Arc<TaskRecord>) -> TaskRunner {
+        let mut runner = TaskRunner {
+            spec,
+            record,
+            phase: Phase::Waiting,
+            kill: None,
+            signals: Vec::new(),
+        };
+        runner.phase = runner.restored_phase(cx);
+        runner
+    }
+
+    fn restored_phase(&mut self, cx: &mut Cx<'_>) -> Phase {
+        let dead = self.record.state.state == TaskLife::Dead;
+        match &self.record.launch {
+            _ if dead => Phase::Dead(Destroyer::default()),
+            Some(
+                Launch { exit: Some(_), .. }
+                | Launch {
+                    start_failed: Some(_),
+                    ..
+                },
+            ) => Phase::Cleaning(Destroyer::default()),
+            Some(Launch { id, .. }) => {
+                let launch = *id;
+                self.ask_to_recover(cx, launch)
+            }
+            None => match self.record.paused_until {
+                Some(until) => Phase::Pausing(cx.now.at + self.rest_of_pause(cx, until)),
+                None => Phase::Waiting,
+            },
+        }
+    }
+
+    /// What is left of a pause, whatever the wall clock did meanwhile.
+    fn rest_of_pause(&self, cx: &Cx<'_>, until: Timestamp) -> Span {
+        let rules = self.spec.restart_rules();
+        let longest = Span(rules.interval.0.max(rules.delay.0).saturating_mul(2));
+        (until - cx.now.wall).clamp(Span::ZERO, longest)
+    }
+
+    /// Its name, its job's words.
+    pub fn spec(&self) -> &TaskSpec {
+        &self.spec
+    }
+
+    /// The state that is reported.
+    pub fn state(&self) -> &TaskState {
+        &self.record.state
+    }
+
+    /// What is remembered.
+    pub fn record(&self) -> &Arc<TaskRecord> {
+        &self.record
+    }
+
+    /// Where it is.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Whether it ended and is not started again by itself.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.phase, Phase::Dead(_))
+    }
+
+    /// Whether something of it may be alive or lie around.
+    pub fn has_remains(&self) -> bool {
+        self.record.launch.is_some()
+    }
+
+    /// Takes a new version of the job that needs no new start. Its restart policy holds from now.
+    pub fn update(&mut self, spec: TaskSpec) {
+        self.spec = spec;
+    }
+
+    /// Does what can be done without an answer from outside. Returns whether that was anything
+    /// that others may look at.
+    pub fn advance(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) -> bool {
+        let before = (
+            core::mem::discriminant(&self.phase),
+            self.record.state.state,
+        );
+        self.step(cx, scope);
+        before
+            != (
+                core::mem::discriminant(&self.phase),
+                self.record.state.state,
+            )
+    }
+
+    fn step(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        match &mut self.phase {
+            Phase::Waiting if self.kill.is_some() => self.die(cx),
+            Phase::Waiting if scope.gate_open => self.prepare(cx, scope),
+            Phase::Preparing(_) => self.go_on_preparing(cx, scope),
+            Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
+                if let Some(launch) = &self.record.launch {
+                    destroyer.begin(cx, &self.spec.driver, &self.spec.key, launch.id);
+                }
+            }
+            Phase::Waiting
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Pausing(_) => {}
+        }
+    }
+
+    /// The process is over: remembers how, and cleans up.
+    pub(super) fn ended(&mut self, cx: &mut Cx<'_>, result: ExitResult) {
+        let Some(launch) = &self.record.launch else {
+            return;
+        };
+        if launch.exit.is_some() || self.is_dead() {
+            return;
+        }
+        if self.record.state.state != TaskLife::Running {
+            self.mark_running(cx);
+        }
+        let event = terminated(cx.now.wall, &result);
+        let record = self.edit();
+        if let Some(launch) = &mut record.launch {
+            launch.exit = Some(result);
+        }
+        self.push(cx, event);
+        if !matches!(self.phase, Phase::Cleaning(_)) {
+            self.phase = Phase::Cleaning(Destroyer::default());
+        }
+    }
+
+    /// Nothing of the launch is left.
+    pub(super) fn cleaned(&mut self, cx: &mut Cx<'_>, exit: Option<ExitResult>) {
+        if self.is_dead() {
+            self.edit().launch = None;
+            return self.save(cx);
+        }
+        let Some(launch) = &self.record.launch else {
+            return;
+        };
+        if launch.exit.is_none() && launch.start_failed.is_none() {
+            let result = exit.unwrap_or_else(|| {
+                ExitResult::unknown("the process ended and left no word of how")
+            });
+            self.ended(cx, result);
+        }
+        self.decide(cx);
+    }
+
+    /// A run is over and nothing of it is left: what follows.
+    fn decide(&mut self, cx: &mut Cx<'_>) {
+        let record = self.edit();
+        let (exit, failed_start) = match record.launch.take() {
+            Some(launch) => (launch.exit, launch.start_failed),
+            None => (None, None),
+        };
+        let restarting = core::mem::take(&mut record.restarting);
+        if self.kill.is_some() {
+            if failed_start.is_none() {
+                self.event(cx, EventType::Killed, "Task successfully killed");
+            }
+            return self.die(cx);
+        }
+        self.follow(
+            cx,
+            match (restarting, failed_start, exit) {
+                (true, _, _) => Ending::Asked,
+                (false, Some(recoverable), _) => Ending::StartFailed { recoverable },
+                (false, None, exit) => {
+                    Ending::Exit(exit.unwrap_or_else(|| ExitResult::unknown("never started")))
+                }
+            },
+        );
+    }
+
+    /// What follows an ending, by the restart policy.
+    pub(super) fn follow(&mut self, cx: &mut Cx<'_>, ending: Ending) {
+        let (rules, on_success) = (self.spec.restart_rules(), self.spec.restarts_on_success());
+        let budget = &mut self.edit().budget;
+        match restart::decide(&rules, budget, on_success, &ending, cx.now.wall) {
+            Decision::Done => self.die(cx),
+            Decision::Fail { reason } => self.fail(cx, &reason),
+            Decision::Restart {
+                delay,
+                jitter,
+                reason,
+            } => {
+                let delay = if jitter { cx.jittered(delay) } else { delay };
+                self.pause(cx, delay, reason);
+            }
+        }
+    }
+
+    fn fail(&mut self, cx: &mut Cx<'_>, reason: &str) {
+        let event = TaskEvent::new(EventType::NotRestarting, cx.now.wall, reason)
+            .detail("restart_reason", reason)
+            .fails_task();
+        self.push(cx, event);
+        self.die(cx);
+    }
+
+    fn pause(&mut self, cx: &mut Cx<'_>, delay: Span, reason: &str) {
+        let message = match reason {
+            "" | WITHIN_POLICY => format!("Task restarting in {delay}"),
+            _ => format!("{reason} - Task restarting in {delay}"),
+        };
+        let event = TaskEvent::new(EventType::Restarting, cx.now.wall, message)
+            .detail("restart_reason", reason)
+            .detail("start_delay", delay.0);
+        let wall = cx.now.wall;
+        let record = self.edit();
+        record.state.state = TaskLife::Pending;
+        record.state.restarts += 1;
+        record.state.last_restart = Some(wall);
+        record.paused_until = Some(wall + delay);
+        self.push(cx, event);
+        self.phase = Phase::Pausing(cx.now.at + delay);
+    }
+
+    /// The task ends for good, unless all tasks are asked to run again.
+    pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
+        let wall = cx.now.wall;
+        let record = self.edit();
+        record.state.state = TaskLife::Dead;
+        record.state.finished_at.get_or_insert(wall);
+        record.restarting = false;
+        record.paused_until = None;
+        self.phase = Phase::Dead(Destroyer::default());
+        self.save(cx);
+    }
+
+    /// A dead task runs again, from its gate. `false` if it is not dead, or not clean yet.
+    pub fn rerun(&mut self, cx: &mut Cx<'_>) -> bool {
+        if !self.is_dead() || self.has_remains() {
+            return false;
+        }
+        self.kill = None;
+        let record = self.edit();
+        record.state.state = TaskLife::Pending;
+        record.state.finished_at = None;
+        self.phase = Phase::Waiting;
+        self.save(cx);
+        true
+    }
+
+    pub(super) fn mark_running(&mut self, cx: &mut Cx<'_>) {
+        let wall = cx.now.wall;
+        let record = self.edit();
+        record.state.state = TaskLife::Running;
+        record.state.started_at = Some(wall);
+        self.event(cx, EventType::Started, "Task started by client");
+    }
+
+    /// The record, for a change. Whoever changes it saves it.
+    pub(super) fn edit(&mut self) -> &mut TaskRecord {
+        Arc::make_mut(&mut self.record)
+    }
+
+    pub(super) fn save(&self, cx: &mut Cx<'_>) {
+        let key = Key::Task(self.spec.key.alloc, self.spec.key.task.clone());
+        cx.remember(key, Record::Task(self.record.clone()));
+    }
+
+    /// Something happened to the task.
+    pub fn push(&mut self, cx: &mut Cx<'_>, event: TaskEvent) {
+        cx.tell(&self.spec.key, &event);
+        self.edit().state.push(event);
+        self.save(cx);
+    }
+
+    pub(super) fn event(&mut self, cx: &mut Cx<'_>, kind: EventType, message: &str) {
+        self.push(cx, TaskEvent::new(kind, cx.now.wall, message));
+    }
+}
+
+fn terminated(time: Timestamp, result: &ExitResult) -> TaskEvent {
+    let code = result
+        .code
+        .map_or_else(|| "unknown".to_owned(), |code| code.to_string());
+    let mut message = format!("Exit Code: {code}");
+    if result.signal != 0 {
+        message.push_str(&format!(", Signal: {}", result.signal));
+    }
+    if let Some(words) = &result.message {
+        message.push_str(&format!(", Exit Message: \"{words}\""));
+    }
+    if result.oom_killed {
+        message.push_str(", OOM Killed");
+    }
+    let event = TaskEvent::new(EventType::Terminated, time, message)
+        .detail("exit_code", code)
+        .detail("signal", result.signal)
+        .detail("oom_killed", result.oom_killed);
+    match &result.message {
+        Some(words) => event.detail("exit_message", words),
+        None => event,
+    }
+}
