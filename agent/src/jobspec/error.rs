@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use drover_core::text::nearest;
+
 /// How many mistakes are reported at once; a generated file could have millions.
 pub(crate) const MAX_ISSUES: usize = 50;
 
@@ -141,19 +143,5 @@ pub(crate) fn did_you_mean<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
-    // Names beyond this length are no typing mistakes, and comparing them costs.
-    if name.len() > 64 {
-        return None;
-    }
-    let allowed = match name.chars().count() {
-        0..=2 => 1,
-        3..=5 => 2,
-        _ => 3,
-    };
-    known
-        .into_iter()
-        .map(|other| (strsim::damerau_levenshtein(name, other), other))
-        .filter(|(distance, other)| *distance <= allowed && *distance < other.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, other)| format!("Did you mean \"{other}\"?"))
+    nearest(name, known).map(|other| format!("Did you mean \"{other}\"?"))
 }

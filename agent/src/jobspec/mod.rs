@@ -26,7 +26,6 @@
 mod api;
 mod blocks;
 mod bounds;
-mod duration;
 mod error;
 mod eval;
 mod functions;
@@ -244,13 +243,13 @@ fn read_job(
     if let Some(range) = &at {
         decoder
             .places
-            .insert(String::new(), on.source.place(range.start));
+            .insert(places::JOB.to_owned(), on.source.place(range.start));
     }
     let mut fields = decoder.block(
         &blocks::JOB,
         &Context {
             what: format!("job \"{id}\""),
-            path: String::new(),
+            path: places::JOB.to_owned(),
             at: at.clone(),
             body: &block.body,
             scope: Scope::default(),

@@ -1,17 +1,21 @@
 //! Where each part of a job was written.
 //!
-//! A path names blocks and attributes as the job file does, from the inside of the `job` block:
+//! A path names blocks and attributes as the job file does; validation uses the same paths:
 //!
-//! - an attribute or a block of which there is one: its name, as in `type` or `update.canary`;
-//! - a block with a label: the label in brackets and quotes, as in `group["web"]` or
-//!   `group["web"].task["server"].config.command`;
-//! - a block without a label that may be repeated: its number from 0, as in `constraint[1]` or
-//!   `group["web"].service[0].check[2].path`.
+//! - `job` is the job itself, `job.priority` one of its attributes, `job.update.canary` one of a
+//!   block of which there is one;
+//! - `group["web"]` is a group, `group["web"].task["server"].config.command` is within one: labels
+//!   are quoted as [`quote`] does;
+//! - blocks without a label that may be repeated are counted from 0: `job.constraint[1]`,
+//!   `group["web"].service[0].check[2].path`;
+//! - entries of `env`, `meta` and other maps of texts are written as `env["KEY"]`.
 //!
-//! Quotes and backslashes in labels are preceded by a backslash. A task that stands directly in
-//! the job has the path of the group that is made of it: `group["x"].task["x"]`.
+//! A task that stands directly in the job has the path of the group that is made of it:
+//! `group["x"].task["x"]`.
 
 use std::collections::BTreeMap;
+
+use drover_core::text::quote;
 
 pub use super::source::Place;
 
@@ -31,10 +35,15 @@ impl Places {
     pub fn nearest(&self, path: &str) -> Option<Place> {
         let mut rest = path;
         loop {
-            if let Some(place) = self.get(rest) {
+            // What is said of all blocks of a kind is shown at the first.
+            let first = || self.get(&format!("{rest}[0]"));
+            if let Some(place) = self.get(rest).or_else(first) {
                 return Some(place);
             }
-            rest = parent(rest)?;
+            match parent(rest) {
+                "" => return self.get(JOB),
+                outer => rest = outer,
+            }
         }
     }
 
@@ -50,11 +59,11 @@ impl Places {
     }
 }
 
-/// The path without its last step; the job itself has the empty path.
-fn parent(path: &str) -> Option<&str> {
-    if path.is_empty() {
-        return None;
-    }
+/// The path of the job.
+pub(crate) const JOB: &str = "job";
+
+/// The path without its last step; empty for the outermost.
+fn parent(path: &str) -> &str {
     let mut quoted = false;
     let mut escaped = false;
     let mut last = 0;
@@ -63,25 +72,31 @@ fn parent(path: &str) -> Option<&str> {
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
-            '.' if !quoted => last = at,
+            '.' | '[' if !quoted => last = at,
             _ => {}
         }
     }
-    path.get(..last)
+    path.get(..last).unwrap_or("")
 }
 
 /// The path of a named part of `parent`.
 pub(crate) fn named(parent: &str, name: &str) -> String {
-    match parent {
-        "" => name.to_owned(),
-        parent => format!("{parent}.{name}"),
-    }
+    format!("{parent}.{name}")
 }
 
 /// The path of a part with a label.
 pub(crate) fn labelled(parent: &str, name: &str, label: &str) -> String {
-    let label = label.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("{}[\"{label}\"]", named(parent, name))
+    let label = quote(label);
+    match (parent, name) {
+        // Groups are found without naming the job.
+        (JOB, "group") => format!("group[{label}]"),
+        _ => format!("{parent}.{name}[{label}]"),
+    }
+}
+
+/// The path of an entry of a map.
+pub(crate) fn entry(parent: &str, key: &str) -> String {
+    format!("{parent}[{}]", quote(key))
 }
 
 /// The path of a part that may be repeated.

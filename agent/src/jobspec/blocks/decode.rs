@@ -9,7 +9,7 @@ use super::super::error::{Issues, did_you_mean};
 use super::super::eval::scope::Scope;
 use super::super::eval::value::Val;
 use super::super::eval::{Evaluator, Fault};
-use super::super::places::{Places, labelled, named, numbered};
+use super::super::places::{Places, entry, labelled, named, numbered};
 use super::super::source::At;
 use super::items::{Content, Item, items};
 use super::{Block, Child, Fields, Finish, Kind, Others, Shape, values};
@@ -203,7 +203,7 @@ impl Decoder<'_> {
                     .push(fault.help("Write names with values: name = \"value\"."));
                 continue;
             };
-            self.place(named(path, &item.name), &item.at);
+            self.place(entry(path, &item.name), &item.at);
             match values::read(self.on, &item.name, inner, expr, &item.scope) {
                 Ok(Some(value)) => {
                     entries.insert(item.name, value);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use drover_core::model::value::Value;
+use drover_core::text::{parse_duration, quote};
 use drover_core::time::Span as Duration;
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 
-use super::super::duration;
 use super::super::error::did_you_mean;
 use super::super::eval::scope::Scope;
 use super::super::eval::value::{Number, Val};
@@ -61,7 +61,12 @@ fn span(on: &Evaluator<'_>, name: &str, val: &Val, at: &At) -> Result<i64, Fault
             }
             Ok(*nanos)
         }
-        Val::Text(text) if !text.runtime => duration::parse(&text.text).map_err(named),
+        Val::Text(text) if !text.runtime => {
+            let span = parse_duration(&text.text).map(|span| span.0);
+            let shown = |why| format!("{} is no duration: {why}", quote(&text.text));
+            let fault = |why| named(shown(why)).help("Write it like \"90s\" or \"1h30m\".");
+            span.map_err(fault)
+        }
         other => Err(named(format!(
             "a duration such as \"30s\" is needed, not {}",
             other.kind()

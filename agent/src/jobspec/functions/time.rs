@@ -1,9 +1,10 @@
 //! Functions of dates and times, which are texts such as `2026-01-31T12:30:00Z`.
 
+use drover_core::text::{parse_duration, quote};
+
 use super::super::eval::value::Val;
 use super::args::text;
 use super::{Context, Function, Outcome};
-use crate::jobspec::duration;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("formatdate", (2, 2), |_, args| {
@@ -56,7 +57,9 @@ struct Date {
 
 fn timeadd(_: &Context<'_>, args: &[Val]) -> Outcome {
     let time = Moment::parse(&text(args, 0)?)?;
-    let span = duration::parse(&text(args, 1)?)?;
+    let span = text(args, 1)?;
+    let bad = |why| format!("{} is no duration: {why}", quote(&span));
+    let span = parse_duration(&span).map_err(bad)?.0;
     let nanos = time.nanos + span.rem_euclid(1_000_000_000);
     let moved = Moment {
         local: time.local + span.div_euclid(1_000_000_000) + nanos / 1_000_000_000,

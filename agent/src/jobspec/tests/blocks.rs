@@ -520,9 +520,11 @@ fn places_are_found() {
             .nearest(path)
             .map(|place| (place.line, place.column))
     };
-    assert_eq!(at("constraint[0].value"), Some((3, 5)));
+    assert_eq!(at("job.constraint[0].value"), Some((3, 5)));
     assert_eq!(at("group[\"a \\\"b\"].count"), Some((6, 5)));
     // What was not written is found where it is missing.
     assert_eq!(at("group[\"a \\\"b\"].task[\"x.y\"].driver"), Some((5, 3)));
-    assert_eq!(at("type"), Some((1, 1)));
+    assert_eq!(at("job.type"), Some((1, 1)));
+    assert_eq!(at("job.constraint"), Some((2, 3)));
+    assert_eq!(at("job.datacenters[3]"), Some((1, 1)));
 }
