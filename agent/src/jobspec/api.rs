@@ -37,6 +37,7 @@ pub(super) fn job_of(json: Json) -> Result<Job, Box<Issue>> {
     drop_nulls(&mut job);
     drop_empty_choices(&mut job);
     merge_updates(&mut job);
+    drop_share_beside_cores(&mut job);
     let read: Result<Job, _> = serde_path_to_error::deserialize(job);
     read.map_err(|error| plain(format!("{}: {}", error.path(), error.inner())))
 }
@@ -89,6 +90,19 @@ fn merge_updates(job: &mut Json) {
         if let Some(Json::Object(own)) = group.get_mut("Update") {
             for (key, value) in &outer {
                 own.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+}
+
+/// A task that asks for whole cores and says nothing of a share of the processor has none.
+fn drop_share_beside_cores(job: &mut Json) {
+    for group in items(job, "TaskGroups") {
+        for task in items(group, "Tasks") {
+            if let Some(Json::Object(wants)) = task.get_mut("Resources")
+                && wants.get("Cores").and_then(Json::as_i64).unwrap_or(0) > 0
+            {
+                wants.entry("CPU").or_insert_with(|| 0.into());
             }
         }
     }
