@@ -1,7 +1,8 @@
-//! The field's nouns: plain data in the shapes of its JSON, without behaviour but for the check
-//! whether a job can be run.
+//! The field's nouns: plain data in the shapes of its JSON, without behaviour but for a job's
+//! defaults and the check whether it can be run.
 
 pub mod alloc;
+pub mod canonical;
 pub mod eval;
 pub mod event;
 pub mod group;

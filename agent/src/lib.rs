@@ -1,0 +1,4 @@
+//! The parts of the `drover` program.
+
+pub mod jobspec;
+pub mod runtime;

@@ -1,0 +1,30 @@
+//! What owns the core: an agent is put together here, and ends here.
+
+mod log;
+mod setup;
+mod shutdown;
+mod up;
+
+use std::path::PathBuf;
+
+pub use setup::{Running, SetupError, start};
+pub use shutdown::Signals;
+pub use up::{Followed, Screen, follow};
+
+/// What the operator says of an agent.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The agent's own directory.
+    pub data_dir: PathBuf,
+    /// The node's name; the host's if none.
+    pub node_name: Option<String>,
+    /// The node's data centre.
+    pub datacenter: String,
+    /// Where the HTTP API listens, as others reach it.
+    pub http_addr: String,
+}
+
+/// Prepares what the agent writes about itself, at this level (`info` and so on).
+pub fn init_log(level: &str) {
+    log::init(level);
+}
