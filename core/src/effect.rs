@@ -58,6 +58,8 @@ pub enum DriverEffect {
         op: Op,
         /// The id to look for.
         launch: LaunchId,
+        /// How its output is kept on.
+        logs: LogConfig,
     },
     /// Ask the task to end, with this signal. Answer `Stopped`; the core counts the grace and
     /// destroys afterwards, a driver with a protocol of its own may end it itself by then.

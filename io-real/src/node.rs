@@ -209,7 +209,7 @@ impl Node {
                 launch: *launch,
                 failure: failure(),
             },
-            E::Recover { op, launch } => {
+            E::Recover { op, launch, .. } => {
                 let found = drover_core::input::Found::Gone(failure().message);
                 DriverInput::Recovered {
                     op: *op,

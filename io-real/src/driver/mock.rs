@@ -89,7 +89,7 @@ impl Driver for Mock {
             DriverEffect::Start { op, launch, config } => {
                 tokio::spawn(world.start(task, op, launch, config));
             }
-            DriverEffect::Recover { op, launch } => {
+            DriverEffect::Recover { op, launch, .. } => {
                 world.tasks().never.insert(launch);
                 let found = Found::Gone("tasks of the mock driver end with the agent".to_owned());
                 world

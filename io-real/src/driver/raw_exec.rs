@@ -13,6 +13,7 @@ use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
+use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -72,8 +73,8 @@ impl Driver for RawExec {
             DriverEffect::Start { op, launch, config } => {
                 tokio::spawn(world.start(task, op, launch, config));
             }
-            DriverEffect::Recover { op, launch } => {
-                tokio::spawn(world.recover(task, op, launch));
+            DriverEffect::Recover { op, launch, logs } => {
+                tokio::spawn(world.recover(task, op, launch, logs));
             }
             DriverEffect::Stop {
                 op, launch, signal, ..
@@ -126,8 +127,7 @@ impl World {
         launch: LaunchId,
         config: Arc<TaskConfig>,
     ) {
-        let world = self.clone();
-        let key = task.clone();
+        let (world, key, logs) = (self.clone(), task.clone(), config.logs);
         let started = spawn_blocking(move || {
             let started = launch::start(
                 &world.home,
@@ -149,7 +149,7 @@ impl World {
                         network: None,
                     },
                 );
-                self.watch(task, launch, live).await;
+                self.watch(task, launch, live, logs).await;
             }
             Ok(Err(error)) => {
                 let failure = start_failure(&error);
@@ -182,7 +182,7 @@ impl World {
         live
     }
 
-    async fn recover(self: Arc<Self>, task: TaskKey, op: Op, launch: LaunchId) {
+    async fn recover(self: Arc<Self>, task: TaskKey, op: Op, launch: LaunchId, logs: LogConfig) {
         let world = self.clone();
         let recovered = blocking(move || world.home.recover(&launch.to_string())).await;
         let (found, live) = match recovered {
@@ -209,13 +209,19 @@ impl World {
         self.inbox
             .say(&task, DriverInput::Recovered { op, launch, found });
         if let Some(live) = live {
-            self.watch(task, launch, live).await;
+            self.watch(task, launch, live, logs).await;
         }
     }
 
     /// Waits for the end of a launch and tells it. A shim that is killed gets a successor, which
     /// goes on where it was.
-    async fn watch(self: Arc<Self>, task: TaskKey, launch: LaunchId, mut live: Arc<Live>) {
+    async fn watch(
+        self: Arc<Self>,
+        task: TaskKey,
+        launch: LaunchId,
+        mut live: Arc<Live>,
+        logs: LogConfig,
+    ) {
         loop {
             match outcome(&live).await {
                 Ok(Outcome::Exited(exit)) => {
@@ -224,16 +230,18 @@ impl World {
                         .inbox
                         .say(&task, DriverInput::Exited { launch, result });
                 }
-                Ok(Outcome::ShimLost) => match self.clone().take_over(&task, launch, &live).await {
-                    Ok(successor) => live = successor,
-                    Err(error) => {
-                        let why = format!("its shim was killed and has no successor: {error}");
-                        let result = ExitResult::unknown(why);
-                        return self
-                            .inbox
-                            .say(&task, DriverInput::Exited { launch, result });
+                Ok(Outcome::ShimLost) => {
+                    match self.clone().take_over(&task, launch, &live, logs).await {
+                        Ok(successor) => live = successor,
+                        Err(error) => {
+                            let why = format!("its shim was killed and has no successor: {error}");
+                            let result = ExitResult::unknown(why);
+                            return self
+                                .inbox
+                                .say(&task, DriverInput::Exited { launch, result });
+                        }
                     }
-                },
+                }
                 Err(error) => return tracing::error!(%launch, %error, "cannot watch a task"),
             }
         }
@@ -244,12 +252,13 @@ impl World {
         task: &TaskKey,
         launch: LaunchId,
         live: &Arc<Live>,
+        logs: LogConfig,
     ) -> io::Result<Arc<Live>> {
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
         let (world, task, live) = (self.clone(), task.clone(), live.clone());
         let successor = blocking(move || {
             let group = world.cgroups.as_ref();
-            launch::take_over(&world.home, &world.dirs, group, &task, launch, &live)
+            launch::take_over(&world.home, &world.dirs, group, &task, launch, &live, logs)
         });
         Ok(self.hold(launch, successor.await?))
     }

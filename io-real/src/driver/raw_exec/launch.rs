@@ -2,13 +2,14 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
 use drover_core::driver::config::RawExecConfig;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
+use drover_core::model::task::LogConfig;
 use drover_core::task::environment::filter_env;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
@@ -88,21 +89,14 @@ pub(super) fn start(
         oom_score_adj: Some(own.oom_score_adj),
         umask: None,
         cgroup: Cgroup::default(),
-        logs: Logs {
-            dir: log_dir.as_fd(),
-            stdout: &names.stdout,
-            stderr: &names.stderr,
-            max_files: u32::try_from(config.logs.max_files.max(1)).unwrap_or(u32::MAX),
-            max_file_size: file_size(config.logs.max_file_size_mb),
-        },
+        logs: names.logs(log_dir.as_fd(), config.logs),
     };
     Ok(with_group(group.as_ref(), |cgroup| {
         home.start(&LaunchSpec { cgroup, ..spec })
     })?)
 }
 
-/// Gives a launch whose shim was killed another one. What is not known any more of the log's
-/// limits is the field's default.
+/// Gives a launch whose shim was killed another one.
 pub(super) fn take_over(
     home: &ShimHome,
     dirs: &AllocDirs,
@@ -110,18 +104,12 @@ pub(super) fn take_over(
     task: &TaskKey,
     launch: LaunchId,
     live: &Live,
+    logs: LogConfig,
 ) -> io::Result<Live> {
     let log_dir = dirs.open(task.alloc, "alloc/logs")?;
     let group = cgroups.map(|groups| groups.create(&launch.to_string(), &Limits::default()));
     let names = LogNames::of(task);
-    let defaults = drover_core::model::task::LogConfig::default();
-    let logs = Logs {
-        dir: log_dir.as_fd(),
-        stdout: &names.stdout,
-        stderr: &names.stderr,
-        max_files: u32::try_from(defaults.max_files).unwrap_or(1),
-        max_file_size: file_size(defaults.max_file_size_mb),
-    };
+    let logs = names.logs(log_dir.as_fd(), logs);
     let group = group.transpose()?;
     let taken = with_group(group.as_ref(), |cgroup| home.takeover(live, &logs, &cgroup));
     taken.map_err(io::Error::other)
@@ -147,6 +135,16 @@ impl LogNames {
         LogNames {
             stdout: format!("{}.stdout", task.task),
             stderr: format!("{}.stderr", task.task),
+        }
+    }
+
+    fn logs<'a>(&'a self, dir: BorrowedFd<'a>, config: LogConfig) -> Logs<'a> {
+        Logs {
+            dir,
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+            max_files: u32::try_from(config.max_files.max(1)).unwrap_or(u32::MAX),
+            max_file_size: file_size(config.max_file_size_mb),
         }
     }
 }
