@@ -230,6 +230,8 @@ impl World {
                         .inbox
                         .say(&task, DriverInput::Exited { launch, result });
                 }
+                // Destroyed, with its record: whoever did that says how it ended.
+                Ok(Outcome::ShimLost) if !self.live().contains_key(&launch) => return,
                 Ok(Outcome::ShimLost) => {
                     match self.clone().take_over(&task, launch, &live, logs).await {
                         Ok(successor) => live = successor,
@@ -296,13 +298,13 @@ impl World {
                 }
             },
         };
+        self.live().remove(&launch);
         if let Some(cgroups) = &self.cgroups {
             if !cgroups.kill(&name, KILL_TIME)? {
                 return Err(io::Error::other("processes of the task do not die"));
             }
             cgroups.remove(&name)?;
         }
-        self.live().remove(&launch);
         // The record of a launch that never started stays: it is what keeps a shim that is late
         // from starting it after all.
         if started {
