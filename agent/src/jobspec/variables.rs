@@ -13,7 +13,7 @@ use super::eval::types::{self, Type};
 use super::eval::value::Val;
 use super::eval::{Evaluator, Fault, Globals, convert};
 use super::source::{At, Source};
-use super::{Options, Session, hcl_json, json_text};
+use super::{Options, Session, VarFile, hcl_json, json_text};
 
 const IN_DEFAULT: &str = "variables and locals cannot be used here";
 
@@ -228,13 +228,12 @@ impl Given {
         issues: &mut Issues,
     ) {
         for file in &options.var_files {
-            let text = match hcl_json::is_json(&file.text) {
-                true => json_text::as_hcl(&file.text),
-                false => file.text.clone(),
-            };
-            let source = Source::new(&file.name, &text);
-            let body = match hcl_json::read_body(&source, None) {
-                Ok(body) => body,
+            let parsed = var_file(file).and_then(|source| {
+                let body = hcl_json::read_body(&source, None)?;
+                Ok((source, body))
+            });
+            let (source, body) = match parsed {
+                Ok(parsed) => parsed,
                 Err(issue) => {
                     issues.push(issue);
                     continue;
@@ -345,6 +344,17 @@ impl Given {
             }
         }
     }
+}
+
+/// The source of a file of values, in which JSON is written as HCL.
+fn var_file(file: &VarFile) -> Result<Source, Fault> {
+    let source = Source::bounded(&file.name, &file.text)?;
+    if !hcl_json::is_json(source.text()) {
+        return Ok(source);
+    }
+    let valid: Result<serde_json::Value, _> = serde_json::from_str(source.text());
+    valid.map_err(|error| source.issue(&None, format!("this is no JSON: {error}")))?;
+    Ok(Source::new(&file.name, &json_text::as_hcl(source.text())))
 }
 
 /// A value for a variable that the job file does not declare.

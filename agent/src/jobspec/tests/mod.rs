@@ -1,8 +1,12 @@
 //! Tests through the public interface.
 
 mod blocks;
+mod errors;
 mod expressions;
 mod functions;
+mod fuzz;
+mod json;
+mod variables;
 
 use super::{Options, Parsed, parse};
 
