@@ -1,6 +1,6 @@
 //! Variables: what a job file declares, and the values that they get.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
@@ -51,6 +51,9 @@ pub(super) fn read(
             .remove(name)
             .or_else(|| variable.default.take());
         let Some(value) = value else {
+            if given.wrong.contains(name) {
+                continue;
+            }
             let issue = on.fault(
                 &variable.at,
                 format!("the variable \"{name}\" has no value"),
@@ -197,6 +200,8 @@ fn declaration<'b>(
 #[derive(Default)]
 struct Given {
     values: BTreeMap<String, Val>,
+    /// Variables whose value was given, but wrong, which is told already.
+    wrong: BTreeSet<String>,
 }
 
 impl Given {
@@ -339,6 +344,7 @@ impl Given {
                 self.values.insert(name.to_owned(), val);
             }
             Err(why) => {
+                self.wrong.insert(name.to_owned());
                 let message = format!("the value of the variable \"{name}\" is wrong: {why}");
                 issues.push(on.fault(at, message));
             }

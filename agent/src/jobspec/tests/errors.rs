@@ -63,7 +63,7 @@ fn the_form_of_blocks_is_checked() {
         ),
         (
             "update \"x\" {}",
-            "2:1: a update block has no label",
+            "2:1: \"update\" takes no label",
             "Leave \"x\" out.",
         ),
         (

@@ -6,6 +6,7 @@ mod expressions;
 mod functions;
 mod fuzz;
 mod json;
+mod tasks;
 mod variables;
 
 use super::{Options, Parsed, parse};
