@@ -4,10 +4,13 @@ use core::cell::Cell;
 
 /// Longest source, and longest JSON body.
 pub(crate) const MAX_SOURCE: usize = 10 << 20;
-/// Largest value, fully written out: a byte of text and an item of a collection each count one.
+/// Largest value, fully written out: each byte of text counts one, each item of a collection
+/// [`ITEM`] besides what it holds.
 pub(crate) const MAX_VALUE: usize = 16 << 20;
+/// What an item of a collection counts, and the evaluation of one part of an expression.
+pub(crate) const ITEM: usize = 16;
 /// Everything that all expressions of a file may produce or look at together.
-pub(crate) const MAX_WORK: usize = 128 << 20;
+pub(crate) const MAX_WORK: usize = 64 << 20;
 /// How deep collections may lie in each other.
 pub(crate) const MAX_DEPTH: usize = 100;
 /// Longest result of `range`.
@@ -28,7 +31,7 @@ pub(crate) struct Exhausted;
 impl Exhausted {
     pub(crate) const MESSAGE: &str = "the job file asks for too much work or memory";
     pub(crate) const HELP: &str =
-        "Written out, each value may have 16 MiB and a depth of 100, and all together 128 MiB.";
+        "Written out, each value may have 16 MiB and a depth of 100, and all together 64 MiB.";
 }
 
 impl Budget {

@@ -9,7 +9,6 @@ use hcl_edit::structure::{Attribute, Block as HclBlock, BlockLabel, Body};
 use hcl_edit::{Decorated, Ident, Span};
 
 use super::blocks::{Block, JOB, Others};
-use super::bounds::MAX_SOURCE;
 use super::error::Issue;
 use super::eval::Fault;
 use super::source::Source;
@@ -17,11 +16,6 @@ use super::source::Source;
 /// The body of a source in the native form, or in JSON where it begins with a brace. Without a
 /// table, everything in JSON is an attribute.
 pub(super) fn read_body(source: &Source, table: Option<Level>) -> Result<Body, Fault> {
-    if source.text().len() > MAX_SOURCE {
-        let size = source.text().len() >> 20;
-        let issue = source.issue(&None, format!("the file has {size} MiB"));
-        return Err(issue.help(format!("At most {} MiB are read.", MAX_SOURCE >> 20)));
-    }
     if !is_json(source.text()) {
         return hcl_edit::parser::parse_body(source.text()).map_err(|error| syntax(source, &error));
     }

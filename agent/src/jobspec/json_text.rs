@@ -3,14 +3,18 @@
 /// Words that begin something else where a key is expected.
 const KEYWORDS: [&str; 4] = ["for", "null", "true", "false"];
 
-/// Rewrites JSON, which must be valid. Lines stay what they are, and nearly all columns.
+/// Rewrites JSON, which must be an object. Lines stay what they are, and nearly all columns.
 ///
-/// - Escapes of texts that HCL does not know, `\/`, `\b`, `\f` and characters beyond 16 bits,
-///   which JSON writes as two escapes, become others.
+/// - Texts are written with the escapes of HCL, and the expressions within them without any.
 /// - Keys lose their quotes where they can, because the parser remembers the places of bare keys.
 pub(super) fn as_hcl(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
-    let mut rest = json;
+    // An expression cannot begin or end with a line break, but the lines must stay what they are.
+    let inner = json.trim();
+    let blank = json.len() - json.trim_start().len();
+    out.push('{');
+    out.push_str(json.get(..blank).unwrap_or(""));
+    let mut rest = inner.strip_prefix('{').unwrap_or(inner);
     while let Some(at) = rest.find('"') {
         let (before, text) = rest.split_at(at);
         out.push_str(before);
@@ -53,44 +57,85 @@ fn is_name(text: &str) -> bool {
         && !KEYWORDS.contains(&text)
 }
 
+/// Writes a text of JSON, in its quotes, as a template of HCL.
 fn rewrite(text: &str, out: &mut String) {
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(rest.get(..at).unwrap_or(""));
-        rest = rest.get(at..).unwrap_or("");
-        let (text, taken) = escape(rest);
-        out.push_str(&text);
-        rest = rest.get(taken..).unwrap_or("");
+    let Ok(content) = serde_json::from_str::<String>(text) else {
+        out.push_str(text);
+        return;
+    };
+    out.push('"');
+    let mut inside: Vec<Inside> = Vec::new();
+    let mut rest = content.as_str();
+    while let Some(c) = rest.chars().next() {
+        let len = piece(rest, c, &mut inside, out);
+        rest = rest.get(len..).unwrap_or("");
     }
-    out.push_str(rest);
+    out.push('"');
 }
 
-/// One escape rewritten, and its length in the original.
-fn escape(text: &str) -> (String, usize) {
-    match text.as_bytes().get(1) {
-        Some(b'/') => ("/".to_owned(), 2),
-        Some(b'b') => ("\\u0008".to_owned(), 2),
-        Some(b'f') => ("\\u000c".to_owned(), 2),
-        Some(b'u') => {
-            let high = unit(text);
-            let low = text.get(6..).and_then(unit);
-            let pair = high.zip(low);
-            let pair = pair.filter(|(high, _)| (0xd800..0xdc00).contains(high));
-            match pair.and_then(|(high, low)| char::decode_utf16([high, low]).next()) {
-                Some(Ok(character)) => (character.to_string(), 12),
-                _ => (text.get(..6).unwrap_or(text).to_owned(), 6.min(text.len())),
+/// What is open within a template, from the outside to the inside.
+enum Inside {
+    /// An expression, with so many braces open.
+    Expression(usize),
+    /// A text within an expression.
+    Text,
+}
+
+/// Writes the next piece of a template, and returns its length.
+fn piece(rest: &str, c: char, inside: &mut Vec<Inside>, out: &mut String) -> usize {
+    let two = rest.get(..2).unwrap_or("");
+    let three = rest.get(..3).unwrap_or("");
+    match inside.last_mut() {
+        None | Some(Inside::Text) if matches!(three, "$${" | "%%{") => {
+            out.push_str(three);
+            3
+        }
+        None | Some(Inside::Text) if matches!(two, "${" | "%{") => {
+            out.push_str(two);
+            inside.push(Inside::Expression(1));
+            2
+        }
+        None => {
+            escaped(c, out);
+            c.len_utf8()
+        }
+        Some(Inside::Text) => {
+            let len: usize = match c {
+                '\\' => rest.chars().take(2).map(char::len_utf8).sum(),
+                _ => c.len_utf8(),
+            };
+            if c == '"' {
+                inside.pop();
             }
+            out.push_str(rest.get(..len).unwrap_or(""));
+            len
         }
-        // A backslash stands in texts only, and never last.
-        _ => {
-            let len = text.chars().take(2).map(char::len_utf8).sum();
-            (text.get(..len).unwrap_or(text).to_owned(), len)
+        Some(Inside::Expression(braces)) => {
+            match c {
+                '{' => *braces += 1,
+                '}' => *braces -= 1,
+                _ => {}
+            }
+            if *braces == 0 {
+                inside.pop();
+            } else if c == '"' {
+                inside.push(Inside::Text);
+            }
+            // A line break would count as one of the file.
+            out.push(if c == '\n' { ' ' } else { c });
+            c.len_utf8()
         }
     }
 }
 
-/// The number of `\uXXXX`.
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    u16::from_str_radix(digits, 16).ok()
+fn escaped(c: char, out: &mut String) {
+    match c {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        c => out.push(c),
+    }
 }

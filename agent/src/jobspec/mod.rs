@@ -128,23 +128,22 @@ impl Session<'_> {
 /// All mistakes that could be found in one go, each with its place.
 pub fn parse(source: &str, file_name: &str, options: &Options) -> Result<Parsed, Errors> {
     let text = source.strip_prefix('\u{feff}').unwrap_or(source);
-    if hcl_json::is_json(text) && text.len() <= bounds::MAX_SOURCE {
-        return parse_json(text, file_name, options);
+    let source = Source::bounded(file_name, text)?;
+    if hcl_json::is_json(text) {
+        return parse_json(&source, file_name, options);
     }
-    let source = Source::new(file_name, text);
     let body = hcl_json::read_body(&source, Some(Level::File))?;
     parse_body(&source, &body, options)
 }
 
-fn parse_json(text: &str, file_name: &str, options: &Options) -> Result<Parsed, Errors> {
-    let plain = Source::new(file_name, text);
-    let json: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+fn parse_json(plain: &Source, file_name: &str, options: &Options) -> Result<Parsed, Errors> {
+    let json: serde_json::Value = serde_json::from_str(plain.text()).map_err(|error| {
         let mut issue = plain.issue(&None, format!("this is no JSON: {error}"));
         (issue.line, issue.column) = (error.line(), error.column());
         issue
     })?;
     if json.get("job").is_some() || (json.get("Job").is_none() && json.get("ID").is_none()) {
-        let source = Source::new(file_name, &json_text::as_hcl(text));
+        let source = Source::new(file_name, &json_text::as_hcl(plain.text()));
         let body = hcl_json::read_body(&source, Some(Level::File))?;
         return parse_body(&source, &body, options);
     }

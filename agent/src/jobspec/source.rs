@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::bounds::MAX_SOURCE;
 use super::error::Issue;
 
 /// A position in a file, counted from 1 as editors do; columns count characters.
@@ -38,6 +39,16 @@ impl Source {
                 .chain(starts.map(|(at, _)| at + 1))
                 .collect(),
         }
+    }
+
+    /// A source, unless it is larger than anybody writes.
+    pub(crate) fn bounded(name: &str, text: &str) -> Result<Source, Box<Issue>> {
+        if text.len() <= MAX_SOURCE {
+            return Ok(Source::new(name, text));
+        }
+        let message = format!("the file has {} MiB", text.len() >> 20);
+        let issue = Source::new(name, "").issue(&None, message);
+        Err(issue.help(format!("At most {} MiB are read.", MAX_SOURCE >> 20)))
     }
 
     pub(crate) fn text(&self) -> &str {

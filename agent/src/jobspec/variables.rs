@@ -1,6 +1,6 @@
 //! Variables: what a job file declares, and the values that they get.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
@@ -13,7 +13,7 @@ use super::eval::types::{self, Type};
 use super::eval::value::Val;
 use super::eval::{Evaluator, Fault, Globals, convert};
 use super::source::{At, Source};
-use super::{Options, Session, hcl_json, json_text};
+use super::{Options, Session, VarFile, hcl_json, json_text};
 
 const IN_DEFAULT: &str = "variables and locals cannot be used here";
 
@@ -51,6 +51,9 @@ pub(super) fn read(
             .remove(name)
             .or_else(|| variable.default.take());
         let Some(value) = value else {
+            if given.wrong.contains(name) {
+                continue;
+            }
             let issue = on.fault(
                 &variable.at,
                 format!("the variable \"{name}\" has no value"),
@@ -197,6 +200,8 @@ fn declaration<'b>(
 #[derive(Default)]
 struct Given {
     values: BTreeMap<String, Val>,
+    /// Variables whose value was given, but wrong, which is told already.
+    wrong: BTreeSet<String>,
 }
 
 impl Given {
@@ -228,13 +233,12 @@ impl Given {
         issues: &mut Issues,
     ) {
         for file in &options.var_files {
-            let text = match hcl_json::is_json(&file.text) {
-                true => json_text::as_hcl(&file.text),
-                false => file.text.clone(),
-            };
-            let source = Source::new(&file.name, &text);
-            let body = match hcl_json::read_body(&source, None) {
-                Ok(body) => body,
+            let parsed = var_file(file).and_then(|source| {
+                let body = hcl_json::read_body(&source, None)?;
+                Ok((source, body))
+            });
+            let (source, body) = match parsed {
+                Ok(parsed) => parsed,
                 Err(issue) => {
                     issues.push(issue);
                     continue;
@@ -340,11 +344,23 @@ impl Given {
                 self.values.insert(name.to_owned(), val);
             }
             Err(why) => {
+                self.wrong.insert(name.to_owned());
                 let message = format!("the value of the variable \"{name}\" is wrong: {why}");
                 issues.push(on.fault(at, message));
             }
         }
     }
+}
+
+/// The source of a file of values, in which JSON is written as HCL.
+fn var_file(file: &VarFile) -> Result<Source, Fault> {
+    let source = Source::bounded(&file.name, &file.text)?;
+    if !hcl_json::is_json(source.text()) {
+        return Ok(source);
+    }
+    let valid: Result<serde_json::Value, _> = serde_json::from_str(source.text());
+    valid.map_err(|error| source.issue(&None, format!("this is no JSON: {error}")))?;
+    Ok(Source::new(&file.name, &json_text::as_hcl(source.text())))
 }
 
 /// A value for a variable that the job file does not declare.

@@ -6,8 +6,6 @@
 mod service;
 mod task;
 
-use std::collections::BTreeMap;
-
 use super::group::{EphemeralDisk, TaskGroup};
 use super::job::{Constraint, Job, JobType};
 use super::policy::{ReschedulePolicy, RestartPolicy, RestartRules, UpdateStrategy};

@@ -127,22 +127,9 @@ impl Decoder<'_> {
             Some(label) => format!("{} \"{label}\"", item.name),
             None => item.name.clone(),
         };
-        let list_len = |value: &Value| value.as_list().map_or(0, <[Value]>::len);
-        let path = match (label, child.shape) {
-            (Some(label), _) if child.key == super::job::OWN_TASKS => {
-                let group = labelled(&context.path, "group", label);
-                self.place(group.clone(), &item.at);
-                labelled(&group, &item.name, label)
-            }
-            (Some(label), _) => labelled(&context.path, &item.name, label),
-            (None, Shape::Many) => {
-                let number = seen.fields.get(child.key).map_or(0, list_len);
-                numbered(&context.path, &item.name, number)
-            }
-            (None, _) => named(&context.path, &item.name),
-        };
+        let path = self.path_of(child, context, item, label, seen);
         self.place(path.clone(), &item.at);
-        let mut fields = self.block(
+        let fields = self.block(
             child.body,
             &Context {
                 what,
@@ -156,23 +143,57 @@ impl Decoder<'_> {
             self.ignored(item, "it has no effect any more");
             return Ok(());
         }
+        let Some(label) = label else {
+            let value = Value::Map(fields);
+            if matches!(child.shape, Shape::One) {
+                seen.fields.insert(child.key.to_owned(), value);
+            } else {
+                push(&mut seen.fields, child.key.to_owned(), value);
+            }
+            return Ok(());
+        };
+        self.keep_labelled(child, item, label, fields, seen)
+    }
+
+    fn path_of(
+        &mut self,
+        child: &Child,
+        context: &Context<'_>,
+        item: &Item<'_>,
+        label: Option<&str>,
+        seen: &Seen,
+    ) -> String {
+        let list_len = |value: &Value| value.as_list().map_or(0, <[Value]>::len);
+        match (label, child.shape) {
+            (Some(label), _) if child.key == super::job::OWN_TASKS => {
+                let group = labelled(&context.path, "group", label);
+                self.place(group.clone(), &item.at);
+                labelled(&group, &item.name, label)
+            }
+            (Some(label), _) => labelled(&context.path, &item.name, label),
+            (None, Shape::Many) => {
+                let number = seen.fields.get(child.key).map_or(0, list_len);
+                numbered(&context.path, &item.name, number)
+            }
+            (None, _) => named(&context.path, &item.name),
+        }
+    }
+
+    /// Keeps a block with a label, under the key that its shape names.
+    fn keep_labelled(
+        &self,
+        child: &Child,
+        item: &Item<'_>,
+        label: &str,
+        mut fields: Fields,
+        seen: &mut Seen,
+    ) -> Result<(), Fault> {
         let key = child.key.to_owned();
         match child.shape {
-            Shape::One => {
-                seen.fields.insert(key, Value::Map(fields));
-            }
-            Shape::OneInList | Shape::Many => push(&mut seen.fields, key, Value::Map(fields)),
-            Shape::Labelled(label_key) => {
-                fields.insert(label_key.to_owned(), Value::from(label.unwrap_or("")));
-                push(&mut seen.fields, key, Value::Map(fields));
-            }
             Shape::ByLabel(label_key) => {
-                let label = label.unwrap_or("");
                 fields.insert(label_key.to_owned(), Value::from(label));
-                let map = seen
-                    .fields
-                    .entry(key)
-                    .or_insert_with(|| Value::Map(Fields::new()));
+                let map = seen.fields.entry(key);
+                let map = map.or_insert_with(|| Value::Map(Fields::new()));
                 if let Value::Map(map) = map
                     && map.insert(label.to_owned(), Value::Map(fields)).is_some()
                 {
@@ -184,6 +205,11 @@ impl Decoder<'_> {
                         .help("Give each its own name."));
                 }
             }
+            Shape::Labelled(label_key) => {
+                fields.insert(label_key.to_owned(), Value::from(label));
+                push(&mut seen.fields, key, Value::Map(fields));
+            }
+            Shape::One | Shape::OneInList | Shape::Many => {}
         }
         Ok(())
     }
@@ -321,7 +347,7 @@ impl Decoder<'_> {
         };
         let fault = self
             .on
-            .fault(&item.at, format!("a {} block has no label", item.name));
+            .fault(&item.at, format!("\"{}\" takes no label", item.name));
         Err(fault.help(format!("Leave \"{label}\" out.")))
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hcl_edit::Span;
 use hcl_edit::expr::{BinaryOp, Conditional, Expression, ForExpr, FuncCall, Object, ObjectKey};
 
+use super::super::bounds::ITEM;
 use super::super::functions;
 use super::scope::Scope;
 use super::value::{Number, Val};
@@ -14,7 +15,7 @@ impl Evaluator<'_> {
     /// The value of an expression.
     pub(crate) fn eval(&self, expr: &Expression, scope: &Scope) -> Result<Val, Fault> {
         let at = expr.span();
-        self.spend(&at, 1)?;
+        self.spend(&at, ITEM)?;
         match expr {
             Expression::Null(_) => Ok(Val::Null),
             Expression::Bool(value) => Ok(Val::Bool(*value.value())),
@@ -132,14 +133,14 @@ impl Evaluator<'_> {
         let at = expr.span();
         match &val {
             Val::List(list) => {
-                self.spend(&at, list.items.len())?;
+                self.spend(&at, list.items.len() * ITEM)?;
                 let items = list.items.iter().enumerate();
                 Ok(items
                     .map(|(at, val)| (Val::int(at as i64), val.clone()))
                     .collect())
             }
             Val::Map(map) => {
-                self.spend(&at, map.entries.keys().map(String::len).sum())?;
+                self.spend(&at, map.entries.keys().map(|key| key.len() + ITEM).sum())?;
                 let entries = map.entries.iter();
                 Ok(entries
                     .map(|(key, val)| (Val::text(key.as_str()), val.clone()))

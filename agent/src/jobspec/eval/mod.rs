@@ -18,7 +18,7 @@ use core::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::bounds::{Budget, Exhausted};
+use super::bounds::{Budget, Exhausted, ITEM};
 use super::error::Issue;
 use super::source::{At, Source};
 use value::Val;
@@ -77,12 +77,12 @@ impl Evaluator<'_> {
     }
 
     pub(crate) fn list(&self, at: &At, items: Vec<Val>) -> Result<Val, Fault> {
-        self.spend(at, items.len())?;
+        self.spend(at, items.len() * ITEM)?;
         Val::list(items).map_err(|Exhausted| self.exhausted(at))
     }
 
     pub(crate) fn map(&self, at: &At, entries: BTreeMap<String, Val>) -> Result<Val, Fault> {
-        self.spend(at, entries.len())?;
+        self.spend(at, entries.len() * ITEM)?;
         Val::map(entries).map_err(|Exhausted| self.exhausted(at))
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use drover_core::model::value::Value;
 
-use super::super::bounds::{Exhausted, MAX_DEPTH, MAX_VALUE};
+use super::super::bounds::{Exhausted, ITEM, MAX_DEPTH, MAX_VALUE};
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -248,7 +248,7 @@ impl Size {
             depth: 1,
         };
         for item in items {
-            size.weight = size.weight.saturating_add(item.weight());
+            size.weight = size.weight.saturating_add(item.weight() + ITEM);
             size.depth = size.depth.max(item.depth() + 1);
         }
         // Values are walked by recursion, so their depth is bounded as their weight is.

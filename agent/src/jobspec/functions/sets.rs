@@ -1,6 +1,6 @@
 //! Functions of sets, which are lists in order and without doubles.
 
-use super::super::bounds::MAX_VALUE;
+use super::super::bounds::{ITEM, MAX_VALUE};
 use super::super::eval::types::sorted_set;
 use super::super::eval::value::Val;
 use super::args::list;
@@ -31,7 +31,7 @@ fn setproduct(_: &Context<'_>, args: &[Val]) -> Outcome {
     for at in 0..args.len() {
         count = count.saturating_mul(list(args, at)?.len());
     }
-    if count > MAX_VALUE / 16 {
+    if count > MAX_VALUE / ITEM {
         return Err(Refused::Exhausted);
     }
     let mut rows: Vec<Vec<Val>> = vec![Vec::new()];

@@ -1,8 +1,13 @@
 //! Tests through the public interface.
 
 mod blocks;
+mod errors;
 mod expressions;
 mod functions;
+mod fuzz;
+mod json;
+mod tasks;
+mod variables;
 
 use super::{Options, Parsed, parse};
 
