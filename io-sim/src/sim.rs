@@ -475,6 +475,7 @@ impl Sim {
         if self.agent.is_none() || self.stopped {
             self.restart()?;
         }
+        self.driver(true);
         self.run(Span::secs(2 * 3600))?;
         match &self.agent {
             Some(agent) => {
