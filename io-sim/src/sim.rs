@@ -318,6 +318,7 @@ impl Sim {
         let text = brief::input(agent, input.as_ref());
         self.world.trace.line(now, &text);
         self.tape.record(now, input.clone());
+        self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
         match input {
             Some(input) => agent.handle(now, input),
             None => agent.handle_timeout(now),

@@ -55,6 +55,8 @@ pub struct Checker {
     start_failed: BTreeSet<LaunchId>,
     asked_again: BTreeSet<AllocId>,
     index: u64,
+    /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
+    pub(crate) leaving: bool,
     replies: BTreeMap<RequestId, Reply>,
     /// How often each check had something to look at.
     pub reached: BTreeMap<&'static str, u64>,
@@ -95,6 +97,7 @@ impl Checker {
 
     pub(crate) fn agent_died(&mut self) {
         self.terminated.clear();
+        self.leaving = false;
         self.index = 0;
     }
 
