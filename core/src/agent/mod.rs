@@ -151,6 +151,9 @@ impl Agent {
 
     /// Does what is due at `now`. A call when nothing is due changes nothing.
     pub fn handle_timeout(&mut self, now: Now) {
+        if self.poll_timeout().is_none_or(|(at, _)| at > now.at) {
+            return;
+        }
         self.shared.counters.steps += 1;
         let mut out = core::mem::take(&mut self.shared.out);
         self.shared.ledger.handle_timeout(now, &mut out);

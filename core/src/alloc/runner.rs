@@ -321,9 +321,13 @@ impl AllocRunner {
         loop {
             let mut changed = self.advance_phase(cx);
             let record = self.record.clone();
+            let ending = self.kill.is_some();
             for task in &mut self.tasks {
                 let in_turn = matches!(self.phase, Phase::Tasks);
-                let open = in_turn && self.coordinator.is_open(task.spec().stage());
+                let stage = task.spec().stage();
+                // A group that is being ended starts nothing but what comes after the end.
+                let wanted = !ending || stage == Stage::Poststop;
+                let open = in_turn && wanted && self.coordinator.is_open(stage);
                 changed |= task.advance(
                     cx,
                     Scope {

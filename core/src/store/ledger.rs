@@ -5,7 +5,7 @@
 //! a commit leaves at once. An effect that must not happen twice or be forgotten waits for the
 //! commit that holds everything decided up to it: remember before acting.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 
@@ -20,6 +20,8 @@ pub struct Ledger {
     known: BTreeMap<Key, Record>,
     /// Changes that no commit holds yet.
     dirty: Batch,
+    /// Keys of `dirty` that no commit ever held: forgetting them costs nothing.
+    fresh: BTreeSet<Key>,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
     /// The commit that the store works on.
@@ -51,13 +53,21 @@ impl Ledger {
         if self.known.get(&key) == Some(&record) {
             return;
         }
-        self.known.insert(key.clone(), record.clone());
-        self.dirty.insert(key, Some(record));
+        let known = self.known.insert(key.clone(), record.clone());
+        let deleted = self.dirty.insert(key.clone(), Some(record)).is_some();
+        if known.is_none() && !deleted {
+            self.fresh.insert(key);
+        }
     }
 
     /// Forgets what stands under `key`.
     pub fn delete(&mut self, key: Key) {
-        if self.known.remove(&key).is_some() {
+        if self.known.remove(&key).is_none() {
+            return;
+        }
+        if self.fresh.remove(&key) {
+            self.dirty.remove(&key);
+        } else {
             self.dirty.insert(key, None);
         }
     }
@@ -101,6 +111,7 @@ impl Ledger {
         self.next += 1;
         self.dirty_until = None;
         let batch = core::mem::take(&mut self.dirty);
+        self.fresh.clear();
         self.in_flight = Some((id, batch.clone()));
         out.push_back(Effect::commit(id, batch));
     }
