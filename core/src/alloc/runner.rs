@@ -437,7 +437,8 @@ impl AllocRunner {
     fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
         let awaited = cx.awaited(cx.config.patience.hook);
         let (op, alloc) = (awaited.op, self.record.id);
-        cx.send(Effect::Hook(HookEffect::Run {
+        // A directory of an allocation that a crash made unknown would stay for ever.
+        cx.send_after_save(Effect::Hook(HookEffect::Run {
             op,
             alloc,
             task: None,
@@ -660,6 +661,8 @@ impl AllocRunner {
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
+                let held = |op| cx.shared.ledger.holds(op);
+                pipeline.wait_for_the_store(cx.now, cx.config.patience.hook, held);
                 if let Some(op) = pipeline.expire(cx.now) {
                     cx.count_overdue();
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
