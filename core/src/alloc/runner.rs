@@ -17,7 +17,7 @@ use crate::broadcast::{AllocNews, Heard};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
-use crate::ids::{JobKey, TaskName};
+use crate::ids::{JobKey, Run, TaskName};
 use crate::input::{DriverInput, HookOutput};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, TaskLife};
 use crate::model::event::{EventType, TaskEvent};
@@ -409,11 +409,21 @@ impl AllocRunner {
         if pipeline.awaited().is_some() {
             return false;
         }
-        if self.kill.is_none() {
+        if self.never_ran() {
+            // Nothing ran that something should come after, and there is no directory for it.
+            self.end(cx, None, true);
+        } else if self.kill.is_none() {
             self.stop(cx);
         }
         self.phase = Phase::Tasks;
         true
+    }
+
+    /// Whether no task of it was ever started.
+    pub fn never_ran(&self) -> bool {
+        self.tasks
+            .iter()
+            .all(|task| task.record().runs == Run::default())
     }
 
     fn begin_prerun(&self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {

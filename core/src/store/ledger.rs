@@ -80,7 +80,10 @@ impl Ledger {
 
     /// Whether the effect of operation `op` did not leave yet: nobody outside was asked so far.
     pub fn holds(&self, op: Op) -> bool {
-        let waiting = self.staged.iter().chain(self.gated.iter().map(|(_, effect)| effect));
+        let waiting = self
+            .staged
+            .iter()
+            .chain(self.gated.iter().map(|(_, effect)| effect));
         waiting.into_iter().any(|effect| effect.op() == Some(op))
     }
 
