@@ -336,7 +336,8 @@ impl Agent {
         let job = &record.job;
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
         self.admits(job, group)?;
-        let held = self.held_ports(placement.previous);
+        let awaited = self.last_that_ran(placement.previous);
+        let held = self.held_ports(awaited);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let ports = ports::assign(&mut cx, group, &held)?;
         let (id, index) = (cx.alloc_id(), cx.next_index());
@@ -353,7 +354,7 @@ impl Agent {
             group: placement.group,
             eval: eval.unwrap_or_default(),
             deployment: record.deployment,
-            previous: placement.previous,
+            previous: awaited,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".to_owned(),
             ports,
@@ -373,6 +374,23 @@ impl Agent {
         self.allocs.insert(id, runner);
         self.local.allocs.entry(key.clone()).or_default().insert(id);
         Ok(id)
+    }
+
+    /// The allocation whose end a replacement of `previous` awaits. One that never ran may be over
+    /// while the one that it was to replace itself still lives.
+    fn last_that_ran(&self, previous: Option<AllocId>) -> Option<AllocId> {
+        let mut last = previous;
+        while let Some(alloc) = last.and_then(|id| self.allocs.get(&id))
+            && alloc.never_ran()
+            && let Some(before) = alloc.record().previous
+            && self
+                .allocs
+                .get(&before)
+                .is_some_and(|alloc| !alloc.record().finished)
+        {
+            last = Some(before);
+        }
+        last
     }
 
     /// Whether this node can run the group.
