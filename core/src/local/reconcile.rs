@@ -154,8 +154,16 @@ enum Verdict {
 fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
     let job = &record.job;
     let current = alloc.job_version == job.version;
-    if alloc.desired.is_terminal() || alloc.destroying {
+    if alloc.desired.is_terminal() {
         return Verdict::Replace;
+    }
+    if alloc.destroying {
+        let done = record.done.contains(&(alloc.group.clone(), alloc.index));
+        return if done {
+            Verdict::Keep
+        } else {
+            Verdict::Replace
+        };
     }
     match alloc.status {
         ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown => {
