@@ -564,7 +564,12 @@ impl AllocRunner {
             return Some((EventType::LeaderDead, message, None));
         }
         let only_sidecars = live.all(|task| task.spec().stage().is_sidecar());
-        let main_over = only_sidecars && self.coordinator > Coordinator::Main;
+        let has_main = self
+            .tasks
+            .iter()
+            .filter(before_end)
+            .any(|task| !task.spec().stage().is_sidecar());
+        let main_over = only_sidecars && (has_main || self.coordinator > Coordinator::Main);
         main_over.then(|| {
             (
                 EventType::MainDead,
