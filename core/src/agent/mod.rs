@@ -333,9 +333,11 @@ impl Agent {
             return;
         };
         let before = alloc.record().clone();
+        let had_remains = alloc.unclean;
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
-        let concerns_job = matters(&before, alloc.record());
+        let cleaned = had_remains && !alloc.unclean;
+        let concerns_job = cleaned || matters(&before, alloc.record());
         if gone {
             self.allocs.remove(&id);
             self.set_timer(id, None);

@@ -423,12 +423,16 @@ impl Agent {
     }
 
     /// Ports that may not be given away: their holders are not gone yet. The allocation that is
-    /// replaced does not count, because its replacement awaits its end.
+    /// replaced does not count, because its replacement awaits its end; what it could not clean
+    /// away does.
     fn held_ports(&self, except: Option<AllocId>) -> BTreeSet<u16> {
         self.allocs
             .values()
+            .filter(|alloc| {
+                let record = alloc.record();
+                (!record.finished && Some(record.id) != except) || alloc.has_remains()
+            })
             .map(AllocRunner::record)
-            .filter(|record| !record.finished && Some(record.id) != except)
             .flat_map(|record| record.ports.iter().map(|port| port.value))
             .collect()
     }

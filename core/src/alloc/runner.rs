@@ -102,6 +102,8 @@ pub struct AllocRunner {
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
     time_is_over_at: Option<Instant>,
+    /// Whether it had remains when it last came to rest.
+    pub(crate) unclean: bool,
 }
 
 impl AllocRunner {
@@ -173,6 +175,7 @@ impl AllocRunner {
             kill: None,
             health,
             time_is_over_at,
+            unclean: false,
         };
         if runner.record.forced || runner.record.destroying {
             runner.end(cx, None, true);
@@ -346,6 +349,7 @@ impl AllocRunner {
         }
         self.look_at_health(cx);
         self.report(cx);
+        self.unclean = self.has_remains();
     }
 
     /// Returns whether the phase changed.
@@ -364,8 +368,7 @@ impl AllocRunner {
                 over
             }
             Phase::Finished => {
-                let clean = !self.tasks.iter().any(TaskRunner::has_remains);
-                let begin = self.record.destroying && clean;
+                let begin = self.record.destroying && !self.has_remains();
                 if begin {
                     self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
                 }
@@ -417,6 +420,11 @@ impl AllocRunner {
         }
         self.phase = Phase::Tasks;
         true
+    }
+
+    /// Whether it is over and something of it may be alive nevertheless.
+    pub fn has_remains(&self) -> bool {
+        self.record.finished && self.tasks.iter().any(TaskRunner::has_remains)
     }
 
     /// Whether no task of it was ever started.
