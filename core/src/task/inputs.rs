@@ -497,6 +497,15 @@ impl TaskRunner {
         self.phase = Phase::Cleaning(Destroyer::default());
     }
 
+    /// The launch is over: whoever waits for a signal's arrival waits no longer.
+    pub(super) fn answer_signals(&mut self, cx: &mut Cx<'_>) {
+        for signal in self.signals.drain(..) {
+            let why = "the task ended; the signal may or may not have arrived";
+            let refusal = Refusal::Conflict(why.to_owned());
+            cx.send(Effect::Reply(signal.request, Reply::Refused(refusal)));
+        }
+    }
+
     fn expire_signals(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now.at;
         let late = |signal: &PendingSignal| signal.awaited.deadline <= now;
