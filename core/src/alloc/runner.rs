@@ -148,10 +148,11 @@ impl AllocRunner {
         job: Arc<Job>,
         tasks: Vec<TaskRunner>,
     ) -> AllocRunner {
-        let phase = match (record.destroying, record.finished) {
-            (true, _) => Phase::Destroying(Pipeline::new(OnError::Collect)),
-            (false, true) => Phase::Finished,
-            (false, false) => Phase::Prerun(Pipeline::new(OnError::Stop)),
+        // One that is being cleaned away goes on with that when nothing of it can be alive.
+        let phase = if record.finished {
+            Phase::Finished
+        } else {
+            Phase::Prerun(Pipeline::new(OnError::Stop))
         };
         let group = job.group(record.group.as_str());
         let watched = record.deployment.is_some() && record.health.is_none();
