@@ -111,10 +111,12 @@ fn reconcile_group(
             previous,
             reschedules,
         };
+        // Its last allocation is cleaned away, or about to be; earlier ones may outlast it.
+        if record.done.contains(&(name.clone(), index)) {
+            continue;
+        }
         let Some(alloc) = latest.get(&index) else {
-            if !record.done.contains(&(name.clone(), index)) {
-                plan.place.push(place(None, Vec::new()));
-            }
+            plan.place.push(place(None, Vec::new()));
             continue;
         };
         match verdict(record, group, alloc, now) {
@@ -154,16 +156,8 @@ enum Verdict {
 fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
     let job = &record.job;
     let current = alloc.job_version == job.version;
-    if alloc.desired.is_terminal() {
+    if alloc.desired.is_terminal() || alloc.destroying {
         return Verdict::Replace;
-    }
-    if alloc.destroying {
-        let done = record.done.contains(&(alloc.group.clone(), alloc.index));
-        return if done {
-            Verdict::Keep
-        } else {
-            Verdict::Replace
-        };
     }
     match alloc.status {
         ClientStatus::Pending | ClientStatus::Running | ClientStatus::Unknown => {
