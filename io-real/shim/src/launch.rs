@@ -1,0 +1,109 @@
+//! The shim's side of the fork.
+
+use crate::child::{self, Ends};
+use crate::claim::Claim;
+use crate::kernel;
+use crate::proc;
+use crate::record::{Failure, State};
+use crate::spec::{Fault, Keep, Start};
+use crate::wire::Step;
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, read};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::runtime_448b8ad740e2a26f::{Fork, kernel_fork};
+
+/// Starts the task and leaves the record at `Running`, or at `Failed`.
+pub fn launch(
+    claim: &mut Claim,
+    keep: &Keep,
+    start: &Start,
+    ends: &Ends<'_>,
+) -> Result<Pid, Fault> {
+    claim.record.oom_base = keep.oom.map_or(0, proc::oom_kills);
+    let started = fork(claim, start, ends);
+    if let Err(fault) = started {
+        fail(claim, fault);
+    }
+    started
+}
+
+/// Leaves the record at `Failed`: this launch will never run.
+pub fn fail(claim: &mut Claim, fault: Fault) {
+    let errno = fault.errno.raw_os_error();
+    claim.record.failure = Failure {
+        step: fault.step as u32,
+        errno,
+        path: fault.path,
+    };
+    claim.record.state = State::Failed;
+    let _ = claim.save();
+    claim.sync();
+}
+
+fn fork(claim: &mut Claim, start: &Start, ends: &Ends<'_>) -> Result<Pid, Fault> {
+    let fault = Fault::at(Step::Fork);
+    let pair = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    );
+    let (mine, its) = pair.map_err(&fault)?;
+    // SAFETY: there is one thread and no lock; the child gets a whole copy of a working process.
+    match unsafe { kernel_fork() }.map_err(&fault)? {
+        Fork::Child(_) => {
+            // Or the child would not see the shim's death, and would hold the record's lock.
+            drop(mine);
+            claim.abandon_copy();
+            child::run(start, ends, &its)
+        }
+        Fork::ParentOf(pid) => {
+            drop(its);
+            release(claim, pid, &mine)
+        }
+    }
+}
+
+/// Puts the child on record, lets it go, and hears whether the program was executed.
+fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
+    claim.record.task = proc::identity(Pid::as_raw(Some(pid)));
+    claim.record.started_ns = kernel::now_ns();
+    claim.record.state = State::Running;
+    let saved = claim.save().map_err(Fault::at(Step::Record));
+    if saved.is_ok() {
+        // Refused if the child failed before; then its report is there to be read.
+        let _ = send(link, &[1], SendFlags::NOSIGNAL);
+    } else {
+        let _ = rustix::net::shutdown(link, rustix::net::Shutdown::Both);
+    }
+    let mut report = [0; 12];
+    let outcome = match (saved, read(link, &mut report)) {
+        (Err(fault), _) => Err(fault),
+        // The link closes without a word when the program is executed.
+        (Ok(()), Ok(0)) => return Ok(pid),
+        (Ok(()), Ok(_)) => Err(parse(&report)),
+        (Ok(()), Err(errno)) => Err(Fault {
+            step: Step::Fork,
+            errno,
+            path: 0,
+        }),
+    };
+    let _ = waitpid(Some(pid), WaitOptions::empty());
+    outcome
+}
+
+fn parse(report: &[u8; 12]) -> Fault {
+    let mut words = report
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|bytes| u32::from_le_bytes(*bytes));
+    let step = words.next().and_then(Step::from_raw).unwrap_or(Step::Fork);
+    let errno = Errno::from_raw_os_error(words.next().unwrap_or(0) as i32);
+    Fault {
+        step,
+        errno,
+        path: words.next().unwrap_or(0),
+    }
+}

@@ -1,0 +1,123 @@
+//! Log files: `<base>.0`, `<base>.1`, ... in the current directory.
+//!
+//! The directory is shared with the task, which may be hostile: it can plant links, pipes and files
+//! under any name. So a file is only ever created anew, never opened for who made it; and only
+//! regular files of our own user count when we look for the newest or delete the oldest.
+
+use crate::record::LogFile;
+use crate::text::{self, Text};
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat, unlinkat,
+};
+use rustix::io::{Errno, Result};
+use rustix::process::geteuid;
+
+/// How many names in a row may be taken before an attempt is given up.
+const TRIES: u64 = 4096;
+
+/// What the directory holds of one stream.
+#[derive(Clone, Copy, Default)]
+pub struct Census {
+    count: u32,
+    oldest: u64,
+    /// The first index that is higher than all of ours.
+    pub next: u64,
+}
+
+fn name(base: &CStr, index: u64) -> Text {
+    Text::new().push(base.to_bytes()).push(b".").number(index)
+}
+
+/// The index in a file name that is exactly `<base>.<number>`.
+fn index(base: &CStr, name: &CStr) -> Option<u64> {
+    let digits = name
+        .to_bytes()
+        .strip_prefix(base.to_bytes())?
+        .strip_prefix(b".")?;
+    if digits.len() > 1 && digits.first() == Some(&b'0') {
+        return None;
+    }
+    text::number(digits)
+}
+
+fn ours(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_uid == geteuid().as_raw()
+}
+
+fn identity(stat: &Stat, index: u64) -> LogFile {
+    LogFile {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+        index,
+    }
+}
+
+/// Counts our files of a stream.
+pub fn census(base: &CStr) -> Result<Census> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = openat(CWD, c".", flags, Mode::empty())?;
+    let mut space = [MaybeUninit::uninit(); 1024];
+    let mut entries = RawDir::new(&dir, &mut space);
+    let mut census = Census {
+        count: 0,
+        oldest: u64::MAX,
+        next: 0,
+    };
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let Some(index) = index(base, entry.file_name()) else {
+            continue;
+        };
+        let stat = statat(&dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+        if stat.is_ok_and(|stat| ours(&stat)) {
+            census.count += 1;
+            census.oldest = census.oldest.min(index);
+            census.next = census.next.max(index + 1);
+        }
+    }
+    Ok(census)
+}
+
+/// Creates the first file at or after `from` whose name is free.
+pub fn create(base: &CStr, from: u64) -> Result<(OwnedFd, LogFile)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    for index in from..from.saturating_add(TRIES) {
+        match openat(CWD, name(base, index).as_c_str(), flags, mode) {
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+            Ok(file) => {
+                let stat = fstat(&file)?;
+                return Ok((file, identity(&stat, index)));
+            }
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Opens the file that a dead shim was writing, if it is that very file still. Also tells its size.
+pub fn reopen(base: &CStr, log: LogFile) -> Option<(OwnedFd, u64)> {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(CWD, name(base, log.index).as_c_str(), flags, Mode::empty()).ok()?;
+    let stat = fstat(&file).ok()?;
+    let same = ours(&stat) && stat.st_nlink == 1 && identity(&stat, log.index) == log;
+    same.then_some((file, stat.st_size as u64))
+}
+
+/// Deletes our oldest files until no more than `keep` are left.
+pub fn prune(base: &CStr, keep: u32) -> Result<()> {
+    let mut census = census(base)?;
+    while census.count > keep.max(1) {
+        unlinkat(CWD, name(base, census.oldest).as_c_str(), AtFlags::empty())?;
+        if census.count - 1 > keep {
+            census = self::census(base)?;
+        } else {
+            break;
+        }
+    }
+    Ok(())
+}

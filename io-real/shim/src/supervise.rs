@@ -1,0 +1,299 @@
+//! The shim's life once the task runs: move output, answer questions, see the end.
+
+use crate::adopted::Adopted;
+use crate::claim::Claim;
+use crate::control::{Control, Request};
+use crate::kernel;
+use crate::leftovers;
+use crate::proc;
+use crate::record::{Exit, State};
+use crate::signals;
+use crate::spec::Keep;
+use crate::stream::Stream;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, pidfd_send_signal, wait,
+};
+
+/// Seconds without any progress after which an ending shim stops waiting: for a disk that is full,
+/// or for strangers that hold the pipes of an adopted task.
+const PATIENCE: u32 = 10;
+
+/// The task's main process.
+pub enum Main {
+    /// Our child: its pid is its own until we reap it.
+    Child(Pid),
+    /// Another shim's child.
+    Adopted(Adopted),
+    /// Ended, and its end is on record.
+    Gone,
+}
+
+enum Phase {
+    /// The main process lives.
+    Running,
+    /// It ended; what it left is being killed.
+    Killing,
+    /// Nobody is left; the pipes are being emptied up to these totals.
+    Draining([u64; 2]),
+}
+
+/// Everything a shim holds while its task runs.
+pub struct Supervisor {
+    /// The record.
+    pub claim: Claim,
+    /// The socket.
+    pub control: Control,
+    /// stdout and stderr.
+    pub streams: [Stream; 2],
+    /// What the agent wants.
+    pub keep: Keep,
+    /// The task.
+    pub main: Main,
+    phase: Phase,
+    patience: u32,
+    adopted: bool,
+}
+
+impl Supervisor {
+    /// Puts the parts together.
+    pub fn new(
+        claim: Claim,
+        control: Control,
+        streams: [Stream; 2],
+        keep: Keep,
+        main: Main,
+    ) -> Self {
+        let phase = if matches!(main, Main::Gone) {
+            Phase::Killing
+        } else {
+            Phase::Running
+        };
+        let adopted = !matches!(main, Main::Child(_));
+        Self {
+            claim,
+            control,
+            streams,
+            keep,
+            main,
+            phase,
+            patience: PATIENCE,
+            adopted,
+        }
+    }
+
+    /// Runs until the task and all it left are gone, its output is written and its record final.
+    pub fn run(mut self) {
+        self.note_logs();
+        loop {
+            let children = self.reap();
+            if matches!(self.phase, Phase::Killing) && self.kill_leftovers(children) {
+                self.phase = Phase::Draining(self.goals());
+            }
+            if self.drained() {
+                break;
+            }
+            self.turn();
+        }
+        self.claim.record.lost = self.streams.iter().any(|stream| stream.waiting() > 0);
+        self.claim.record.state = State::Exited;
+        let _ = self.claim.save();
+        self.claim.sync();
+    }
+
+    /// Buries the dead; false if there are no children at all.
+    ///
+    /// Called on every turn, not on a signal: a wait that finds output ready returns without
+    /// delivering `SIGCHLD`, and under a flood it always does.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if matches!(self.main, Main::Child(main) if main == pid) {
+                        self.ended(exit_of(status));
+                    }
+                }
+                Ok(None) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn ended(&mut self, exit: Exit) {
+        self.main = Main::Gone;
+        self.phase = Phase::Killing;
+        self.patience = PATIENCE;
+        let record = &mut self.claim.record;
+        record.exit = exit;
+        record.finished_ns = kernel::now_ns();
+        record.oom = self
+            .keep
+            .oom
+            .is_some_and(|path| proc::oom_kills(path) > record.oom_base);
+        record.state = State::Ended;
+        // Should this fail, the last save says it all again.
+        let _ = self.claim.save();
+    }
+
+    /// True when nobody is left who can be killed.
+    fn kill_leftovers(&mut self, children: bool) -> bool {
+        leftovers::kill_group(self.keep.kill);
+        if self.adopted {
+            leftovers::kill_session(self.claim.record.task);
+        }
+        !children || !leftovers::kill_children()
+    }
+
+    /// How much each stream will have moved when it has moved what is in the pipe now. The dead
+    /// write no more, and a stranger who holds the pipe must not keep us.
+    fn goals(&self) -> [u64; 2] {
+        let [out, err] = &self.streams;
+        // The kills of an adopted task's leftovers may still be under way: wait for the pipes' end.
+        let goal = |stream: &Stream| {
+            if self.adopted {
+                u64::MAX
+            } else {
+                stream.moved + stream.waiting()
+            }
+        };
+        [goal(out), goal(err)]
+    }
+
+    fn drained(&self) -> bool {
+        let Phase::Draining(goals) = &self.phase else {
+            return false;
+        };
+        let done = |(stream, goal): (&Stream, &u64)| stream.ended || stream.moved >= *goal;
+        self.patience == 0 || self.streams.iter().zip(goals).all(done)
+    }
+
+    /// Waits for something to happen and sees to it.
+    fn turn(&mut self) {
+        let ready = self.wait();
+        let [out, err, door, client, task] = ready;
+        for (stream, ready) in self.streams.iter_mut().zip([out, err]) {
+            if stream.stuck || !ready.is_empty() {
+                stream.visit(ready.contains(PollFlags::HUP));
+            }
+        }
+        self.note_logs();
+        if !client.is_empty() {
+            self.serve();
+        }
+        if !door.is_empty() {
+            self.control.accept();
+        }
+        self.look_at_adopted(!task.is_empty());
+    }
+
+    /// Waits; tells what is ready: stdout, stderr, a new client, the client, an adopted task.
+    fn wait(&mut self) -> [PollFlags; 5] {
+        let [out, err] = &self.streams;
+        let none = PollFlags::empty();
+        let door = self.control.listener.as_fd();
+        // Whatever is not waited for is stood in for by the listener, asked for nothing.
+        let entry = |fd, events| PollFd::from_borrowed_fd(fd, events);
+        let stream = |stream: &'_ Stream| !stream.ended && !stream.stuck;
+        let mut fds = [
+            if stream(out) {
+                entry(out.pipe.as_fd(), PollFlags::IN)
+            } else {
+                entry(door, none)
+            },
+            if stream(err) {
+                entry(err.pipe.as_fd(), PollFlags::IN)
+            } else {
+                entry(door, none)
+            },
+            entry(door, PollFlags::IN),
+            match &self.control.client {
+                Some(client) => entry(client.as_fd(), PollFlags::IN),
+                None => entry(door, none),
+            },
+            match &self.main {
+                // Once it is a zombie of someone else's, only its end as such is of interest.
+                Main::Adopted(task) if self.patience == PATIENCE => {
+                    entry(task.handle.as_fd(), PollFlags::IN)
+                }
+                Main::Adopted(task) => entry(task.handle.as_fd(), none),
+                _ => entry(door, none),
+            },
+        ];
+        let stuck = self.streams.iter().any(|stream| stream.stuck);
+        let ending = !matches!(self.phase, Phase::Running) || self.patience < PATIENCE;
+        let seconds = if stuck || ending { Some(1) } else { None };
+        let ready = kernel::ppoll(&mut fds, seconds, &signals::wait_mask());
+        if ready == Ok(0) && ending {
+            self.patience = self.patience.saturating_sub(1);
+        }
+        match ready {
+            Ok(1..) => fds.map(|fd| fd.revents()),
+            _ => [none; 5],
+        }
+    }
+
+    /// An adopted task that ended tells how, sooner or later; at last we stop asking.
+    fn look_at_adopted(&mut self, ready: bool) {
+        let Main::Adopted(task) = &self.main else {
+            return;
+        };
+        if !ready && self.patience == PATIENCE {
+            return;
+        }
+        match task.exit() {
+            Some(exit) => self.ended(exit),
+            None if self.patience == 0 => self.ended(Exit::Unknown),
+            None => self.patience = self.patience.min(PATIENCE - 1),
+        }
+    }
+
+    fn serve(&mut self) {
+        match self.control.request() {
+            None => {}
+            Some(Request::Hello) => {
+                let [out, err] = &self.streams;
+                let pipes = [out.pipe.as_fd(), err.pipe.as_fd()];
+                self.control.introduce(&self.claim.record, pipes);
+            }
+            Some(Request::Signal(number)) => {
+                let errno = match signals::from_number(number) {
+                    Some(signal) => self.signal(signal),
+                    None => Err(Errno::INVAL),
+                };
+                self.control
+                    .answer(errno.err().map_or(0, Errno::raw_os_error));
+            }
+            Some(Request::Kill) => {
+                leftovers::kill_group(self.keep.kill);
+                // What is in no cgroup follows when the main process is gone.
+                let _ = self.signal(Signal::KILL);
+                self.control.answer(0);
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        match &self.main {
+            Main::Child(pid) => kill_process(*pid, signal),
+            Main::Adopted(task) => pidfd_send_signal(&task.handle, signal),
+            Main::Gone => Err(Errno::SRCH),
+        }
+    }
+
+    /// Keeps the record's log files right, for the shim that may have to go on with them.
+    fn note_logs(&mut self) {
+        let [out, err] = &self.streams;
+        let logs = [out.log, err.log];
+        if self.claim.record.logs != logs {
+            self.claim.record.logs = logs;
+            let _ = self.claim.save();
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    Exit::from_wait_status(status.as_raw())
+}

@@ -1,0 +1,139 @@
+//! What an agent and a shim say to each other over sockets.
+//!
+//! **Handshake**, on the stream socket that is the shim's standard input. The agent sends a header
+//! of [`HEADER`] bytes with the descriptors attached (`SCM_RIGHTS`), then the body; the shim
+//! answers once with [`ANSWER`] bytes. All numbers are little-endian.
+//!
+//! Header: `u32` magic `DRSP`, `u16` version, `u16` mode (1 start, 2 adopt), then `u32` each: body
+//! length, and the number of cgroup files, candidate paths, arguments, variables and groups.
+//!
+//! A *string* is a `u32` length that counts the final NUL, and the bytes with that NUL. Body:
+//! 1. launch id (36 bytes); `u32` files to keep; `u64` bytes of a file
+//! 2. strings: name of the stdout logs, of the stderr logs; paths of `cgroup.kill` and of the file
+//!    with the line `oom_kill N` (empty = none)
+//! 3. `u32` flags ([`HAS_USER`] ...), `u32` uid, `u32` gid, `i32` oom_score_adj, `u32` umask
+//! 4. the groups, `u32` each
+//! 5. strings: working directory (empty = the task directory), then the cgroup files, candidate
+//!    paths, arguments, variables
+//!
+//! An adopt body ends after 2.
+//!
+//! Descriptors for start: run directory, log directory, stdout and stderr read ends, task
+//! directory, `/dev/null`, stdout and stderr write ends. For adopt: the first four.
+//!
+//! Answer: `u32` kind (see [`Verdict`]), then for a failure `u32` step, `i32` errno, `u32` path;
+//! for a start `i32` pid, 4 bytes of nothing, `u64` start time, both at offset 16.
+//!
+//! **Control**, on the seqpacket socket `run/<launch>.s`: a request is [`REQUEST`] bytes, `u32`
+//! operation and `i32` argument. `HELLO` is answered by the record (`record::SIZE` bytes) with the
+//! read ends of both pipes attached; the others by an `i32` errno, 0 = done.
+
+/// Bytes of the header.
+pub const HEADER: usize = 32;
+/// First four bytes of the header.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"DRSP");
+/// Version of everything here.
+pub const VERSION: u16 = 1;
+/// The largest body, in bytes.
+pub const MAX_BODY: usize = 4 << 20;
+/// Mode: start a task.
+pub const START: u16 = 1;
+/// Mode: take over the task of a shim that died.
+pub const ADOPT: u16 = 2;
+/// Descriptors that come with a start.
+pub const START_FDS: usize = 8;
+/// Descriptors that come with an adoption.
+pub const ADOPT_FDS: usize = 4;
+
+/// Flag: switch to the given uid and gid.
+pub const HAS_USER: u32 = 1;
+/// Flag: set exactly the given supplementary groups.
+pub const HAS_GROUPS: u32 = 2;
+/// Flag: set the given oom_score_adj.
+pub const HAS_OOM_SCORE: u32 = 4;
+/// Flag: set the given umask.
+pub const HAS_UMASK: u32 = 8;
+
+/// Bytes of the shim's answer.
+pub const ANSWER: usize = 32;
+
+/// The kinds of answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Verdict {
+    /// The task runs (or was adopted).
+    Started = 1,
+    /// Another shim, or an agent, decided this launch; nothing was started.
+    AlreadyClaimed = 2,
+    /// Nothing runs; step, errno and path say why.
+    Failed = 3,
+}
+
+/// The steps of a start, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Step {
+    /// Receiving what to start.
+    Spec = 1,
+    /// Opening or writing the record.
+    Record = 2,
+    /// Making the control socket.
+    Socket = 3,
+    /// Entering the log directory or opening a log file.
+    Log = 4,
+    /// Making the task's process.
+    Fork = 5,
+    /// Making its session.
+    Session = 6,
+    /// Joining a cgroup; `path` counts the files.
+    Cgroup = 7,
+    /// Setting oom_score_adj.
+    OomScore = 8,
+    /// Setting standard input, output and error.
+    Stdio = 9,
+    /// Setting the supplementary groups.
+    Groups = 10,
+    /// Setting the group.
+    Gid = 11,
+    /// Setting the user.
+    Uid = 12,
+    /// Entering the working directory.
+    WorkDir = 13,
+    /// Executing the program; `path` counts the candidates.
+    Exec = 14,
+    /// Finding the task that is to be adopted.
+    Adopt = 15,
+}
+
+impl Step {
+    /// The step with this number.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        const ALL: [Step; 15] = [
+            Step::Spec,
+            Step::Record,
+            Step::Socket,
+            Step::Log,
+            Step::Fork,
+            Step::Session,
+            Step::Cgroup,
+            Step::OomScore,
+            Step::Stdio,
+            Step::Groups,
+            Step::Gid,
+            Step::Uid,
+            Step::WorkDir,
+            Step::Exec,
+            Step::Adopt,
+        ];
+        ALL.iter().copied().find(|step| *step as u32 == raw)
+    }
+}
+
+/// Bytes of a control request.
+pub const REQUEST: usize = 8;
+/// Operation: who are you? Answered with the record and the pipes.
+pub const HELLO: u32 = 1;
+/// Operation: send signal number `argument` to the task's main process.
+pub const SIGNAL: u32 = 2;
+/// Operation: kill everything that belongs to the task.
+pub const KILL: u32 = 3;

@@ -1,0 +1,90 @@
+//! Making groups.
+
+use super::{Cgroups, Group, Limits, Version, check, weight};
+use cgroups_rs::fs::cgroup::Cgroup;
+use cgroups_rs::fs::cpu::CpuController;
+use cgroups_rs::fs::hierarchies::{V1, V2};
+use cgroups_rs::fs::memory::MemController;
+use cgroups_rs::fs::{Hierarchy, error::Error};
+use std::error::Error as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+impl Cgroups {
+    /// Makes a group, or finds it, and sets its limits.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name. Others: what the kernel says to which file.
+    pub fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+        check(name)?;
+        let path = Path::new(&self.parent).join(name);
+        let hierarchy: Box<dyn Hierarchy> = match self.version {
+            Version::V2 => Box::new(V2::new()),
+            Version::V1 | Version::Hybrid => Box::new(V1::new()),
+        };
+        let controllers = vec!["cpu".to_owned(), "memory".to_owned()];
+        let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))
+            .map_err(|error| failed(name, &error))?;
+        self.limit(&group, limits)
+            .map_err(|error| failed(name, &error))?;
+        if let Some(unified) = &self.unified {
+            fs::create_dir_all(unified.join(name))?;
+        }
+        Ok(self.group(name))
+    }
+
+    fn limit(&self, group: &Cgroup, limits: &Limits) -> Result<(), Error> {
+        let v2 = self.version == Version::V2;
+        if let (Some(shares), Some(cpu)) =
+            (limits.cpu_shares, group.controller_of::<CpuController>())
+        {
+            cpu.set_shares(if v2 { weight(shares) } else { shares.max(2) })?;
+        }
+        let Some(memory) = group.controller_of::<MemController>() else {
+            return Ok(());
+        };
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        // A group that is made again may have had a limit that is not wanted any more.
+        memory.set_limit(limits.memory_max.map_or(-1, bytes))?;
+        if let Some(reserved) = limits.memory_reserved {
+            memory.set_soft_limit(bytes(reserved))?;
+        }
+        if limits.no_swap {
+            // Version 1 writes swappiness 0, version 2 a swap limit of 0. Kernels without swap
+            // accounting have neither file, and nothing to forbid.
+            let _ = memory.set_swappiness(0);
+        }
+        Ok(())
+    }
+
+    fn group(&self, name: &str) -> Group {
+        let dirs: Vec<PathBuf> = self.dirs().map(|dir| dir.join(name)).collect();
+        let there = |file: PathBuf| file.exists().then_some(file);
+        let oom = self
+            .controlled
+            .last()
+            .map(|memory| memory.join(name))
+            .and_then(|memory| {
+                there(memory.join("memory.oom_control"))
+                    .or_else(|| there(memory.join("memory.events")))
+            });
+        let kill = self
+            .v2_dir(name)
+            .and_then(|dir| there(dir.join("cgroup.kill")));
+        Group {
+            procs: dirs.iter().map(|dir| dir.join("cgroup.procs")).collect(),
+            oom,
+            kill,
+        }
+    }
+}
+
+fn failed(name: &str, error: &Error) -> io::Error {
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
+    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    io::Error::new(kind, format!("cgroup {name}: {error}{cause}"))
+}

@@ -1,0 +1,195 @@
+//! Control groups: what limits a task, counts it, and lets all of it be killed.
+//!
+//! Each task has a group `<parent>/<name>`. Where the kernel has version 1 hierarchies, that is one
+//! directory under `cpu` and one under `memory`; on a *hybrid* system also one in the controller-less
+//! version 2 tree, for its `cgroup.kill` and `cgroup.events`. With version 2 alone it is one
+//! directory.
+//!
+//! cgroups-rs makes the groups and writes their limits: it knows the mounts, the controllers and
+//! the files of both versions. The rest is plain files, because there it does not serve: its `kill`
+//! fails on version 1, its `delete` does not see groups that a task made inside its own, and it
+//! does not know hybrid systems.
+//!
+//! Nothing outside the parent is ever written to, except that version 2 wants the controllers
+//! switched on from the root down.
+
+mod create;
+mod end;
+mod limits;
+
+pub use limits::{Limits, weight};
+
+use cgroups_rs::fs::Controllers;
+use cgroups_rs::fs::hierarchies::{self, V1};
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Which control groups a machine has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// Version 1 controllers.
+    V1,
+    /// Version 1 controllers, and a version 2 tree beside them.
+    Hybrid,
+    /// Version 2.
+    V2,
+}
+
+/// The control groups below one parent.
+#[derive(Clone, Debug)]
+pub struct Cgroups {
+    version: Version,
+    parent: String,
+    /// The parent's directories: with version 1 that of each controller.
+    controlled: Vec<PathBuf>,
+    /// The parent's directory in the controller-less tree of a hybrid system.
+    unified: Option<PathBuf>,
+}
+
+/// The files of a group: absolute paths, as a shim wants them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Each `cgroup.procs` that a member has to be written to.
+    pub procs: Vec<PathBuf>,
+    /// The file with the line `oom_kill N`.
+    pub oom: Option<PathBuf>,
+    /// `cgroup.kill`; Linux 5.14 and later, not on version 1 alone.
+    pub kill: Option<PathBuf>,
+}
+
+impl Cgroups {
+    /// Looks for control groups that we may make groups in, below `parent` (such as `drover`).
+    ///
+    /// `None`: there are none, or we may not write there (not root, no delegation).
+    ///
+    /// # Errors
+    /// `InvalidInput` if `parent` is not a plain relative path.
+    pub fn detect(parent: &str) -> io::Result<Option<Self>> {
+        let plain = Path::new(parent)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if parent.is_empty() || !plain {
+            return Err(invalid(format!(
+                "cgroup parent {parent:?}: must be a relative path"
+            )));
+        }
+        let groups = if hierarchies::is_cgroup2_unified_mode() {
+            let root = Path::new(hierarchies::UNIFIED_MOUNTPOINT);
+            Self {
+                version: Version::V2,
+                parent: parent.to_owned(),
+                controlled: vec![root.join(parent)],
+                unified: None,
+            }
+        } else {
+            let Some(groups) = Self::detect_v1(parent) else {
+                return Ok(None);
+            };
+            groups
+        };
+        let writable = groups.dirs().all(|dir| fs::create_dir_all(dir).is_ok());
+        Ok(writable.then_some(groups))
+    }
+
+    fn detect_v1(parent: &str) -> Option<Self> {
+        let v1 = V1::new();
+        let dir = |controller| {
+            let (point, _) = v1.get_mount_point(controller)?;
+            Some(point.join(parent))
+        };
+        let controlled = vec![dir(Controllers::Cpu)?, dir(Controllers::Mem)?];
+        let unified = hierarchies::mountinfo_self()
+            .into_iter()
+            .find(|mount| mount.fs_type.0 == "cgroup2")
+            .map(|mount| mount.mount_point.join(parent));
+        let version = if unified.is_some() {
+            Version::Hybrid
+        } else {
+            Version::V1
+        };
+        Some(Self {
+            version,
+            parent: parent.to_owned(),
+            controlled,
+            unified,
+        })
+    }
+
+    /// What the machine has.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Names of all groups below the parent, sorted: for audits.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for dir in self.dirs() {
+            match subdirs(dir) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                found => names.extend(found?.iter().filter_map(|path| {
+                    path.file_name()
+                        .and_then(|name| name.to_str())
+                        .map(str::to_owned)
+                })),
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// All directories of the parent.
+    fn dirs(&self) -> impl Iterator<Item = &PathBuf> {
+        self.controlled.iter().chain(&self.unified)
+    }
+
+    /// All directories of a group, there or not.
+    fn group_dirs(&self, name: &str) -> io::Result<Vec<PathBuf>> {
+        check(name)?;
+        Ok(self.dirs().map(|dir| dir.join(name)).collect())
+    }
+
+    /// The group's directory in a version 2 tree, if there is such a tree.
+    fn v2_dir(&self, name: &str) -> Option<PathBuf> {
+        let parent = match self.version {
+            Version::V2 => self.controlled.first(),
+            Version::Hybrid | Version::V1 => self.unified.as_ref(),
+        };
+        parent.map(|parent| parent.join(name))
+    }
+}
+
+/// A group's name must be one plain component, so that it cannot lead out of the parent.
+fn check(name: &str) -> io::Result<()> {
+    let mut parts = Path::new(name).components();
+    let plain = matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::Normal(_)), None)
+    );
+    // A file of the parent's own must not be taken for a group.
+    let free = !name.contains('/') && !name.starts_with("cgroup.") && name.len() <= 255;
+    if plain && free {
+        Ok(())
+    } else {
+        Err(invalid(format!("cgroup name {name:?}: not a name")))
+    }
+}
+
+fn subdirs(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}

@@ -1,0 +1,145 @@
+//! The directories that shims and their records live in.
+
+use super::live::Live;
+use super::lock;
+use super::program;
+use super::record::Record;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The place of an agent's shims, below its data directory.
+#[derive(Clone, Debug)]
+pub struct ShimHome {
+    pub(super) program: PathBuf,
+    pub(super) run: Arc<OwnedFd>,
+    pub(super) null: Arc<OwnedFd>,
+}
+
+impl ShimHome {
+    /// Opens the home in `data_dir`, which must exist; makes `bin/` and `run/` and writes the shim
+    /// program where they are missing.
+    ///
+    /// # Errors
+    /// What the file system says, with the path. Programs must be executable there (no `noexec`).
+    pub fn open(data_dir: &Path) -> io::Result<Self> {
+        let data_dir = std::path::absolute(data_dir)?;
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| named(&error, format!("shim directory {}", path.display()))
+        };
+        let data = File::open(&data_dir).map_err(at(&data_dir))?;
+        let bin = data_dir.join("bin");
+        make_dir(data.as_fd(), "bin", 0o755).map_err(at(&bin))?;
+        let run = data_dir.join("run");
+        make_dir(data.as_fd(), "run", 0o700).map_err(at(&run))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let run_fd =
+            openat(&data, "run", flags, Mode::empty()).map_err(|errno| at(&run)(errno.into()))?;
+        Ok(Self {
+            program: program::install(&bin).map_err(at(&bin))?,
+            run: Arc::new(run_fd),
+            null: Arc::new(
+                File::options()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/null")?
+                    .into(),
+            ),
+        })
+    }
+
+    /// Reads a launch's record without its lock: a snapshot. `None` if there is none, or only an
+    /// empty one.
+    ///
+    /// # Errors
+    /// What the file system says; `InvalidData` if the record is damaged.
+    pub fn read_record(&self, launch: &str) -> io::Result<Option<Record>> {
+        lock::parse_id(launch)?;
+        let file = match lock::open(self.run.as_fd(), launch, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        match lock::read(&file)? {
+            lock::Content::Empty => Ok(None),
+            lock::Content::Valid(record) => Ok(Some(*record)),
+            lock::Content::Damaged => {
+                let message = format!("record of launch {launch}: damaged or of another version");
+                Err(io::Error::new(io::ErrorKind::InvalidData, message))
+            }
+        }
+    }
+
+    /// Removes a launch's record and socket; it is no error if they are gone.
+    ///
+    /// Only for a launch that is over or was never started: without its record, nothing stops a
+    /// shim on its way from starting it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn forget(&self, launch: &str) -> io::Result<()> {
+        lock::parse_id(launch)?;
+        // The record last: as long as it is there, the launch is still listed.
+        for suffix in ["s", "r"] {
+            let removed = unlinkat(&self.run, format!("{launch}.{suffix}"), AtFlags::empty());
+            match removed {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// All launches that have a record, in no order.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn list(&self) -> io::Result<Vec<String>> {
+        let mut launches = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.run)? {
+            let entry = entry?;
+            let name = entry.file_name().to_str().unwrap_or_default();
+            if let Some(launch) = name.strip_suffix(".r")
+                && lock::parse_id(launch).is_ok()
+            {
+                launches.push(launch.to_owned());
+            }
+        }
+        Ok(launches)
+    }
+
+    /// Puts together the handle of a running launch.
+    pub(super) fn live(
+        &self,
+        launch: &str,
+        shim: OwnedFd,
+        child: bool,
+        task: super::record::Process,
+        pipes: [OwnedFd; 2],
+    ) -> Live {
+        Live {
+            launch: launch.to_owned(),
+            home: self.clone(),
+            shim,
+            child,
+            task,
+            pipes,
+        }
+    }
+}
+
+fn make_dir(parent: BorrowedFd<'_>, name: &str, mode: u32) -> io::Result<()> {
+    match mkdirat(parent, name, Mode::from_raw_mode(mode)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// The error with what it happened to in front.
+pub(super) fn named(error: &io::Error, what: String) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}

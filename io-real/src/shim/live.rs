@@ -1,0 +1,198 @@
+//! A launch whose shim runs.
+
+use super::home::{ShimHome, named};
+use super::record::{self, Process, Record, State};
+use super::spec::ExitRecord;
+use super::wire;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, IoSliceMut};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recvmsg, send, socket_with,
+};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// How long a shim may take to answer. It answers within microseconds, unless the disk under its
+/// logs hangs.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// What became of a launch whose shim is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The task ended, nothing of it is left, all its output is written.
+    Exited(ExitRecord),
+    /// The shim was killed. The task may run on: see [`ShimHome::takeover`].
+    ShimLost,
+}
+
+/// A launch whose shim runs, or did when this was made.
+///
+/// As a descriptor ([`AsFd`]) it is the shim's pidfd: readable when the shim is gone.
+#[derive(Debug)]
+pub struct Live {
+    pub(super) launch: String,
+    pub(super) home: ShimHome,
+    pub(super) shim: OwnedFd,
+    pub(super) child: bool,
+    pub(super) task: Process,
+    pub(super) pipes: [OwnedFd; 2],
+}
+
+impl AsFd for Live {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shim.as_fd()
+    }
+}
+
+impl Live {
+    /// The launch id.
+    pub fn launch(&self) -> &str {
+        &self.launch
+    }
+
+    /// The task's main process.
+    pub fn task(&self) -> Process {
+        self.task
+    }
+
+    /// Read ends of the task's stdout and stderr. Never read from them: they are held so that no
+    /// task loses its output, or is killed by writing it, when its shim is killed.
+    pub fn pipes(&self) -> [BorrowedFd<'_>; 2] {
+        self.pipes.each_ref().map(OwnedFd::as_fd)
+    }
+
+    /// Sends a signal to the task's main process; never to another, whatever became of its pid.
+    ///
+    /// # Errors
+    /// ESRCH: it ended. EINVAL: no such signal. Others: the shim does not answer.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        self.ask(wire::SIGNAL, signal)
+    }
+
+    /// Kills the task and everything it started. Comes back when the signals are sent; the shim
+    /// ends once all are gone.
+    ///
+    /// # Errors
+    /// The shim does not answer.
+    pub fn kill(&self) -> io::Result<()> {
+        self.ask(wire::KILL, 0)
+    }
+
+    /// Asks the shim for its record as it stands.
+    ///
+    /// # Errors
+    /// The shim does not answer.
+    pub fn hello(&self) -> io::Result<Record> {
+        hello(self.home.run.as_fd(), &self.launch).map(|(record, _)| record)
+    }
+
+    /// What became of the launch; `None` while the shim runs. Reaps the shim if it is our child.
+    ///
+    /// # Errors
+    /// As [`ShimHome::read_record`].
+    pub fn outcome(&self) -> io::Result<Option<Outcome>> {
+        let mut fds = [PollFd::new(&self.shim, PollFlags::IN)];
+        if poll(&mut fds, Some(&rustix::event::Timespec::default()))? == 0 {
+            return Ok(None);
+        }
+        self.reap();
+        let record = self.home.read_record(&self.launch)?;
+        let exit = record.filter(|record| record.state == State::Exited);
+        Ok(Some(match exit.as_ref().and_then(ExitRecord::of) {
+            Some(exit) => Outcome::Exited(exit),
+            None => Outcome::ShimLost,
+        }))
+    }
+
+    fn reap(&self) {
+        if self.child {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+            // Fails if it was reaped before; there is nothing to do then.
+            let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
+        }
+    }
+
+    fn ask(&self, operation: u32, argument: i32) -> io::Result<()> {
+        let mut answer = [0; 4];
+        let asked = ask(
+            self.home.run.as_fd(),
+            &self.launch,
+            operation,
+            argument,
+            &mut answer,
+        );
+        let (len, _) = asked.map_err(|error| gone(&error, &self.launch))?;
+        match (len, i32::from_le_bytes(answer)) {
+            (4, 0) => Ok(()),
+            (4, errno) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+fn gone(error: &io::Error, launch: &str) -> io::Error {
+    named(error, format!("shim of launch {launch} does not answer"))
+}
+
+/// Asks the shim of a launch who it is.
+pub(super) fn hello(run: BorrowedFd<'_>, launch: &str) -> io::Result<(Record, [OwnedFd; 2])> {
+    let mut answer = [0; record::SIZE];
+    let (_, pipes) = ask(run, launch, wire::HELLO, 0, &mut answer)?;
+    let record = Record::decode(&answer);
+    let pipes = <[OwnedFd; 2]>::try_from(pipes).ok();
+    record
+        .zip(pipes)
+        .ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
+}
+
+/// One request, one answer: its length, and the descriptors that came with it.
+fn ask(
+    run: BorrowedFd<'_>,
+    launch: &str,
+    operation: u32,
+    argument: i32,
+    answer: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    for side in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, side, Some(ANSWER_TIME))?;
+    }
+    // A socket's path has 108 bytes at most, and a data directory may be deep.
+    let path = format!("/proc/self/fd/{}/{launch}.s", run.as_raw_fd());
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let mut request = [0; wire::REQUEST];
+    request[..4].copy_from_slice(&operation.to_le_bytes());
+    request[4..].copy_from_slice(&argument.to_le_bytes());
+    send(&socket, &request, SendFlags::NOSIGNAL)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = loop {
+        let mut parts = [IoSliceMut::new(answer)];
+        match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            message => break message?,
+        }
+    };
+    let mut fds = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            fds.extend(received);
+        }
+    }
+    if message.bytes == 0 {
+        return Err(io::ErrorKind::ConnectionReset.into());
+    }
+    Ok((message.bytes, fds))
+}

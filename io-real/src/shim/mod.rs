@@ -1,0 +1,44 @@
+//! Task shims: how the agent starts tasks that outlive it, and finds them again.
+//!
+//! Each task runs under a shim, a tiny program of its own (`io-real/shim`) that starts the task,
+//! moves its output to log files, and records its end. This module is the agent's side. It blocks,
+//! and it decides nothing: what to start, when to kill and when to forget is its caller's business.
+//!
+//! A start bears a *launch id* (a UUID) that the caller chose and saved before. Everything is found
+//! by it later:
+//!
+//! | file             | what                                                                      |
+//! |------------------|---------------------------------------------------------------------------|
+//! | `bin/shim-<hash>`| the shim program, written once                                            |
+//! | `run/<launch>.r` | the record; its lock says whether a shim lives ([`record`])               |
+//! | `run/<launch>.s` | the shim's control socket ([`wire`])                                      |
+//!
+//! What holds, whoever dies when:
+//! - A launch starts its program at most once. [`ShimHome::recover`] either finds what became of
+//!   it, or makes sure that it never starts.
+//! - When a [`Live`]'s descriptor is readable, the shim is gone; its record is final, unless the
+//!   shim itself was killed. Then the task lives on, its output waits in the pipes that the agent
+//!   holds too, and [`ShimHome::takeover`] gives it a new shim.
+
+mod encode;
+mod home;
+mod live;
+mod lock;
+mod program;
+#[path = "../../shim/src/record.rs"]
+#[allow(dead_code, reason = "shared with the shim, which uses all of it")]
+pub mod record;
+mod recover;
+mod spec;
+mod start;
+#[path = "../../shim/src/wire.rs"]
+#[allow(dead_code, reason = "shared with the shim, which uses all of it")]
+pub mod wire;
+
+pub use home::ShimHome;
+pub use live::{Live, Outcome};
+pub use record::Process;
+pub use recover::Recovered;
+pub use spec::{Cgroup, ExitRecord, LaunchSpec, Logs, User};
+pub use start::StartError;
+pub use wire::Step;

@@ -1,0 +1,148 @@
+//! Finding out what became of a launch, after the agent that started it is gone.
+
+use super::home::ShimHome;
+use super::live::{self, Live};
+use super::lock::{self, Content};
+use super::record::{Process, Record, State};
+use super::spec::ExitRecord;
+use super::wire::Step;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// How often, and how far apart, to look again at a shim that is just being born or just dying.
+const TRIES: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What became of a launch.
+#[derive(Debug)]
+pub enum Recovered {
+    /// The shim runs.
+    Running(Live),
+    /// The task ended, nothing of it is left, all its output is written.
+    Exited(ExitRecord),
+    /// The program could not be executed.
+    Failed {
+        /// What the shim was doing.
+        step: Option<Step>,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// It never started, and never will.
+    ///
+    /// If the machine went down since the launch was saved, a record that had not reached the disk
+    /// gives this answer too; nothing of the task is left then either.
+    NeverStarted,
+    /// The shim was killed, or the machine restarted, while the task ran.
+    Vanished {
+        /// The main process, if it still runs. What is left is best killed through its cgroup.
+        task: Option<Process>,
+        /// How it ended, if the shim saw that before it was killed itself.
+        exit: Option<ExitRecord>,
+    },
+}
+
+impl ShimHome {
+    /// Finds out what became of a launch. An undecided one is decided: it will never start.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a launch id. `TimedOut`: a shim holds the launch but does not answer.
+    /// Others: what the file system says.
+    pub fn recover(&self, launch: &str) -> io::Result<Recovered> {
+        let id = lock::parse_id(launch)?;
+        let file = lock::open(self.run.as_fd(), launch, true)?;
+        let mut last = None;
+        for _ in 0..TRIES {
+            if lock::try_lock(&file)? {
+                return settle(&file, id);
+            }
+            // A shim lives. Between its lock and its socket, and between its answer and its end,
+            // are moments in which it does not answer.
+            match self.meet(launch) {
+                Ok(live) => return Ok(Recovered::Running(live)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    last = Some(error);
+                    break;
+                }
+                Err(error) => last = Some(error),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let reason = last.map(|error| error.to_string()).unwrap_or_default();
+        let message = format!("launch {launch}: its shim lives but does not answer: {reason}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, message))
+    }
+
+    fn meet(&self, launch: &str) -> io::Result<Live> {
+        let (record, pipes) = live::hello(self.run.as_fd(), launch)?;
+        let shim = open_process(record.shim)?;
+        Ok(self.live(launch, shim, false, record.task, pipes))
+    }
+}
+
+/// Opens a process, if it is still that one.
+fn open_process(process: Process) -> io::Result<OwnedFd> {
+    let gone = || io::Error::from(io::ErrorKind::NotFound);
+    let handle = pidfd_open(
+        Pid::from_raw(process.pid).ok_or_else(gone)?,
+        PidfdFlags::empty(),
+    )?;
+    // Looked at after the handle was opened: the handle is of the process we looked at.
+    if start_time(process.pid) == Some(process.start_time) {
+        Ok(handle)
+    } else {
+        Err(gone())
+    }
+}
+
+/// The start time of a process that is not a zombie.
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 2..)?).ok()?;
+    let mut fields = rest.split(' ');
+    let alive = fields.next()? != "Z";
+    fields.nth(18)?.parse().ok().filter(|_| alive)
+}
+
+/// Reads a record whose lock we hold, so that its shim is dead or there was none.
+fn settle(file: &File, id: super::record::Id) -> io::Result<Recovered> {
+    let record = match lock::read(file)? {
+        Content::Valid(record) => record,
+        Content::Empty => {
+            lock::bury(file, id, None)?;
+            return Ok(Recovered::NeverStarted);
+        }
+        Content::Damaged => {
+            return Ok(Recovered::Vanished {
+                task: None,
+                exit: None,
+            });
+        }
+    };
+    Ok(match (record.state, ExitRecord::of(&record)) {
+        (State::Exited, Some(exit)) => Recovered::Exited(exit),
+        (State::Failed, _) => Recovered::Failed {
+            step: Step::from_raw(record.failure.step),
+            errno: record.failure.errno,
+        },
+        (State::Abandoned, _) => Recovered::NeverStarted,
+        (State::Starting, _) => {
+            // The program is executed only after the record says `Running`.
+            lock::bury(file, id, Some(&record))?;
+            Recovered::NeverStarted
+        }
+        (State::Running | State::Ended | State::Exited, exit) => Recovered::Vanished {
+            task: survivor(&record)?,
+            exit,
+        },
+    })
+}
+
+fn survivor(record: &Record) -> io::Result<Option<Process>> {
+    let same_boot = record.boot == lock::boot_id()?;
+    let lives = || start_time(record.task.pid) == Some(record.task.start_time);
+    Ok((same_boot && lives()).then_some(record.task))
+}

@@ -1,0 +1,237 @@
+//! Starting a task, and giving a task whose shim was killed a new one.
+
+use super::encode;
+use super::home::{ShimHome, named};
+use super::live::Live;
+use super::lock;
+use super::record::Process;
+use super::spec::{Cgroup, LaunchSpec, Logs};
+use super::wire::{self, Step, Verdict};
+use rustix::io::IoSlice;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sendmsg, socketpair,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub enum StartError {
+    /// The launch was decided before: a shim has it, or had it, or it was given up.
+    /// [`ShimHome::recover`] tells more.
+    AlreadyClaimed,
+    /// The shim could not execute the program. The launch is over.
+    Exec {
+        /// What it was doing.
+        step: Step,
+        /// The system's error number.
+        errno: i32,
+        /// The path of the program that was tried last, or of the cgroup file.
+        path: Option<String>,
+    },
+    /// There is no shim, or no answer from it. Whether the launch started is for
+    /// [`ShimHome::recover`] to find out.
+    Spawn(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyClaimed => f.write_str("the launch was started or given up before"),
+            Self::Exec { step, errno, path } => {
+                let path = path.as_deref().unwrap_or_default();
+                let error = io::Error::from_raw_os_error(*errno);
+                write!(f, "cannot start the task: {step:?} {path}: {error}")
+            }
+            Self::Spawn(error) => write!(f, "cannot run the task's shim: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Spawn(error) => Some(error),
+            Self::AlreadyClaimed | Self::Exec { .. } => None,
+        }
+    }
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Spawn(error)
+    }
+}
+
+impl From<rustix::io::Errno> for StartError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Spawn(errno.into())
+    }
+}
+
+impl ShimHome {
+    /// Starts a task under a shim of its own, and comes back when its program is executed.
+    ///
+    /// # Errors
+    /// See [`StartError`]. Unless it is `Spawn`, no task runs.
+    pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
+        let message = encode::start(&lock::parse_id(spec.launch)?, spec)?;
+        let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let fds: [BorrowedFd<'_>; wire::START_FDS] = [
+            self.run.as_fd(),
+            spec.logs.dir,
+            out.as_fd(),
+            err.as_fd(),
+            spec.task_dir,
+            self.null.as_fd(),
+            out_end.as_fd(),
+            err_end.as_fd(),
+        ];
+        let started = self.spawn(&message, &fds);
+        let (shim, task) = started.map_err(|error| name_path(error, spec))?;
+        Ok(self.live(spec.launch, shim, true, task, [out, err]))
+    }
+
+    /// Gives a task whose shim was killed a new one, which goes on where the old one was.
+    ///
+    /// # Errors
+    /// `AlreadyClaimed` if the old shim lives, or the record is final or not of this boot.
+    pub fn takeover(
+        &self,
+        old: &Live,
+        logs: &Logs<'_>,
+        cgroup: &Cgroup<'_>,
+    ) -> Result<Live, StartError> {
+        let message = encode::adopt(&lock::parse_id(old.launch())?, logs, cgroup)?;
+        let [out, err] = old.pipes();
+        let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), logs.dir, out, err];
+        let pipes = [out.try_clone_to_owned()?, err.try_clone_to_owned()?];
+        let (shim, task) = self.spawn(&message, &fds)?;
+        Ok(self.live(old.launch(), shim, true, task, pipes))
+    }
+
+    /// Runs a shim, tells it what to do, and hears how it went.
+    fn spawn(
+        &self,
+        message: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(OwnedFd, Process), StartError> {
+        let flags = SocketFlags::CLOEXEC;
+        let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
+        // copy the agent's page tables.
+        let mut child = Command::new(&self.program)
+            .env_clear()
+            .stdin(Stdio::from(its))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| named(&error, format!("run {}", self.program.display())))?;
+        let outcome = converse(mine, message, fds).and_then(|task| {
+            // Our child, and not reaped: the pid is its own.
+            let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+            Ok((shim, task))
+        });
+        if outcome.is_err() {
+            reap(&mut child);
+        }
+        outcome
+    }
+}
+
+/// Waits for a shim that said that it ends. One that did not answer may live on: it is left alone,
+/// and [`ShimHome::recover`] finds it.
+fn reap(child: &mut Child) {
+    let _ = child.try_wait();
+}
+
+fn converse(
+    socket: OwnedFd,
+    message: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> Result<Process, StartError> {
+    let (header, body) = message.split_at(wire::HEADER);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::START_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(fds));
+    let sent = sendmsg(
+        &socket,
+        &[IoSlice::new(header)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    );
+    let mut stream = File::from(socket);
+    // A shim that refuses does not read on: then its answer says more than a broken pipe does.
+    let sent = sent
+        .map_err(io::Error::from)
+        .and_then(|_| stream.write_all(body));
+    let mut answer = [0; wire::ANSWER];
+    let received = stream.read_exact(&mut answer);
+    if received.is_err() {
+        sent?;
+        received.map_err(|error| named(&error, "the shim died before it answered".to_owned()))?;
+    }
+    parse(&answer)
+}
+
+fn parse(answer: &[u8; wire::ANSWER]) -> Result<Process, StartError> {
+    let mut words = [0_u32; wire::ANSWER / 4];
+    for (word, bytes) in words.iter_mut().zip(answer.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    let [kind, step, errno, path, pid, _, low, high] = words;
+    if kind == Verdict::Started as u32 {
+        let start_time = u64::from(low) | u64::from(high) << 32;
+        return Ok(Process {
+            pid: pid.cast_signed(),
+            start_time,
+        });
+    }
+    if kind == Verdict::AlreadyClaimed as u32 {
+        return Err(StartError::AlreadyClaimed);
+    }
+    match (kind == Verdict::Failed as u32, Step::from_raw(step)) {
+        (true, Some(step)) => Err(StartError::Exec {
+            step,
+            errno: errno.cast_signed(),
+            path: Some(path.to_string()),
+        }),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the shim's answer has no sense").into())
+        }
+    }
+}
+
+/// Puts the path in place of its number.
+fn name_path(error: StartError, spec: &LaunchSpec<'_>) -> StartError {
+    let StartError::Exec { step, errno, path } = error else {
+        return error;
+    };
+    let number = path
+        .and_then(|path| path.parse::<usize>().ok())
+        .unwrap_or_default();
+    let path = match step {
+        Step::Cgroup => spec
+            .cgroup
+            .procs
+            .get(number)
+            .map(|path| path.display().to_string()),
+        Step::Exec => spec
+            .program
+            .get(number)
+            .map(|path| path.to_string_lossy().into_owned()),
+        Step::WorkDir => spec
+            .work_dir
+            .map(|path| path.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    StartError::Exec { step, errno, path }
+}

@@ -1,0 +1,180 @@
+//! Tasks in control groups. Without root, or without control groups, these tests say so and pass.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use common::{Rig, Task, fifo, finish, handle, hear, outcome, wait_readable};
+use drover_io_real::cgroup::{Cgroups, Group, Limits};
+use drover_io_real::shim::Outcome;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Groups below a parent of this test's own, which is removed however the test ends.
+struct Groups {
+    groups: Cgroups,
+    parent: String,
+}
+
+impl Groups {
+    fn new(test: &str) -> Option<Self> {
+        let parent = format!("drover-test-{}-{test}", std::process::id());
+        let Some(groups) = Cgroups::detect(&parent).unwrap() else {
+            eprintln!("skipped: no control groups that may be written to");
+            return None;
+        };
+        Some(Self { groups, parent })
+    }
+
+    fn create(&self, name: &str, limits: &Limits) -> Group {
+        self.groups.create(name, limits).unwrap()
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for name in self.groups.list().unwrap_or_default() {
+            let _ = self.groups.kill(&name, SOON);
+            let _ = self.groups.remove(&name);
+        }
+        for tree in ["", "cpu", "memory", "unified"] {
+            let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
+        }
+    }
+}
+
+fn within(group: &Group, mut task: Task) -> Task {
+    task.procs.clone_from(&group.procs);
+    task.oom.clone_from(&group.oom);
+    task.kill.clone_from(&group.kill);
+    task
+}
+
+#[test]
+fn a_task_joins_its_groups_with_their_limits() {
+    let Some(groups) = Groups::new("limits") else {
+        return;
+    };
+    let limits = Limits {
+        cpu_shares: Some(200),
+        memory_max: Some(64 << 20),
+        memory_reserved: Some(32 << 20),
+        no_swap: true,
+    };
+    let group = groups.create("one.task", &limits);
+    assert_eq!(groups.create("one.task", &limits), group);
+    let rig = Rig::new();
+    let exit = rig.run(&within(&group, Task::sh(1, "cat /proc/self/cgroup")));
+    assert_eq!((exit.code, exit.oom), (Some(0), false));
+    let path = format!("/{}/one.task", groups.parent);
+    let joined = rig
+        .stdout()
+        .lines()
+        .filter(|line| line.ends_with(&path))
+        .count();
+    assert_eq!(joined, group.procs.len(), "{}", rig.stdout());
+    assert_eq!(groups.groups.list().unwrap(), ["one.task"]);
+    assert!(!groups.groups.populated("one.task").unwrap());
+    groups.groups.remove("one.task").unwrap();
+    groups.groups.remove("one.task").unwrap();
+    assert!(groups.groups.list().unwrap().is_empty());
+}
+
+#[test]
+fn an_oom_kill_is_told() {
+    let Some(groups) = Groups::new("oom") else {
+        return;
+    };
+    let limits = Limits {
+        memory_max: Some(8 << 20),
+        no_swap: true,
+        ..Limits::default()
+    };
+    let group = groups.create("one.task", &limits);
+    let rig = Rig::new();
+    let exit = rig.run(&within(&group, Task::sh(1, "exec tail -n 1 /dev/zero")));
+    assert_eq!((exit.signal, exit.oom), (Some(9), true));
+    // The next run in the same group does not inherit it.
+    let exit = rig.run(&within(&group, Task::sh(2, "exit 1")));
+    assert_eq!((exit.code, exit.oom), (Some(1), false));
+}
+
+#[test]
+fn leftovers_are_killed_by_group_too() {
+    let Some(groups) = Groups::new("leftovers") else {
+        return;
+    };
+    let group = groups.create("one.task", &Limits::default());
+    let rig = Rig::new();
+    let (pid, go) = (fifo(&rig, "pid"), fifo(&rig, "go"));
+    let script = "setsid sh -c '(echo $$ > pid; exec sleep 1000) & wait' & read x < go";
+    let live = rig.start(&within(&group, Task::sh(1, script))).unwrap();
+    let daemon = handle(hear(&pid).parse().unwrap());
+    assert!(groups.groups.populated("one.task").unwrap());
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(finish(&live).code, Some(0));
+    assert!(wait_readable(&daemon));
+    assert!(!groups.groups.populated("one.task").unwrap());
+}
+
+#[test]
+fn a_group_outlives_a_killed_shim_and_is_killed_by_name() {
+    let Some(groups) = Groups::new("kill") else {
+        return;
+    };
+    let group = groups.create("one.task", &Limits::default());
+    let rig = Rig::new();
+    let live = rig
+        .start(&within(&group, Task::sh(1, "sleep 1000 & sleep 1000")))
+        .unwrap();
+    let shim = rustix::process::Pid::from_raw(live.hello().unwrap().shim.pid).unwrap();
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(outcome(&live), Outcome::ShimLost);
+    let busy = groups.groups.remove("one.task").unwrap_err();
+    assert_eq!(busy.kind(), io::ErrorKind::ResourceBusy);
+    assert!(groups.groups.kill("one.task", SOON).unwrap());
+    groups.groups.remove("one.task").unwrap();
+    assert!(groups.groups.kill("one.task", SOON).unwrap());
+}
+
+#[test]
+fn without_cgroup_kill_members_are_killed_one_by_one() {
+    let Some(groups) = Groups::new("members") else {
+        return;
+    };
+    let group = groups.create("one.task", &Limits::default());
+    // Joined to the version 1 groups alone, so that the version 2 tree does not know it.
+    let [cpu, memory, ..] = group.procs.as_slice() else {
+        return;
+    };
+    let rig = Rig::new();
+    let script = "setsid sleep 1000 & sleep 1000 & echo up > ready; wait";
+    let ready = fifo(&rig, "ready");
+    let mut task = Task::sh(1, script);
+    task.procs = vec![cpu.clone(), memory.clone()];
+    let live = rig.start(&task).unwrap();
+    assert_eq!(hear(&ready), "up");
+    assert!(groups.groups.kill("one.task", SOON).unwrap());
+    assert_eq!(finish(&live).signal, Some(9));
+}
+
+#[test]
+fn names_cannot_lead_out_of_the_parent() {
+    let Some(groups) = Groups::new("names") else {
+        return;
+    };
+    for name in ["", ".", "..", "a/b", "../a", "/a", "a/", "cgroup.procs"] {
+        assert!(
+            groups.groups.create(name, &Limits::default()).is_err(),
+            "{name}"
+        );
+        assert!(groups.groups.remove(name).is_err(), "{name}");
+        assert!(groups.groups.kill(name, SOON).is_err(), "{name}");
+    }
+    for parent in ["", "/", "..", "../x", "/x"] {
+        assert!(Cgroups::detect(parent).is_err(), "{parent}");
+    }
+}

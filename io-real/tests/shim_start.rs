@@ -1,0 +1,280 @@
+//! Starting tasks: what they get, how their end is told, and what stops them from starting.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use common::{Rig, Task, c, fifo, finish, handle, hear, is_root, wait_readable};
+use drover_io_real::shim::{Recovered, StartError, Step};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+fn refused(result: Result<drover_io_real::shim::Live, StartError>) -> (Step, i32, Option<String>) {
+    match result {
+        Err(StartError::Exec { step, errno, path }) => (step, errno, path),
+        other => panic!("expected a failed start, got {other:?}"),
+    }
+}
+
+#[test]
+fn exit_code_and_output_arrive() {
+    let rig = Rig::new();
+    let exit = rig.run(&Task::sh(1, "echo out; echo err >&2; exit 7"));
+    assert_eq!(
+        (exit.code, exit.signal, exit.known, exit.oom),
+        (Some(7), None, true, false)
+    );
+    assert!(exit.started_ns > 0 && exit.finished_ns >= exit.started_ns);
+    assert_eq!(
+        (rig.stdout().as_str(), rig.stderr().as_str()),
+        ("out\n", "err\n")
+    );
+}
+
+#[test]
+fn a_signal_that_kills_is_told() {
+    let rig = Rig::new();
+    let exit = rig.run(&Task::sh(1, "kill -9 $$"));
+    assert_eq!((exit.code, exit.signal), (None, Some(9)));
+}
+
+#[test]
+fn signals_reach_the_main_process_only_while_it_lives() {
+    let rig = Rig::new();
+    let ready = fifo(&rig, "ready");
+    let task = Task::sh(
+        1,
+        "trap 'exit 3' TERM; echo up > ready; while :; do read x < ready; done",
+    );
+    let live = rig.start(&task).unwrap();
+    assert_eq!(hear(&ready), "up");
+    live.signal(15).unwrap();
+    let record = finish(&live);
+    assert_eq!(record.code, Some(3));
+    assert!(live.signal(15).is_err());
+}
+
+#[test]
+fn an_impossible_signal_is_refused() {
+    let rig = Rig::new();
+    let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
+    for number in [-1, 0, 65] {
+        assert_eq!(live.signal(number).unwrap_err().raw_os_error(), Some(22));
+    }
+    live.kill().unwrap();
+    assert_eq!(finish(&live).signal, Some(9));
+}
+
+#[test]
+fn a_task_gets_exactly_what_it_is_given() {
+    let rig = Rig::new();
+    let script = "tr '\\0' '\\n' < /proc/self/environ; ls /proc/self/fd; \
+        grep -E 'Sig(Blk|Ign)' /proc/self/status; umask; pwd; \
+        cut -d' ' -f6 /proc/$$/stat; echo $$; cat /proc/self/oom_score_adj";
+    let mut task = Task::sh(1, script);
+    task.env = vec![c("PATH=/usr/bin:/bin"), c("A=b c")];
+    task.umask = Some(0o027);
+    task.oom_score_adj = Some(500);
+    assert_eq!(rig.run(&task).code, Some(0));
+    let output = rig.stdout();
+    let lines: Vec<&str> = output.lines().collect();
+    // The shell adds PWD and such for its children, so only ours are compared, and none else may be.
+    assert!(lines.contains(&"A=b c"), "{output}");
+    let set: Vec<_> = lines.iter().filter(|line| line.contains('=')).collect();
+    let shell = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "PATH=", "A="];
+    assert!(
+        set.iter()
+            .all(|line| shell.iter().any(|own| line.starts_with(own))),
+        "{output}"
+    );
+    // 3 is ls's own, of the directory.
+    let fds: Vec<_> = lines
+        .iter()
+        .filter(|l| l.len() < 4 && l.parse::<u8>().is_ok())
+        .collect();
+    assert_eq!(fds[..4], [&"0", &"1", &"2", &"3"], "{output}");
+    for name in ["SigBlk", "SigIgn"] {
+        assert!(
+            output.contains(&format!("{name}:\t0000000000000000")),
+            "{output}"
+        );
+    }
+    let rest = &lines[lines.len() - 5..];
+    assert_eq!(rest[0], "0027");
+    assert_eq!(
+        fs::canonicalize(rest[1]).unwrap(),
+        fs::canonicalize(rig.task_dir()).unwrap()
+    );
+    assert_eq!(rest[2], rest[3], "not a session of its own: {output}");
+    assert_eq!(rest[4], "500");
+}
+
+#[test]
+fn the_environment_is_exact() {
+    let rig = Rig::new();
+    let mut task = Task::program(1, &["/usr/bin/env"], &["env"]);
+    task.env = vec![c("ONLY=this")];
+    rig.run(&task);
+    assert_eq!(rig.stdout(), "ONLY=this\n");
+}
+
+#[test]
+fn user_and_groups_are_exact() {
+    if !is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let rig = Rig::new();
+    let mut task = Task::sh(1, "id -u; id -g; grep Groups /proc/self/status");
+    task.ids = Some((65534, 65533));
+    task.groups = Some(vec![1234, 4321]);
+    assert_eq!(rig.run(&task).code, Some(0));
+    assert_eq!(rig.stdout(), "65534\n65533\nGroups:\t1234 4321 \n");
+    let mut none = Task::sh(2, "grep Groups /proc/self/status");
+    (none.ids, none.groups) = (Some((65534, 65534)), Some(Vec::new()));
+    rig.run(&none);
+    assert!(rig.stdout().ends_with("Groups:\t \n"), "{}", rig.stdout());
+}
+
+#[test]
+fn the_first_candidate_that_exists_is_executed() {
+    let rig = Rig::new();
+    let script = rig.task_dir().join("tool");
+    fs::write(&script, "#!/bin/sh\necho script $0 $1\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    rig.run(&Task::program(
+        1,
+        &["local/tool", "tool", "/bin/false"],
+        &["tool", "x"],
+    ));
+    assert_eq!(rig.stdout(), format!("script {} x\n", script.display()));
+    fs::copy("/bin/echo", rig.task_dir().join("say")).unwrap();
+    rig.run(&Task::program(2, &["say"], &["say", "binary"]));
+    assert!(rig.stdout().ends_with("binary\n"));
+}
+
+#[test]
+fn links_do_not_lead_out_of_the_task_directory() {
+    let rig = Rig::new();
+    symlink("/bin/sh", rig.task_dir().join("absolute")).unwrap();
+    symlink("../../../../../../../../bin/sh", rig.task_dir().join("up")).unwrap();
+    let paths = ["absolute", "up", "../../../../../../../bin/sh"];
+    for (number, path) in (1..).zip(paths) {
+        let task = Task::program(number, &[path], &["sh", "-c", "echo out"]);
+        assert_eq!(
+            refused(rig.start(&task)),
+            (Step::Exec, 2, Some(path.to_owned()))
+        );
+    }
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let rig = Rig::new();
+    let missing = rig.start(&Task::program(1, &["nothing", "/nowhere/at/all"], &["x"]));
+    assert_eq!(
+        refused(missing),
+        (Step::Exec, 2, Some("/nowhere/at/all".to_owned()))
+    );
+    fs::write(rig.task_dir().join("data"), "").unwrap();
+    let plain = rig.start(&Task::program(2, &["data"], &["x"]));
+    assert_eq!(refused(plain), (Step::Exec, 13, Some("data".to_owned())));
+    let mut lost = Task::sh(3, "true");
+    lost.work_dir = Some(c("/nowhere"));
+    assert_eq!(
+        refused(rig.start(&lost)),
+        (Step::WorkDir, 2, Some("/nowhere".to_owned()))
+    );
+    let mut alone = Task::sh(4, "true");
+    alone.procs = vec!["/proc/nowhere".into()];
+    assert_eq!(refused(rig.start(&alone)).0, Step::Cgroup);
+    for number in 1..=4 {
+        let found = rig.home.recover(&common::launch_id(number)).unwrap();
+        assert!(matches!(found, Recovered::Failed { .. }), "{found:?}");
+    }
+}
+
+#[test]
+fn a_launch_starts_once() {
+    let rig = Rig::new();
+    let task = Task::sh(1, "echo ran");
+    let live = rig.start(&task).unwrap();
+    assert!(matches!(rig.start(&task), Err(StartError::AlreadyClaimed)));
+    finish(&live);
+    assert!(matches!(rig.start(&task), Err(StartError::AlreadyClaimed)));
+    assert_eq!(rig.stdout(), "ran\n");
+}
+
+#[test]
+fn of_many_starters_one_wins() {
+    let rig = Rig::new();
+    let task = Task::sh(1, "echo ran");
+    let won = std::thread::scope(|scope| {
+        let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| rig.start(&task))).collect();
+        let results: Vec<_> = starters
+            .into_iter()
+            .map(|starter| starter.join().unwrap())
+            .collect();
+        results
+            .into_iter()
+            .filter_map(Result::ok)
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(won.len(), 1);
+    finish(&won[0]);
+    assert_eq!(rig.stdout(), "ran\n");
+}
+
+#[test]
+fn a_launch_given_up_never_starts() {
+    let rig = Rig::new();
+    let task = Task::sh(1, "echo ran");
+    let found = rig.home.recover(&task.launch).unwrap();
+    assert!(matches!(found, Recovered::NeverStarted));
+    assert!(matches!(rig.start(&task), Err(StartError::AlreadyClaimed)));
+    rig.home.forget(&task.launch).unwrap();
+    rig.home.forget(&task.launch).unwrap();
+    assert!(rig.home.list().unwrap().is_empty());
+}
+
+#[test]
+fn launch_ids_are_checked() {
+    let rig = Rig::new();
+    for id in [
+        "",
+        "../../../../etc/passwd-xxxxxxxxxxxxxxx",
+        "00000000-0000-4000-8000-00000000000/",
+    ] {
+        let mut task = Task::sh(1, "true");
+        task.launch = id.to_owned();
+        assert!(matches!(rig.start(&task), Err(StartError::Spawn(_))));
+        assert!(rig.home.recover(id).is_err());
+        assert!(rig.home.forget(id).is_err());
+    }
+}
+
+#[test]
+fn what_a_task_leaves_behind_is_killed() {
+    let rig = Rig::new();
+    let pid = fifo(&rig, "pid");
+    // A daemon as they come: two forks and a session of its own, with the output still held.
+    let script = "setsid sh -c '(echo $$ > pid; exec sleep 1000) & wait' & read x < go; exit 5";
+    let go = fifo(&rig, "go");
+    let live = rig.start(&Task::sh(1, script)).unwrap();
+    let daemon = handle(hear(&pid).parse().unwrap());
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(finish(&live).code, Some(5));
+    assert!(wait_readable(&daemon), "the daemon lives");
+}
+
+#[test]
+fn kill_reaches_everything() {
+    let rig = Rig::new();
+    let pid = fifo(&rig, "pid");
+    let script = "trap '' TERM INT; setsid sleep 1000 & echo $! > pid; wait";
+    let live = rig.start(&Task::sh(1, script)).unwrap();
+    let child = handle(hear(&pid).parse().unwrap());
+    live.kill().unwrap();
+    assert_eq!(finish(&live).signal, Some(9));
+    assert!(wait_readable(&child));
+}
