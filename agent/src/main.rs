@@ -1,2 +1,7 @@
 //! The `drover` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    drover::cli::main(std::env::args_os())
+}

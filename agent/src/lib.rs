@@ -1,0 +1,11 @@
+//! The parts of the `drover` program: the command line, the HTTP API, and what joins them to the
+//! core.
+
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod cli;
+pub mod door;
+pub mod http;
+pub mod runtime;
+pub mod times;
