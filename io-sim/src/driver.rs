@@ -28,7 +28,7 @@ impl World {
             DriverEffect::Start { op, launch, config } => {
                 self.begin_start(key, op, launch, &config);
             }
-            DriverEffect::Recover { op, launch } => {
+            DriverEffect::Recover { op, launch, .. } => {
                 self.latest.insert(key.clone(), launch);
                 let name = self.name_of(launch);
                 self.processes.entry(launch).or_default().key = key;
