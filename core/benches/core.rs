@@ -212,7 +212,11 @@ fn duplicate_write(c: &mut Criterion) {
     };
     let (same, equal) = (record(500), record(500));
     for index in 0..1000 {
-        let record = if index == 500 { same.clone() } else { record(index) };
+        let record = if index == 500 {
+            same.clone()
+        } else {
+            record(index)
+        };
         ledger.put(Key::Alloc(AllocId(index)), Record::Alloc(record));
     }
     c.bench_function("a duplicate write, the same record", |b| {
