@@ -14,7 +14,7 @@ use super::errors::ApiError;
 use super::params::Params;
 use super::shapes::{JobStub, Validated, register_answer};
 use super::{Api, body};
-use crate::admission::{self, Admitted, FileOptions};
+use crate::admission::{self, FileOptions};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
@@ -140,7 +140,7 @@ pub(super) async fn parse(params: Params, request: Request) -> Answer {
     let failed = |refused: admission::Refused| {
         ApiError::bad(format!("Failed to parse job: {}", refused.0.join("\n")))
     };
-    let Admitted { job, .. } = read.map_err(failed)?;
+    let job = read.map_err(failed)?.job;
     let job = if asked.canonicalize {
         admission::canonical(job)
     } else {
