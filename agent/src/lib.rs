@@ -1,4 +1,11 @@
-//! The parts of the `drover` program.
+//! The parts of the `drover` program: the command line, the HTTP API, job files, and what joins
+//! them to the core.
 
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod door;
+pub mod http;
 pub mod jobspec;
 pub mod runtime;
+pub mod times;

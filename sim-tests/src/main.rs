@@ -25,7 +25,9 @@ fn main() -> ExitCode {
 fn number(words: &[&str], name: &str, default: u64) -> u64 {
     let at = words.iter().position(|word| *word == name);
     let value = at.and_then(|at| words.get(at + 1));
-    value.and_then(|value| value.parse().ok()).unwrap_or(default)
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
 }
 
 /// Tries seeds until the time is over, and says which invariants do not hold under which seed.
@@ -39,7 +41,9 @@ fn soak(seconds: u64, from: u64) -> ExitCode {
         let ended = catch_unwind(AssertUnwindSafe(|| chaos::run(&mut sim)));
         let ended = ended.unwrap_or_else(|_| Err(Violation::new("no_panic", "see above")));
         if let Err(violation) = ended {
-            let entry = violated.entry(violation.invariant).or_insert((0, seed, violation.detail));
+            let entry = violated
+                .entry(violation.invariant)
+                .or_insert((0, seed, violation.detail));
             entry.0 += 1;
         }
         for (check, times) in &sim.checker.reached {
@@ -49,14 +53,22 @@ fn soak(seconds: u64, from: u64) -> ExitCode {
         simulated += sim.world.now().at.0 / SECOND.unsigned_abs();
         seed += 1;
     }
-    println!("{} seeds, {steps} steps, {} simulated hours", seed - from, simulated / 3600);
+    println!(
+        "{} seeds, {steps} steps, {} simulated hours",
+        seed - from,
+        simulated / 3600
+    );
     for (check, times) in &reached {
         println!("{times:>12} {check}");
     }
     for (invariant, (times, first, detail)) in &violated {
         println!("VIOLATED {invariant}: {times} times, first with seed {first}: {detail}");
     }
-    if violated.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if violated.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn replay(seed: u64) -> ExitCode {

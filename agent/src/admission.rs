@@ -1,0 +1,198 @@
+//! What a job goes through before the core sees it: reading, filling in of defaults, validation.
+
+use std::path::PathBuf;
+
+use drover_core::model::canonical::canonicalize;
+use drover_core::model::job::Job;
+use drover_core::model::validate::{Problem, validate};
+
+use crate::jobspec::{self, Issue, Places};
+
+/// Where the text of a job file comes from, and what its variables are.
+#[derive(Clone, Debug, Default)]
+pub struct FileOptions {
+    /// `name=value`, as the command line gives them.
+    pub vars: Vec<(String, String)>,
+    /// Files of values: their names and texts.
+    pub var_files: Vec<(String, String)>,
+    /// The environment, for `NOMAD_VAR_name` and `DROVER_VAR_name`.
+    pub env: Vec<(String, String)>,
+    /// The directory from which functions of the file may read; none where they must not.
+    pub files: Option<PathBuf>,
+}
+
+/// Why a job is not taken: one message for each mistake.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused(pub Vec<String>);
+
+impl Refused {
+    /// A single mistake.
+    pub fn one(message: impl Into<String>) -> Refused {
+        Refused(vec![message.into()])
+    }
+
+    /// The mistakes as the field lists them.
+    pub fn list(&self) -> String {
+        let (count, plural) = (self.0.len(), if self.0.len() == 1 { "" } else { "s" });
+        let mut text = format!("{count} error{plural} occurred:\n");
+        for message in &self.0 {
+            text.push_str(&format!("\t* {message}\n"));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// A job with what its author should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// The job: canonical and valid if it comes from [`admit`], as written if it was only read.
+    pub job: Job,
+    /// Warnings, one each.
+    pub warnings: Vec<String>,
+}
+
+impl Admitted {
+    /// The warnings as the field lists them; empty if there are none.
+    pub fn warning_text(&self) -> String {
+        let (count, plural) = (
+            self.warnings.len(),
+            if self.warnings.len() == 1 { "" } else { "s" },
+        );
+        if count == 0 {
+            return String::new();
+        }
+        let list: Vec<String> = self.warnings.iter().map(|w| format!("* {w}")).collect();
+        format!("{count} warning{plural}:\n\n{}", list.join("\n"))
+    }
+}
+
+/// A job file that was read: the job as it was written, and where.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The job as it was written.
+    pub job: Job,
+    /// What is likely a mistake.
+    pub warnings: Vec<String>,
+    file: String,
+    lines: Vec<String>,
+    places: Places,
+}
+
+/// Reads a job file.
+///
+/// # Errors
+/// Every mistake that could be found in one go.
+pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, Refused> {
+    let file = |(name, text): &(String, String)| jobspec::VarFile {
+        name: name.clone(),
+        text: text.clone(),
+    };
+    let options = jobspec::Options {
+        vars: options.vars.clone(),
+        var_files: options.var_files.iter().map(file).collect(),
+        env: options.env.clone(),
+        lenient_variables: false,
+        files: options.files.clone(),
+    };
+    match jobspec::parse(text, name, &options) {
+        Ok(parsed) => Ok(Read {
+            job: parsed.job,
+            warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
+            file: name.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            places: parsed.places,
+        }),
+        Err(errors) => Err(Refused(vec![errors.to_string()])),
+    }
+}
+
+impl Read {
+    /// Fills in what the job leaves open and checks that it can be run.
+    ///
+    /// # Errors
+    /// Every reason why it cannot, with its place in the file.
+    pub fn admit(self) -> Result<Admitted, Refused> {
+        let job = canonical(self.job.clone());
+        let report = validate(&job);
+        if !report.is_ok() {
+            return Err(Refused(report.problems.iter().map(|p| self.in_file(p)).collect()));
+        }
+        // The reader warned of what it saw; validation may have seen the same.
+        let mut warnings = self.warnings.clone();
+        let places: Vec<_> = self.warnings.iter().filter_map(|w| w.split(' ').next()).collect();
+        let seen = |text: &String| places.contains(&text.split(' ').next().unwrap_or_default());
+        let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
+        warnings.extend(more.into_iter().filter(|text| !seen(text)));
+        Ok(Admitted { job, warnings })
+    }
+
+    /// A problem as the reader would have said it.
+    fn in_file(&self, problem: &Problem) -> String {
+        let Some(place) = self.places.nearest(&problem.path) else {
+            return format!("{}: {problem}", self.file);
+        };
+        let line = self.lines.get(place.line.saturating_sub(1));
+        let issue = Issue {
+            file: self.file.clone(),
+            line: place.line,
+            column: place.column,
+            source_line: line.cloned().unwrap_or_default(),
+            message: problem.to_string(),
+            help: None,
+        };
+        issue.to_string()
+    }
+}
+
+/// Reads a job of the job API: `{"Job": {…}}`, or a job alone.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_api_json(bytes: &[u8]) -> Result<Job, Refused> {
+    jobspec::from_api_json(bytes).map_err(|errors| Refused::one(errors.to_string()))
+}
+
+/// Reads a job out of JSON in which `null` means the same as leaving a field out.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn job_of(mut value: serde_json::Value) -> Result<Job, Refused> {
+    strip_nulls(&mut value);
+    serde_json::from_value(value).map_err(|error| Refused::one(error.to_string()))
+}
+
+/// Removes the fields that are `null`, all the way down.
+pub fn strip_nulls(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(strip_nulls);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => {}
+    }
+}
+
+/// Fills in what a job leaves open and checks that it can be run.
+///
+/// # Errors
+/// Every reason why it cannot.
+pub fn admit(job: Job) -> Result<Admitted, Refused> {
+    let job = canonical(job);
+    let report = validate(&job);
+    if !report.is_ok() {
+        return Err(Refused(report.problems.iter().map(ToString::to_string).collect()));
+    }
+    let warnings = report.warnings.iter().map(ToString::to_string).collect();
+    Ok(Admitted { job, warnings })
+}
+
+/// The job with everything filled in that it leaves open.
+pub fn canonical(mut job: Job) -> Job {
+    canonicalize(&mut job);
+    job
+}

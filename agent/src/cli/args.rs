@@ -1,0 +1,7 @@
+//! Arguments.
+/// x
+#[derive(Debug)]
+pub struct AgentArgs;
+/// x
+#[derive(Debug)]
+pub struct UpArgs;

@@ -1,0 +1,131 @@
+//! The agent itself.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use drover_core::input::LocalInput;
+use drover_core::model::node::Node;
+use serde_json::{Value, json};
+
+use super::answer::{self, Answer};
+use super::errors::ApiError;
+use super::params::Params;
+use super::{Api, Settings};
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
+    let looked = api.door.ask(|view| {
+        let running = view
+            .allocs()
+            .filter(|alloc| !alloc.record().finished)
+            .count();
+        (view.node().clone(), running, view.counters())
+    });
+    let (node, running, counters) = looked.await?;
+    let settings = &api.settings;
+    let value = json!({
+        "config": {
+            "Region": node.region,
+            "Datacenter": node.datacenter,
+            "NodeName": node.name,
+            "DataDir": settings.data_dir,
+            "DevMode": false,
+            "Version": { "Version": settings.version, "VersionPrerelease": "" },
+            "UI": { "Enabled": false, "ShowCLIHints": false },
+            "ACL": { "Enabled": false },
+            "Client": { "Enabled": true },
+            "Server": { "Enabled": true },
+            "AdvertiseAddrs": { "HTTP": settings.http_addr },
+            "TLSConfig": { "EnableHTTP": false, "EnableRPC": false },
+        },
+        "member": member(&node, settings),
+        "stats": {
+            "client": {
+                "node_id": node.id.to_string(),
+                "num_allocations": running.to_string(),
+            },
+            "core": {
+                "steps": counters.steps.to_string(),
+                "stale": counters.stale.to_string(),
+                "overdue": counters.overdue.to_string(),
+            },
+            "runtime": { "arch": std::env::consts::ARCH, "kernel.name": std::env::consts::OS },
+        },
+    });
+    answer::json(&params, &value)
+}
+
+fn member(node: &Node, settings: &Settings) -> Value {
+    let (addr, port) = settings
+        .http_addr
+        .rsplit_once(':')
+        .unwrap_or((&settings.http_addr, "0"));
+    json!({
+        "Name": format!("{}.{}", node.name, node.region),
+        "Addr": addr,
+        "Port": port.parse::<u16>().unwrap_or(0),
+        "Status": "alive",
+        "Tags": {
+            "role": "nomad",
+            "region": node.region,
+            "dc": node.datacenter,
+            "build": settings.version,
+            "id": node.id.to_string(),
+        },
+    })
+}
+
+pub(super) async fn health(State(api): State<Api>, params: Params) -> Answer {
+    let trouble = api
+        .door
+        .ask(|view| view.store_trouble().map(str::to_owned))
+        .await?;
+    let ok = trouble.is_none();
+    let state = json!({ "ok": ok, "message": trouble.unwrap_or_else(|| "ok".to_owned()) });
+    let asked: Vec<&str> = params.all("type").collect();
+    let parts = ["client", "server"]
+        .into_iter()
+        .filter(|part| asked.is_empty() || asked.contains(part))
+        .map(|part| (part.to_owned(), state.clone()));
+    let value = Value::Object(parts.collect());
+    if ok {
+        answer::json(&params, &value)
+    } else {
+        Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            value.to_string(),
+        ))
+    }
+}
+
+pub(super) async fn members(State(api): State<Api>, params: Params) -> Answer {
+    let node = api.door.ask(|view| view.node().clone()).await?;
+    let value = json!({
+        "ServerName": node.name,
+        "ServerRegion": node.region,
+        "ServerDC": node.datacenter,
+        "Members": [member(&node, &api.settings)],
+    });
+    answer::json(&params, &value)
+}
+
+pub(super) async fn leader(State(api): State<Api>, params: Params) -> Answer {
+    answer::json(&params, &api.settings.http_addr)
+}
+
+pub(super) async fn peers(State(api): State<Api>, params: Params) -> Answer {
+    answer::json(&params, &[&api.settings.http_addr])
+}
+
+pub(super) async fn regions(State(api): State<Api>, params: Params) -> Answer {
+    let region = api.door.ask(|view| view.node().region.clone()).await?;
+    answer::json(&params, &[region])
+}
+
+pub(super) async fn collect(State(api): State<Api>) -> Answer {
+    match api.door.local(LocalInput::Collect).await? {
+        drover_core::effect::Reply::Done { .. } => answer::empty(),
+        other => Err(ApiError::unexpected(other)),
+    }
+}

@@ -1,0 +1,75 @@
+//! Blocking queries: an answer when the state is newer than what the client knows, or when the
+//! client's patience ends.
+
+use std::time::Duration;
+
+use drover_core::agent::View;
+use tokio::time::Instant;
+
+use super::Api;
+use super::errors::ApiError;
+use super::params::Params;
+
+/// Something of the state, and the index that it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen<T> {
+    /// Rises whenever the value may have changed. Never 0.
+    pub(super) index: u64,
+    /// What was seen.
+    pub(super) value: T,
+}
+
+impl<T> Seen<T> {
+    /// Something that may change with every change of the state.
+    pub(super) fn whole(view: View<'_>, value: T) -> Seen<T> {
+        Seen {
+            index: view.index().max(1),
+            value,
+        }
+    }
+}
+
+/// Looks at the state, again and again while it is not newer than the client's index.
+///
+/// # Errors
+/// The agent ends.
+pub(super) async fn look<T, F>(api: &Api, params: &Params, question: F) -> Result<Seen<T>, ApiError>
+where
+    T: Send + 'static,
+    F: Fn(View<'_>) -> Seen<T> + Clone + Send + 'static,
+{
+    let mut changes = api.door.index();
+    let region = params.non_empty("region").map(str::to_owned);
+    if let Some(wanted) = region {
+        let own = api.door.ask(|view| view.node().region.clone()).await?;
+        if own != wanted {
+            return Err(ApiError::failed("No path to region"));
+        }
+    }
+    let until = Instant::now() + params.wait + jitter(params.wait);
+    loop {
+        // Noted before looking: a change in between leads to another look.
+        changes.borrow_and_update();
+        let seen = api.door.ask(question.clone()).await?;
+        if params.index == 0 || seen.index > params.index {
+            return Ok(seen);
+        }
+        tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return Ok(seen);
+                }
+            }
+            () = tokio::time::sleep_until(until) => return Ok(seen),
+        }
+    }
+}
+
+/// Up to a sixteenth, so that clients that came together do not come together again.
+fn jitter(wait: Duration) -> Duration {
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.subsec_nanos());
+    // The low digits of the clock are as good as random here.
+    (wait / 16).mul_f64(f64::from(nanos % 1_000) / 1_000.0)
+}

@@ -1,0 +1,74 @@
+//! What an operator does to the tasks of an allocation.
+
+use axum::extract::{Path, Request, State};
+use drover_core::effect::Reply;
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::{OperatorInput, RestartScope};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::answer::{self, Answer};
+use super::errors::ApiError;
+use super::params::{Params, uuid};
+use super::{Api, body};
+
+/// The body of a restart.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct RestartRequest {
+    task_name: String,
+    all_tasks: bool,
+}
+
+/// The body of a signal.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct SignalRequest {
+    signal: String,
+    task: String,
+}
+
+pub(super) async fn act(
+    State(api): State<Api>,
+    Path((id, action)): Path<(String, String)>,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let alloc: AllocId = uuid("alloc", &id)?;
+    let input = match action.as_str() {
+        "restart" => restart(alloc, body::shape_or_default(request).await?)?,
+        "signal" => signal(alloc, request).await?,
+        _ => return Err(ApiError::not_found("resource not found")),
+    };
+    match api.door.operator(input).await? {
+        Reply::Done { .. } => answer::json(&params, &json!({ "Index": 0 })),
+        other => Err(ApiError::unexpected(other)),
+    }
+}
+
+fn restart(alloc: AllocId, asked: RestartRequest) -> Result<OperatorInput, ApiError> {
+    let tasks = match (asked.task_name.as_str(), asked.all_tasks) {
+        ("", true) => RestartScope::All,
+        ("", false) => RestartScope::Running,
+        (name, false) => RestartScope::Task(TaskName::from(name)),
+        (_, true) => {
+            let words = "a restart of one task cannot be one of all tasks";
+            return Err(ApiError::bad(words));
+        }
+    };
+    Ok(OperatorInput::Restart { alloc, tasks })
+}
+
+async fn signal(alloc: AllocId, request: Request) -> Result<OperatorInput, ApiError> {
+    let asked: Result<SignalRequest, ApiError> = body::shape(request).await;
+    let asked = asked.map_err(|mut error| {
+        error.message = format!("Failed to decode body: {}", error.message);
+        error
+    })?;
+    let task = Some(asked.task).filter(|task| !task.is_empty());
+    Ok(OperatorInput::Signal {
+        alloc,
+        task: task.map(TaskName::from),
+        signal: asked.signal,
+    })
+}

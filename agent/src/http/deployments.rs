@@ -1,0 +1,67 @@
+//! Roll-outs.
+
+use axum::extract::{Path, State};
+use drover_core::ids::DeploymentId;
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::jobs::page;
+use super::params::{Params, check_prefix, has_prefix, uuid};
+use super::shapes::{AllocStub, DeploymentShape};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    check_prefix("deployment", params.prefix())?;
+    let asked = params.clone();
+    let seen = look(&api, &params, move |view| {
+        let wanted = view.deployments().filter(|deployment| {
+            asked.covers(&deployment.job.namespace)
+                && has_prefix(&deployment.id.to_string(), asked.prefix())
+        });
+        let mut list: Vec<_> = wanted.map(|d| DeploymentShape::of(view, d)).collect();
+        list.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
+        let token = |d: &DeploymentShape| format!("{}.{}", d.create_index, d.id);
+        Seen::whole(view, list.into_iter().map(|d| (token(&d), d)).collect())
+    })
+    .await?;
+    page(&params, seen)
+}
+
+pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let id: DeploymentId = uuid("deployment", &id)?;
+    let seen = look(&api, &params, move |view| match view.deployment(id) {
+        Some(deployment) => {
+            let shape = DeploymentShape::of(view, deployment);
+            Seen {
+                index: shape.modify_index,
+                value: Some(shape),
+            }
+        }
+        None => Seen::whole(view, None),
+    })
+    .await?;
+    match seen.value {
+        Some(deployment) => answer::read(&params, seen.index, &deployment),
+        None => Err(ApiError::not_found("deployment not found").at(seen.index)),
+    }
+}
+
+pub(super) async fn allocations(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let id: DeploymentId = uuid("deployment", &id)?;
+    let seen = look(&api, &params, move |view| {
+        let wanted = view
+            .allocs()
+            .filter(|alloc| alloc.record().deployment == Some(id));
+        Seen::whole(
+            view,
+            wanted.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),
+        )
+    })
+    .await?;
+    answer::read(&params, seen.index, &seen.value)
+}

@@ -1,0 +1,92 @@
+//! What goes wrong, as the field tells it: a status and the message itself as plain text.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use drover_core::effect::{Refusal, Reply};
+
+use crate::door::Gone;
+
+/// An answer that is an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiError {
+    /// The status.
+    pub(super) status: StatusCode,
+    /// The whole body.
+    pub(super) message: String,
+    /// The state's index, where the question went to the state.
+    pub(super) index: Option<u64>,
+}
+
+impl ApiError {
+    /// Any error.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> ApiError {
+        ApiError {
+            status,
+            message: message.into(),
+            index: None,
+        }
+    }
+
+    /// The request makes no sense.
+    pub(super) fn bad(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// There is no such thing.
+    pub(super) fn not_found(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Everything else that fails.
+    pub(super) fn failed(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// The path has another method.
+    pub(super) fn method() -> ApiError {
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Invalid method")
+    }
+
+    /// The same error with the index of the state that was looked at.
+    #[must_use]
+    pub(super) fn at(mut self, index: u64) -> ApiError {
+        self.index = Some(index);
+        self
+    }
+
+    /// What the core refuses.
+    pub(super) fn refused(refusal: Refusal) -> ApiError {
+        match refusal {
+            Refusal::NotFound(message) => ApiError::not_found(message),
+            Refusal::Conflict(message) => ApiError::failed(message),
+            Refusal::Invalid(message) => ApiError::bad(message),
+        }
+    }
+
+    /// A reply that does not belong to what was asked.
+    pub(super) fn unexpected(reply: Reply) -> ApiError {
+        match reply {
+            Reply::Refused(refusal) => ApiError::refused(refusal),
+            Reply::Registered { .. } | Reply::Stopping { .. } | Reply::Done { .. } => {
+                ApiError::failed("the agent gave an answer of another kind")
+            }
+        }
+    }
+}
+
+impl From<Gone> for ApiError {
+    fn from(gone: Gone) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, gone.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+        let mut response = (self.status, kind, self.message).into_response();
+        if let Some(index) = self.index {
+            super::answer::state_headers(response.headers_mut(), index);
+        }
+        response
+    }
+}

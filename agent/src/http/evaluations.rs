@@ -1,0 +1,71 @@
+//! Evaluations.
+
+use axum::extract::{Path, State};
+use drover_core::ids::EvalId;
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::jobs::page;
+use super::params::{Params, check_prefix, has_prefix, uuid};
+use super::shapes::{AllocStub, EvalShape};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    check_prefix("eval", params.prefix())?;
+    let asked = params.clone();
+    let seen = look(&api, &params, move |view| {
+        let wanted = view.evals().filter(|eval| {
+            asked.covers(&eval.job.namespace)
+                && has_prefix(&eval.id.to_string(), asked.prefix())
+                && asked
+                    .non_empty("job")
+                    .is_none_or(|job| *eval.job.id == *job)
+        });
+        let mut evals: Vec<_> = wanted.map(|eval| EvalShape::of(view, eval)).collect();
+        if let Some(status) = asked.non_empty("status") {
+            evals.retain(|eval| eval.status == status);
+        }
+        evals.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
+        let token = |eval: &EvalShape| format!("{}.{}", eval.create_index, eval.id);
+        Seen::whole(
+            view,
+            evals.into_iter().map(|eval| (token(&eval), eval)).collect(),
+        )
+    })
+    .await?;
+    page(&params, seen)
+}
+
+pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let id: EvalId = uuid("eval", &id)?;
+    let seen = look(&api, &params, move |view| match view.eval(id) {
+        Some(eval) => Seen {
+            index: eval.modify_index,
+            value: Some(EvalShape::of(view, eval)),
+        },
+        None => Seen::whole(view, None),
+    })
+    .await?;
+    match seen.value {
+        Some(eval) => answer::read(&params, seen.index, &eval),
+        None => Err(ApiError::not_found("eval not found").at(seen.index)),
+    }
+}
+
+pub(super) async fn allocations(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let id: EvalId = uuid("eval", &id)?;
+    let seen = look(&api, &params, move |view| {
+        let of_eval = view.allocs().filter(|alloc| alloc.record().eval == id);
+        Seen::whole(
+            view,
+            of_eval.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),
+        )
+    })
+    .await?;
+    answer::read(&params, seen.index, &seen.value)
+}

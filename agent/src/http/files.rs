@@ -1,0 +1,250 @@
+//! What lies in an allocation's directory, to look at.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::path::Path as FsPath;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use drover_core::ids::AllocId;
+use drover_core::time::{SECOND, Timestamp};
+use rustix::fs::{Dir, FileType};
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::errors::ApiError;
+use super::handles::{self, Found, Trouble};
+use super::params::Params;
+use crate::times;
+
+/// The most entries of one listing.
+const MAX_ENTRIES: usize = 10_000;
+/// How much of a file is read at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// A file or directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct FileInfo {
+    /// Its name, without those of the directories above.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Its size in bytes.
+    pub size: i64,
+    /// As `ls` shows it: `-rw-r--r--`.
+    pub file_mode: String,
+    /// When it was last changed.
+    pub mod_time: String,
+    /// What it seems to contain.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub content_type: String,
+}
+
+pub(super) async fn ls(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let dir = alloc_dir(&api, &id).await?;
+    let path = params.non_empty("path").unwrap_or("/").to_owned();
+    let list = blocking(move || list(&dir, &path)).await?;
+    answer::json(&params, &list)
+}
+
+pub(super) async fn stat(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let dir = alloc_dir(&api, &id).await?;
+    let path = wanted_path(&params)?;
+    let info = blocking(move || {
+        let found = Found::below(&dir, &path)?;
+        let name = FsPath::new(&path)
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        let mut info = info(&found, name.unwrap_or_else(|| "/".to_owned()));
+        info.content_type = content_type(&found, &info.name);
+        Ok(info)
+    });
+    answer::json(&params, &info.await?)
+}
+
+pub(super) async fn cat(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    raw(&api, &id, &params, 0, None).await
+}
+
+pub(super) async fn read_at(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let number = |name: &str| params.non_empty(name).map(str::parse::<i64>).transpose();
+    let offset = number("offset").ok().flatten();
+    let Some(offset) = offset.and_then(|offset| u64::try_from(offset).ok()) else {
+        return Err(ApiError::bad("offset must be a number"));
+    };
+    let limit = number("limit").map_err(|_| ApiError::bad("limit must be a number"))?;
+    let limit = limit
+        .and_then(|limit| u64::try_from(limit).ok())
+        .filter(|limit| *limit > 0);
+    raw(&api, &id, &params, offset, limit).await
+}
+
+fn wanted_path(params: &Params) -> Result<String, ApiError> {
+    let path = params.non_empty("path").map(str::to_owned);
+    path.ok_or_else(|| ApiError::bad("must provide a file name"))
+}
+
+/// The directory of an allocation that the core knows.
+async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
+    let id: AllocId = id
+        .parse()
+        .map_err(|_| ApiError::bad("must provide a valid alloc id"))?;
+    if !api.door.ask(move |view| view.alloc(id).is_some()).await? {
+        return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
+    }
+    let root = api.door.alloc_root();
+    let dir = blocking(move || handles::alloc_dir(&root, id)).await;
+    dir.map_err(|error| match error.status {
+        axum::http::StatusCode::NOT_FOUND => {
+            ApiError::not_found(format!("state for allocation {id} not found on client"))
+        }
+        _ => error,
+    })
+}
+
+/// Runs what may block on a disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Trouble> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|_| ApiError::failed("reading files failed"))?;
+    done.map_err(|trouble| match trouble {
+        Trouble::Missing(path) => {
+            ApiError::not_found(format!("open {path}: no such file or directory"))
+        }
+        Trouble::Escapes => ApiError::failed("Path escapes the alloc directory"),
+        Trouble::Secret(path) => {
+            ApiError::failed(format!("Reading secret file prohibited: {path}"))
+        }
+        Trouble::Kind(message) => ApiError::bad(message),
+        Trouble::Io(message) => ApiError::failed(message),
+    })
+}
+
+fn list(dir: &OwnedFd, path: &str) -> Result<Vec<FileInfo>, Trouble> {
+    let found = Found::below(dir, path)?;
+    if found.kind() != FileType::Directory {
+        return Err(Trouble::Kind(format!("{path} is no directory")));
+    }
+    let opened = found.open_dir()?;
+    let entries = Dir::read_from(&opened).map_err(|errno| Trouble::Io(errno.to_string()))?;
+    let mut list = Vec::new();
+    for entry in entries.take(MAX_ENTRIES) {
+        let entry = entry.map_err(|errno| Trouble::Io(errno.to_string()))?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        // What vanished since is not listed.
+        if let Ok(stat) = rustix::fs::statat(&opened, name, flags) {
+            list.push(info_of(&stat, name.to_string_lossy().into_owned()));
+        }
+    }
+    list.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(list)
+}
+
+fn info(found: &Found, name: String) -> FileInfo {
+    info_of(&found.stat, name)
+}
+
+fn info_of(stat: &rustix::fs::Stat, name: String) -> FileInfo {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let seconds = stat.st_mtime;
+    let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    FileInfo {
+        name,
+        is_dir: kind == FileType::Directory,
+        size: stat.st_size,
+        file_mode: mode_text(kind, stat.st_mode),
+        mod_time: times::to_nanos(Timestamp(
+            seconds.saturating_mul(SECOND).saturating_add(nanos),
+        )),
+        content_type: String::new(),
+    }
+}
+
+fn mode_text(kind: FileType, mode: u32) -> String {
+    let mut text = String::from(match kind {
+        FileType::Directory => "d",
+        FileType::Symlink => "L",
+        FileType::Fifo => "p",
+        FileType::Socket => "S",
+        FileType::CharacterDevice => "Dc",
+        FileType::BlockDevice => "D",
+        FileType::RegularFile | FileType::Unknown => "-",
+    });
+    for (bit, letter) in (0..9).rev().zip("rwxrwxrwx".chars()) {
+        text.push(if mode & (1 << bit) == 0 { '-' } else { letter });
+    }
+    text
+}
+
+fn content_type(found: &Found, name: &str) -> String {
+    let binary = "application/octet-stream";
+    if name.ends_with(".json") {
+        return "application/json".to_owned();
+    }
+    let mut head = Vec::new();
+    let read = found
+        .open()
+        .map(|file| file.take(512).read_to_end(&mut head));
+    let is_text = match core::str::from_utf8(&head) {
+        Ok(text) => !text.contains('\0'),
+        // Cut in the middle of a character.
+        Err(error) => error.error_len().is_none(),
+    };
+    match read {
+        Ok(Ok(_)) if is_text => "text/plain; charset=utf-8".to_owned(),
+        Ok(_) | Err(_) => binary.to_owned(),
+    }
+}
+
+/// A file's bytes, a chunk at a time, as fast as the client takes them.
+async fn raw(api: &Api, id: &str, params: &Params, offset: u64, limit: Option<u64>) -> Answer {
+    let dir = alloc_dir(api, id).await?;
+    let path = wanted_path(params)?;
+    let (file, kind) = blocking(move || {
+        let found = Found::below(&dir, &path)?;
+        let kind = content_type(&found, &path);
+        let mut file = found.open()?;
+        file.seek(SeekFrom::Start(offset))
+            .map_err(|error| Trouble::Io(error.to_string()))?;
+        Ok((file.take(limit.unwrap_or(u64::MAX)), kind))
+    })
+    .await?;
+    let chunks = futures::stream::try_unfold(file, |mut file| async move {
+        let read = tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; CHUNK];
+            let count = file.read(&mut chunk)?;
+            chunk.truncate(count);
+            Ok::<_, std::io::Error>((chunk, file))
+        });
+        let (chunk, file) = read.await.map_err(std::io::Error::other)??;
+        Ok::<_, std::io::Error>((!chunk.is_empty()).then_some((chunk, file)))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_str(&kind).ok();
+    let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_TYPE, kind);
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(policy),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    Ok(response)
+}

@@ -1,0 +1,152 @@
+//! Who may ask: the API has no passwords, so it listens on the loopback address, and a web page
+//! that a user of this machine happens to look at must not reach it either.
+//!
+//! A page of another site can make a browser send requests here. Two headers that pages cannot
+//! forge tell: `Host` (a name of the attacker's that resolves to this machine) and `Origin`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::errors::ApiError;
+
+/// The names under which this agent may be called, besides addresses and `localhost`.
+#[derive(Clone, Debug, Default)]
+pub struct Names(pub Arc<[String]>);
+
+/// Lets a request pass, or answers it.
+pub async fn guard(State(names): State<Names>, request: Request, next: Next) -> Response {
+    match check(&names, request.method(), request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// Whether a request may pass.
+///
+/// # Errors
+/// Why it may not.
+pub fn check(
+    names: &Names,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
+    let forbidden = |message| Err(ApiError::new(StatusCode::FORBIDDEN, message));
+    let host = match headers.get(header::HOST) {
+        Some(host) => host.to_str().ok(),
+        None => uri.host(),
+    };
+    let mut hosts = headers.get_all(header::HOST).iter();
+    if hosts.nth(1).is_some() || !host.is_some_and(|host| names.allow(host)) {
+        return forbidden("the Host header names neither this machine's address nor a known name");
+    }
+    let known = [Method::GET, Method::PUT, Method::POST, Method::DELETE];
+    if !known.contains(method) {
+        return Err(ApiError::method());
+    }
+    if *method == Method::GET {
+        return Ok(());
+    }
+    let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
+    if !matches!(site, None | Some(b"same-origin" | b"none")) {
+        return forbidden("requests of other sites' pages may not change anything");
+    }
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        let own = host.is_some_and(|host| origin.as_bytes() == format!("http://{host}").as_bytes());
+        if !own {
+            return forbidden("requests of other sites' pages may not change anything");
+        }
+    }
+    Ok(())
+}
+
+impl Names {
+    fn allow(&self, host: &str) -> bool {
+        let name = match host.parse::<SocketAddr>() {
+            Ok(_) => return true,
+            Err(_) => without_port(host),
+        };
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let name = name.trim_end_matches('.');
+        bare.parse::<IpAddr>().is_ok()
+            || name.eq_ignore_ascii_case("localhost")
+            || self.0.iter().any(|known| name.eq_ignore_ascii_case(known))
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(method: Method, headers: &[(&'static str, &str)]) -> bool {
+        let names = Names(Arc::from(["node-1".to_owned()]));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            if let Ok(value) = value.parse() {
+                map.append(*name, value);
+            }
+        }
+        check(&names, &method, &Uri::from_static("/v1/jobs"), &map).is_ok()
+    }
+
+    #[test]
+    fn names_that_resolve_here_by_chance_are_refused() {
+        for good in [
+            "127.0.0.1:4646",
+            "[::1]:4646",
+            "localhost:4646",
+            "LOCALHOST",
+            "node-1:80",
+        ] {
+            assert!(allows(Method::GET, &[("host", good)]), "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "127.0.0.1.evil.example:4646",
+            "",
+            "localhost.evil:1",
+        ] {
+            assert!(!allows(Method::GET, &[("host", bad)]), "{bad}");
+        }
+        assert!(!allows(Method::GET, &[]));
+        let twice = [("host", "127.0.0.1"), ("host", "evil.example")];
+        assert!(!allows(Method::GET, &twice));
+    }
+
+    #[test]
+    fn pages_of_other_sites_change_nothing() {
+        let host = ("host", "127.0.0.1:4646");
+        assert!(allows(Method::PUT, &[host]));
+        assert!(allows(
+            Method::PUT,
+            &[host, ("origin", "http://127.0.0.1:4646")]
+        ));
+        assert!(!allows(
+            Method::PUT,
+            &[host, ("origin", "http://127.0.0.1:80")]
+        ));
+        assert!(!allows(Method::PUT, &[host, ("origin", "null")]));
+        assert!(!allows(
+            Method::POST,
+            &[host, ("sec-fetch-site", "cross-site")]
+        ));
+        assert!(allows(
+            Method::GET,
+            &[host, ("origin", "http://evil.example")]
+        ));
+        assert!(!allows(Method::HEAD, &[host]));
+        assert!(!allows(Method::OPTIONS, &[host]));
+    }
+}

@@ -1,0 +1,263 @@
+//! One job. Ids may contain slashes, so the path is read from its end.
+
+use axum::extract::{Request, State};
+use axum::http::Method;
+use drover_core::agent::View;
+use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
+use drover_core::input::LocalInput;
+use drover_core::store::record::JobRecord;
+use serde_json::Value;
+
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::params::{Params, percent_decode};
+use super::shapes::{
+    AllocStub, DeploymentShape, EvalShape, Stopped, Versions, full_job, register_answer, summary,
+};
+use super::{Api, jobs};
+
+/// The parts of a job that have paths of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Allocations,
+    Evaluations,
+    Summary,
+    Versions,
+    Deployments,
+    Deployment,
+    Evaluate,
+}
+
+/// Splits a path below `/v1/job/` into the job's id and the part of it.
+fn split(path: &str) -> Option<(String, Part)> {
+    let parts = [
+        ("/allocations", Part::Allocations),
+        ("/evaluations", Part::Evaluations),
+        ("/summary", Part::Summary),
+        ("/versions", Part::Versions),
+        ("/deployments", Part::Deployments),
+        ("/deployment", Part::Deployment),
+        ("/evaluate", Part::Evaluate),
+    ];
+    let found = parts
+        .iter()
+        .find_map(|(suffix, part)| Some((path.strip_suffix(suffix)?, *part)));
+    let (id, part) = found.unwrap_or((path, Part::Whole));
+    let id = percent_decode(id).filter(|id| !id.is_empty())?;
+    Some((id, part))
+}
+
+pub(super) async fn any(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    // The undecoded path: an escaped slash belongs to the id.
+    let path = request
+        .uri()
+        .path()
+        .strip_prefix("/v1/job/")
+        .unwrap_or_default();
+    let Some((id, part)) = split(path) else {
+        return Err(ApiError::not_found("job not found"));
+    };
+    let key = JobKey {
+        namespace: params.namespace().into(),
+        id: id.as_str().into(),
+    };
+    let method = request.method().clone();
+    let writes = method == Method::PUT || method == Method::POST;
+    match part {
+        Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
+        Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
+        Part::Evaluate if writes => evaluate(&api, &params, key).await,
+        Part::Evaluate => Err(ApiError::method()),
+        _ if method != Method::GET => Err(ApiError::method()),
+        Part::Whole => whole(&api, &params, key).await,
+        Part::Allocations => allocations(&api, &params, key).await,
+        Part::Evaluations => evaluations(&api, &params, key).await,
+        Part::Summary => job_summary(&api, &params, key).await,
+        Part::Versions => versions(&api, &params, key).await,
+        Part::Deployments => deployments(&api, &params, key).await,
+        Part::Deployment => deployment(&api, &params, key).await,
+    }
+}
+
+/// Answers out of a job's record, or that there is none.
+async fn of_record<T: serde::Serialize + Send + 'static>(
+    api: &Api,
+    params: &Params,
+    key: JobKey,
+    missing: &'static str,
+    part: fn(View<'_>, &JobRecord) -> Seen<T>,
+) -> Answer {
+    let seen = look(api, params, move |view| match view.job(&key) {
+        None => Seen::whole(view, None),
+        Some(record) => {
+            let Seen { index, value } = part(view, record);
+            Seen {
+                index,
+                value: Some(value),
+            }
+        }
+    })
+    .await?;
+    match seen.value {
+        Some(value) => answer::read(params, seen.index, &value),
+        None => Err(ApiError::not_found(missing).at(seen.index)),
+    }
+}
+
+async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {
+    of_record(api, params, key, "job not found", |view, record| {
+        let status = view.job_status(&record.job.key());
+        // The status follows the allocations, so the index does too.
+        let index = summary(view, record).modify_index;
+        Seen {
+            index,
+            value: full_job(&record.job, status),
+        }
+    })
+    .await
+}
+
+async fn job_summary(api: &Api, params: &Params, key: JobKey) -> Answer {
+    of_record(api, params, key, "job not found", |view, record| {
+        Seen::whole(view, summary(view, record))
+    })
+    .await
+}
+
+async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
+    of_record(
+        api,
+        params,
+        key,
+        "job versions not found",
+        |view, record| {
+            let index = record.job.modify_index;
+            let status = view.job_status(&record.job.key());
+            let newest_first = record.versions.iter().rev();
+            let versions = core::iter::once(&record.job).chain(newest_first);
+            let versions = Versions {
+                versions: versions.map(|job| full_job(job, status)).collect(),
+                index,
+                known_leader: true,
+                ..Versions::default()
+            };
+            Seen {
+                index,
+                value: versions,
+            }
+        },
+    )
+    .await
+}
+
+async fn allocations(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = look(api, params, move |view| {
+        let mut stubs: Vec<_> = view
+            .allocs_of(&key)
+            .map(|a| AllocStub::of(view, a))
+            .collect();
+        stubs.sort_by_key(|stub| core::cmp::Reverse(stub.create_index));
+        Seen::whole(view, stubs)
+    })
+    .await?;
+    answer::read(params, seen.index, &seen.value)
+}
+
+async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = look(api, params, move |view| {
+        let of_job = view.evals().filter(|eval| eval.job == key);
+        let mut evals: Vec<_> = of_job.map(|eval| EvalShape::of(view, eval)).collect();
+        evals.sort_by_key(|eval| core::cmp::Reverse(eval.create_index));
+        Seen::whole(view, evals)
+    })
+    .await?;
+    answer::read(params, seen.index, &seen.value)
+}
+
+fn deployments_of(view: View<'_>, key: &JobKey) -> Vec<DeploymentShape> {
+    let of_job = view
+        .deployments()
+        .filter(|deployment| deployment.job == *key);
+    let mut list: Vec<_> = of_job.map(|d| DeploymentShape::of(view, d)).collect();
+    list.sort_by_key(|deployment| core::cmp::Reverse(deployment.create_index));
+    list
+}
+
+async fn deployments(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = look(api, params, move |view| {
+        Seen::whole(view, deployments_of(view, &key))
+    })
+    .await?;
+    answer::read(params, seen.index, &seen.value)
+}
+
+async fn deployment(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = look(api, params, move |view| {
+        Seen::whole(view, deployments_of(view, &key).into_iter().next())
+    })
+    .await?;
+    match seen.value {
+        Some(deployment) => answer::read(params, seen.index, &deployment),
+        None => answer::read(params, seen.index, &Value::Null),
+    }
+}
+
+async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let purge = params.flag("purge");
+    let reply = api
+        .door
+        .local(LocalInput::Deregister { job: key, purge })
+        .await?;
+    match reply {
+        Reply::Stopping { eval, index } => {
+            let shown = if eval.is_some() { index } else { 0 };
+            let stopped = Stopped {
+                eval_id: eval.map(|id| id.to_string()).unwrap_or_default(),
+                eval_create_index: shown,
+                job_modify_index: shown,
+                index,
+                ..Stopped::default()
+            };
+            answer::written(params, index, &stopped)
+        }
+        other => Err(ApiError::unexpected(other)),
+    }
+}
+
+async fn evaluate(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let wanted = key.clone();
+    let job_index = api
+        .door
+        .ask(move |view| view.job(&wanted).map(|record| record.job.job_modify_index))
+        .await?;
+    match api.door.local(LocalInput::Evaluate { job: key }).await? {
+        Reply::Stopping {
+            eval: Some(eval),
+            index,
+        } => {
+            let job_index = job_index.unwrap_or_default();
+            let answer = register_answer(eval.to_string(), index, job_index, String::new());
+            answer::written(params, index, &answer)
+        }
+        other => Err(ApiError::unexpected(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_may_contain_slashes() {
+        let own = |id: &str, part| Some((id.to_owned(), part));
+        assert_eq!(split("web"), own("web", Part::Whole));
+        assert_eq!(split("a%2Fb/summary"), own("a/b", Part::Summary));
+        assert_eq!(split("a/b/deployments"), own("a/b", Part::Deployments));
+        assert_eq!(split("a%2Fsummary"), own("a/summary", Part::Whole));
+        assert_eq!(split("/allocations"), None);
+        assert_eq!(split("%zz"), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! All jobs: listing, submitting, parsing, validating.
+
+use axum::extract::{Request, State};
+use drover_core::effect::Reply;
+use drover_core::input::LocalInput;
+use drover_core::model::job::Job;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::params::Params;
+use super::shapes::{JobStub, Validated, register_answer};
+use super::{Api, body};
+use crate::admission::{self, FileOptions};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.clone();
+    let seen = look(&api, &params, move |view| {
+        let wanted = view.jobs().filter(|record| {
+            let job = &record.job;
+            asked.covers(&job.namespace) && job.id.starts_with(asked.prefix())
+        });
+        let with_meta = asked.flag("meta");
+        let stubs = wanted.map(|record| {
+            let token = format!("{}.{}", record.job.namespace, record.job.id);
+            (token, JobStub::of(view, record, with_meta))
+        });
+        Seen::whole(view, stubs.collect::<Vec<_>>())
+    })
+    .await?;
+    page(&params, seen)
+}
+
+/// One page of a list as an answer.
+pub(super) fn page<T: serde::Serialize>(params: &Params, seen: Seen<Vec<(String, T)>>) -> Answer {
+    let (page, next) = params.page(seen.value);
+    let mut response = answer::read(params, seen.index, &page)?;
+    if let Some(next) = next.and_then(|token| token.parse().ok()) {
+        response.headers_mut().insert("x-nomad-nexttoken", next);
+    }
+    Ok(response)
+}
+
+/// The body of a submission.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct Submission {
+    job: Option<Value>,
+    enforce_index: bool,
+    job_modify_index: u64,
+}
+
+impl Submission {
+    fn job(self) -> Result<Job, ApiError> {
+        let job = self
+            .job
+            .ok_or_else(|| ApiError::bad("Job must be specified"))?;
+        admission::job_of(job).map_err(|refused| ApiError::bad(refused.0.join("\n")))
+    }
+}
+
+pub(super) async fn register(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    submit(&api, &params, None, request).await
+}
+
+/// Takes a job in. `expect` is the id in the path, if there is one.
+pub(super) async fn submit(
+    api: &Api,
+    params: &Params,
+    expect: Option<&str>,
+    request: Request,
+) -> Answer {
+    let submission: Submission = body::shape(request).await?;
+    let expect_index = submission
+        .enforce_index
+        .then_some(submission.job_modify_index);
+    let mut job = submission.job()?;
+    if job.id.is_empty() {
+        return Err(ApiError::bad("Job ID hasn't been provided"));
+    }
+    if expect.is_some_and(|id| id != job.id) {
+        return Err(ApiError::bad("Job ID does not match name"));
+    }
+    if let Some(namespace) = params.non_empty("namespace").filter(|name| *name != "*") {
+        namespace.clone_into(&mut job.namespace);
+    }
+    let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;
+    let warnings = admitted.warning_text();
+    let input = LocalInput::Register {
+        job: Arc::new(admitted.job),
+        expect_index,
+    };
+    match api.door.local(input).await? {
+        Reply::Registered {
+            eval,
+            index,
+            job_index,
+            ..
+        } => {
+            let answer = register_answer(eval.to_string(), index, job_index, warnings);
+            answer::written(params, index, &answer)
+        }
+        other => Err(ApiError::unexpected(other)),
+    }
+}
+
+/// The body of a request to parse.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ParseRequest {
+    #[serde(rename = "JobHCL")]
+    job_hcl: String,
+    #[serde(rename = "Canonicalize")]
+    canonicalize: bool,
+    #[serde(rename = "Variables")]
+    variables: String,
+}
+
+pub(super) async fn parse(params: Params, request: Request) -> Answer {
+    let asked: ParseRequest = body::shape(request).await?;
+    if asked.job_hcl.is_empty() {
+        return Err(ApiError::bad("Job spec is empty"));
+    }
+    let mut options = FileOptions::default();
+    if !asked.variables.is_empty() {
+        options
+            .var_files
+            .push(("variables".to_owned(), asked.variables));
+    }
+    let text = asked.job_hcl;
+    // A hostile file costs its own request some time, and nobody else's.
+    let read =
+        tokio::task::spawn_blocking(move || admission::read_file(&text, "input.hcl", &options));
+    let read = read
+        .await
+        .map_err(|_| ApiError::failed("the job file cannot be read"))?;
+    let failed = |refused: admission::Refused| {
+        ApiError::bad(format!("Failed to parse job: {}", refused.0.join("\n")))
+    };
+    let job = read.map_err(failed)?.job;
+    let job = if asked.canonicalize {
+        admission::canonical(job)
+    } else {
+        job
+    };
+    answer::json(&params, &job)
+}
+
+pub(super) async fn validate(params: Params, request: Request) -> Answer {
+    let submission: Submission = body::shape(request).await?;
+    let validated = match admission::admit(submission.job()?) {
+        Ok(admitted) => Validated {
+            driver_config_validated: true,
+            warnings: admitted.warning_text(),
+            ..Validated::default()
+        },
+        Err(refused) => Validated {
+            driver_config_validated: true,
+            error: refused.list(),
+            validation_errors: Some(refused.0),
+            ..Validated::default()
+        },
+    };
+    answer::json(&params, &validated)
+}

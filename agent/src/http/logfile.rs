@@ -1,0 +1,288 @@
+//! A task's log files: `<task>.stdout.0`, `.1` and so on. The highest number is the newest; the
+//! oldest vanish. Together they read as one text.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use drover_core::ids::AllocId;
+use rustix::fs::{Dir, FileType, fstat};
+
+use super::handles::{Found, Trouble, alloc_dir, open_dir};
+
+/// How much is read at a time.
+const CHUNK: usize = 64 * 1024;
+/// How often a file may vanish while it is opened before that is an error.
+const TRIES: usize = 16;
+
+/// The log files of one task and stream.
+#[derive(Debug)]
+pub(super) struct LogFiles {
+    dir: OwnedFd,
+    base: String,
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Which file.
+    pub(super) file: u64,
+    /// The byte there.
+    pub(super) offset: u64,
+}
+
+/// A part of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// The bytes; empty at the end of what is there.
+    pub(super) data: Vec<u8>,
+    /// The file's path below the allocation's directory.
+    pub(super) file: String,
+    /// The place after it.
+    pub(super) after: Place,
+}
+
+/// From where a reader counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From the oldest byte that is there.
+    Start,
+    /// Backwards from the newest.
+    End,
+}
+
+impl LogFiles {
+    /// The log of a task. `stream` is `stdout` or `stderr`.
+    ///
+    /// # Errors
+    /// There is no directory of logs.
+    pub(super) fn open(
+        root: impl AsFd,
+        alloc: AllocId,
+        task: &str,
+        stream: &str,
+    ) -> Result<LogFiles, Trouble> {
+        let dir = open_dir(alloc_dir(root, alloc)?, "alloc/logs")?;
+        Ok(LogFiles {
+            dir,
+            base: format!("{task}.{stream}"),
+        })
+    }
+
+    /// The directory, to watch it.
+    pub(super) fn dir(&self) -> &OwnedFd {
+        &self.dir
+    }
+
+    /// Whether the directory was removed: nothing can follow.
+    pub(super) fn is_removed(&self) -> bool {
+        fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// The numbers of the files that are there, oldest first.
+    fn numbers(&self) -> Result<Vec<u64>, Trouble> {
+        let entries = Dir::read_from(&self.dir).map_err(|errno| Trouble::Io(errno.to_string()))?;
+        let mut numbers = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_str().ok();
+            let number = name
+                .and_then(|name| name.strip_prefix(&self.base)?.strip_prefix('.'))
+                .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+            numbers.extend(number.and_then(|digits| digits.parse::<u64>().ok()));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}.{number}", self.base)
+    }
+
+    /// The file of a number, if it is still there and a plain one.
+    fn find(&self, number: u64) -> Result<Option<Found>, Trouble> {
+        match Found::strictly(&self.dir, &self.name(number)) {
+            Ok(found) => Ok(Some(found).filter(|found| found.kind() == FileType::RegularFile)),
+            Err(Trouble::Missing(_)) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// The place that is `offset` bytes from an end of the log, or the other end if the log is
+    /// shorter.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(super) fn place(&self, origin: Origin, mut offset: u64) -> Result<Place, Trouble> {
+        let mut sizes = Vec::new();
+        for number in self.numbers()? {
+            sizes.extend(self.find(number)?.map(|found| (number, found.size())));
+        }
+        match origin {
+            Origin::Start => {
+                for (file, size) in &sizes {
+                    if offset <= *size {
+                        return Ok(Place {
+                            file: *file,
+                            offset,
+                        });
+                    }
+                    offset -= size;
+                }
+                let last = sizes.last().copied().unwrap_or_default();
+                Ok(Place {
+                    file: last.0,
+                    offset: last.1,
+                })
+            }
+            Origin::End => {
+                for (file, size) in sizes.iter().rev() {
+                    if offset <= *size {
+                        return Ok(Place {
+                            file: *file,
+                            offset: size - offset,
+                        });
+                    }
+                    offset -= size;
+                }
+                Ok(Place {
+                    file: sizes.first().map_or(0, |(file, _)| *file),
+                    offset: 0,
+                })
+            }
+        }
+    }
+
+    /// What follows a place, up to a chunk; nothing at the end of the newest file.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn read(&self, mut at: Place) -> Result<Chunk, Trouble> {
+        for _ in 0..TRIES {
+            // Listed before reading: whatever was written to a file before its successor was made
+            // is then read before going on to that.
+            let numbers = self.numbers()?;
+            if !numbers.contains(&at.file)
+                && let Some(next) = numbers.iter().find(|number| **number > at.file)
+            {
+                at = Place {
+                    file: *next,
+                    offset: 0,
+                };
+            }
+            let found = self.find(at.file)?;
+            if let Some(found) = &found {
+                if found.size() < at.offset {
+                    at.offset = 0;
+                }
+                let data = read_at(found, at.offset)?;
+                if !data.is_empty() {
+                    at.offset += data.len() as u64;
+                    return Ok(self.chunk(data, at));
+                }
+            }
+            match numbers.iter().find(|number| **number > at.file) {
+                Some(next) => {
+                    at = Place {
+                        file: *next,
+                        offset: 0,
+                    }
+                }
+                None => return Ok(self.chunk(Vec::new(), at)),
+            }
+        }
+        Ok(self.chunk(Vec::new(), at))
+    }
+
+    fn chunk(&self, data: Vec<u8>, after: Place) -> Chunk {
+        let file = format!("alloc/logs/{}", self.name(after.file));
+        Chunk { data, file, after }
+    }
+}
+
+fn read_at(found: &Found, offset: u64) -> Result<Vec<u8>, Trouble> {
+    let file = found.open()?;
+    let mut data = vec![0; CHUNK];
+    let count = file
+        .read_at(&mut data, offset)
+        .map_err(|error| Trouble::Io(error.to_string()))?;
+    data.truncate(count);
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{Mode, OFlags};
+
+    use super::*;
+
+    fn logs(files: &[(u64, &str)]) -> (tempfile::TempDir, LogFiles) {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = dir.path().join(AllocId(1).to_string()).join("alloc/logs");
+        std::fs::create_dir_all(&logs).unwrap();
+        for (number, text) in files {
+            std::fs::write(logs.join(format!("web.stdout.{number}")), text).unwrap();
+        }
+        for other in [
+            "web.stdout.x",
+            "web.stdout",
+            "web.stderr.9",
+            "web2.stdout.7",
+        ] {
+            std::fs::write(logs.join(other), "not this").unwrap();
+        }
+        let root = rustix::fs::open(dir.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        let files = LogFiles::open(root, AllocId(1), "web", "stdout").unwrap();
+        (dir, files)
+    }
+
+    fn rest(files: &LogFiles, mut at: Place) -> String {
+        let mut text = String::new();
+        loop {
+            let chunk = files.read(at).unwrap();
+            if chunk.data.is_empty() {
+                return text;
+            }
+            text.push_str(core::str::from_utf8(&chunk.data).unwrap());
+            at = chunk.after;
+        }
+    }
+
+    #[test]
+    fn rotated_files_read_as_one() {
+        let (_dir, files) = logs(&[(9, "nine,"), (10, "ten,"), (11, "eleven")]);
+        let from = |origin, offset| rest(&files, files.place(origin, offset).unwrap());
+        assert_eq!(from(Origin::Start, 0), "nine,ten,eleven");
+        assert_eq!(from(Origin::Start, 7), "n,eleven");
+        assert_eq!(from(Origin::Start, 99), "");
+        assert_eq!(from(Origin::End, 0), "");
+        assert_eq!(from(Origin::End, 8), "n,eleven".to_owned().split_off(0));
+        assert_eq!(from(Origin::End, 99), "nine,ten,eleven");
+    }
+
+    #[test]
+    fn a_vanished_file_costs_only_itself() {
+        let (_dir, files) = logs(&[(3, "three"), (4, "four")]);
+        assert_eq!(
+            rest(
+                &files,
+                Place {
+                    file: 1,
+                    offset: 77
+                }
+            ),
+            "threefour"
+        );
+        assert_eq!(
+            rest(
+                &files,
+                Place {
+                    file: 3,
+                    offset: 77
+                }
+            ),
+            "threefour"
+        );
+        let (_dir, none) = logs(&[]);
+        assert_eq!(none.place(Origin::End, 5).unwrap(), Place::default());
+        assert_eq!(rest(&none, Place::default()), "");
+    }
+}

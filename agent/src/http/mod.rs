@@ -1,0 +1,117 @@
+//! The HTTP API: the field's routes and shapes, for its programs and for our own command line.
+
+pub mod agent;
+mod allocations;
+mod answer;
+mod blocking;
+mod body;
+mod client;
+mod deployments;
+mod errors;
+mod evaluations;
+pub mod files;
+pub mod guard;
+mod handles;
+mod job;
+mod jobs;
+mod logfile;
+mod logs;
+mod nodes;
+mod params;
+mod serve;
+pub mod shapes;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{any, get, put};
+
+pub use serve::serve;
+
+use crate::door::Door;
+use errors::ApiError;
+use guard::Names;
+
+/// What of the agent's settings shows in its answers.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The names under which clients may call this agent, besides addresses and `localhost`.
+    pub names: Vec<String>,
+    /// The address at which it answers.
+    pub http_addr: String,
+    /// The version that it says it has.
+    pub version: String,
+    /// Where it keeps its data.
+    pub data_dir: String,
+}
+
+/// What every handler has at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    pub(crate) door: Door,
+    pub(crate) settings: Arc<Settings>,
+}
+
+/// The whole API.
+pub fn router(door: Door, settings: Settings) -> Router {
+    let names = Names(settings.names.iter().cloned().collect());
+    let api = Api {
+        door,
+        settings: Arc::new(settings),
+    };
+    routes()
+        .method_not_allowed_fallback(async || ApiError::method())
+        .fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn_with_state(names, guard::guard))
+        .with_state(api)
+}
+
+fn routes() -> Router<Api> {
+    Router::new()
+        .route(
+            "/v1/jobs",
+            get(jobs::list).put(jobs::register).post(jobs::register),
+        )
+        .route("/v1/jobs/parse", put(jobs::parse).post(jobs::parse))
+        .route("/v1/validate/job", put(jobs::validate).post(jobs::validate))
+        .route("/v1/job/{*rest}", any(job::any))
+        .route("/v1/allocations", get(allocations::list))
+        .route("/v1/allocation/{id}", get(allocations::one))
+        .route(
+            "/v1/allocation/{id}/stop",
+            put(allocations::stop).post(allocations::stop),
+        )
+        .route("/v1/evaluations", get(evaluations::list))
+        .route("/v1/evaluation/{id}", get(evaluations::one))
+        .route(
+            "/v1/evaluation/{id}/allocations",
+            get(evaluations::allocations),
+        )
+        .route("/v1/deployments", get(deployments::list))
+        .route("/v1/deployment/{id}", get(deployments::one))
+        .route(
+            "/v1/deployment/allocations/{id}",
+            get(deployments::allocations),
+        )
+        .route("/v1/nodes", get(nodes::list))
+        .route("/v1/node/{id}", get(nodes::one))
+        .route("/v1/node/{id}/allocations", get(nodes::allocations))
+        .route(
+            "/v1/client/allocation/{id}/{action}",
+            put(client::act).post(client::act),
+        )
+        .route("/v1/client/fs/logs/{id}", get(logs::logs))
+        .route("/v1/client/fs/ls/{id}", get(files::ls))
+        .route("/v1/client/fs/stat/{id}", get(files::stat))
+        .route("/v1/client/fs/cat/{id}", get(files::cat))
+        .route("/v1/client/fs/readat/{id}", get(files::read_at))
+        .route("/v1/agent/self", get(agent::this))
+        .route("/v1/agent/health", get(agent::health))
+        .route("/v1/agent/members", get(agent::members))
+        .route("/v1/status/leader", get(agent::leader))
+        .route("/v1/status/peers", get(agent::peers))
+        .route("/v1/regions", get(agent::regions))
+        .route("/v1/system/gc", put(agent::collect))
+}

@@ -1,0 +1,58 @@
+//! This node.
+
+use axum::extract::{Path, State};
+use drover_core::ids::NodeId;
+use serde_json::Value;
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::params::{Params, check_prefix, has_prefix, uuid};
+use super::shapes::{Alloc, NodeShape};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    check_prefix("node", params.prefix())?;
+    let version = api.settings.version.clone();
+    let prefix = params.prefix().to_owned();
+    let seen = look(&api, &params, move |view| {
+        let node = NodeShape::of(view.node(), &version, view.index());
+        let wanted = has_prefix(&node.id, &prefix);
+        let list: Vec<Value> = wanted.then(|| node.stub()).into_iter().collect();
+        Seen::whole(view, list)
+    })
+    .await?;
+    answer::read(&params, seen.index, &seen.value)
+}
+
+pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let id: NodeId = uuid("node", &id)?;
+    let version = api.settings.version.clone();
+    let seen = look(&api, &params, move |view| {
+        let node = (view.node().id == id)
+            .then(|| NodeShape::of(view.node(), &version, view.index()).full());
+        Seen::whole(view, node)
+    })
+    .await?;
+    match seen.value {
+        Some(node) => answer::read(&params, seen.index, &node),
+        None => Err(ApiError::not_found("node not found").at(seen.index)),
+    }
+}
+
+pub(super) async fn allocations(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let id: NodeId = uuid("node", &id)?;
+    let asked = params.clone();
+    let seen = look(&api, &params, move |view| {
+        let wanted = view.allocs().filter(|alloc| {
+            view.node().id == id && asked.covers_all_unless_given(&alloc.record().job.namespace)
+        });
+        Seen::whole(view, wanted.map(|a| Alloc::of(view, a)).collect::<Vec<_>>())
+    })
+    .await?;
+    answer::read(&params, seen.index, &seen.value)
+}

@@ -1,0 +1,256 @@
+//! Query parameters that most reads have in common.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use drover_core::text::parse_duration;
+
+use super::errors::ApiError;
+
+/// The longest that a blocking query waits, and how long it waits unless told otherwise.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+/// More parameters than this nobody means.
+const MAX_PARAMS: usize = 64;
+
+/// The query of one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Params {
+    given: Vec<(String, String)>,
+    /// Answer when the state's index is above this one; 0 for at once.
+    pub(super) index: u64,
+    /// How long to wait for that.
+    pub(super) wait: Duration,
+    /// Whether the answer is indented.
+    pub(super) pretty: bool,
+    /// How many elements a page has at most; 0 for no pages.
+    pub(super) per_page: usize,
+}
+
+impl Params {
+    /// Reads the parameters that all reads have in common.
+    ///
+    /// # Errors
+    /// The first one that makes no sense.
+    pub(super) fn parse(given: Vec<(String, String)>) -> Result<Params, ApiError> {
+        if given.len() > MAX_PARAMS {
+            return Err(ApiError::bad("too many query parameters"));
+        }
+        let mut params = Params {
+            given,
+            wait: MAX_WAIT,
+            ..Params::default()
+        };
+        if let Some(index) = params.non_empty("index") {
+            params.index = index.parse().map_err(|_| ApiError::bad("Invalid index"))?;
+        }
+        if let Some(wait) = params.non_empty("wait") {
+            let span = parse_duration(wait).map_err(|_| ApiError::bad("Invalid wait time"))?;
+            let nanos = u64::try_from(span.0).map_err(|_| ApiError::bad("Invalid wait time"))?;
+            params.wait = Duration::from_nanos(nanos).min(MAX_WAIT);
+        }
+        if let Some(count) = params.non_empty("per_page") {
+            let words = "Expect a number for `per_page` query string parameter";
+            params.per_page = count.parse().map_err(|_| ApiError::bad(words))?;
+        }
+        if !matches!(params.get("stale"), None | Some("" | "true" | "false")) {
+            let words = "Expect `true` or `false` for `stale` query string parameter";
+            return Err(ApiError::bad(words));
+        }
+        if params.non_empty("filter").is_some() {
+            let words = "filter expressions are not supported by this version";
+            return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words));
+        }
+        params.pretty = params.get("pretty").is_some_and(|value| value != "0");
+        Ok(params)
+    }
+
+    /// The first value of a parameter.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let mut values = self.given.iter().filter(|(key, _)| key == name);
+        values.next().map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of a parameter.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.given.iter().filter(move |(key, _)| key == name);
+        values.map(|(_, value)| value.as_str())
+    }
+
+    /// The first value of a parameter, unless it is empty.
+    pub(super) fn non_empty(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that is `true` or not.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1"))
+    }
+
+    /// The namespace that is asked for; all of them for `*`.
+    pub(super) fn namespace(&self) -> &str {
+        self.non_empty("namespace").unwrap_or("default")
+    }
+
+    /// Whether things of this namespace are asked for.
+    pub(super) fn covers(&self, namespace: &str) -> bool {
+        let wanted = self.namespace();
+        wanted == "*" || wanted == namespace
+    }
+
+    /// As [`Params::covers`], where naming no namespace means all of them.
+    pub(super) fn covers_all_unless_given(&self, namespace: &str) -> bool {
+        self.non_empty("namespace").is_none() || self.covers(namespace)
+    }
+
+    /// What ids must begin with.
+    pub(super) fn prefix(&self) -> &str {
+        self.get("prefix").unwrap_or_default()
+    }
+
+    /// Cuts one page out of a list. Each element comes with its token.
+    pub(super) fn page<T>(&self, mut items: Vec<(String, T)>) -> (Vec<T>, Option<String>) {
+        if self.flag("reverse") {
+            items.reverse();
+        }
+        let start = match self.non_empty("next_token") {
+            Some(token) => items
+                .iter()
+                .position(|(own, _)| own == token)
+                .unwrap_or(items.len()),
+            None => 0,
+        };
+        let per_page = if self.per_page == 0 {
+            usize::MAX
+        } else {
+            self.per_page
+        };
+        let next = start.checked_add(per_page).and_then(|at| items.get(at));
+        let next = next.map(|(token, _)| token.clone());
+        let page = items.into_iter().skip(start).take(per_page);
+        (page.map(|(_, item)| item).collect(), next)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Params, ApiError> {
+        let Ok(Query(given)) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) else {
+            return Err(ApiError::bad("the query string makes no sense"));
+        };
+        Params::parse(given)
+    }
+}
+
+/// Reads `%2F` and the like. None for what is no UTF-8 or no such code.
+pub(super) fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let high = char::from(bytes.next()?).to_digit(16)?;
+        let low = char::from(bytes.next()?).to_digit(16)?;
+        out.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(out).ok()
+}
+
+/// Whether an id, which is a UUID, begins with a prefix of its hexadecimal digits.
+pub(super) fn has_prefix(id: &str, prefix: &str) -> bool {
+    let mut id = id.chars().filter(|c| *c != '-');
+    let mut prefix = prefix.chars().filter(|c| *c != '-');
+    prefix.all(|wanted| id.next() == Some(wanted.to_ascii_lowercase()))
+}
+
+/// Fails for a prefix that is none of a UUID, as the field does.
+///
+/// # Errors
+/// The digits are odd in number, or are none.
+pub(super) fn check_prefix(what: &str, prefix: &str) -> Result<(), ApiError> {
+    let digits = prefix.chars().filter(|c| *c != '-');
+    let why = if digits.clone().any(|c| !c.is_ascii_hexdigit()) {
+        "index error: Invalid UUID: encoding/hex: invalid byte"
+    } else if digits.count() % 2 == 1 {
+        "index error: Input (without hyphens) must be even length"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::failed(format!("{what} lookup failed: {why}")))
+}
+
+/// Reads the id of a path.
+///
+/// # Errors
+/// It is no UUID.
+pub(super) fn uuid<T: core::str::FromStr>(what: &str, text: &str) -> Result<T, ApiError> {
+    let words = format!("{what} lookup failed: index error: UUID must be 36 characters");
+    text.parse().map_err(|_| ApiError::failed(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(query: &[(&str, &str)]) -> Result<Params, ApiError> {
+        let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+        Params::parse(query.iter().map(own).collect())
+    }
+
+    #[test]
+    fn bad_values_have_the_messages_of_the_field() {
+        let message = |query| params(&[query]).map_err(|e| (e.status.as_u16(), e.message));
+        assert_eq!(
+            message(("index", "-1")),
+            Err((400, "Invalid index".to_owned()))
+        );
+        assert_eq!(
+            message(("wait", "soon")),
+            Err((400, "Invalid wait time".to_owned()))
+        );
+        assert_eq!(
+            message(("wait", "-1s")),
+            Err((400, "Invalid wait time".to_owned()))
+        );
+        assert!(message(("stale", "maybe")).is_err());
+        assert!(message(("per_page", "x")).is_err());
+        assert_eq!(
+            params(&[("filter", "x")]).map_err(|e| e.status.as_u16()),
+            Err(501)
+        );
+    }
+
+    #[test]
+    fn waits_are_bounded() {
+        assert_eq!(params(&[("wait", "2h")]).map(|p| p.wait), Ok(MAX_WAIT));
+        assert_eq!(
+            params(&[("wait", "10ms")]).map(|p| p.wait),
+            Ok(Duration::from_millis(10))
+        );
+    }
+
+    #[test]
+    fn pages_begin_with_their_token() {
+        let items = || ["a", "b", "c"].map(|x| (x.to_owned(), x)).to_vec();
+        let first = params(&[("per_page", "2")]).map(|p| p.page(items()));
+        assert_eq!(first, Ok((vec!["a", "b"], Some("c".to_owned()))));
+        let second = params(&[("per_page", "2"), ("next_token", "c")]).map(|p| p.page(items()));
+        assert_eq!(second, Ok((vec!["c"], None)));
+    }
+
+    #[test]
+    fn prefixes_ignore_dashes_and_case() {
+        let id = "01234567-89ab-cdef-0123-456789abcdef";
+        assert!(has_prefix(id, "0123456789AB"));
+        assert!(has_prefix(id, "01234567-89"));
+        assert!(!has_prefix(id, "0223"));
+        assert!(check_prefix("alloc", "012").is_err());
+        assert!(check_prefix("alloc", "zz").is_err());
+        assert_eq!(percent_decode("a%2Fb%zz"), None);
+        assert_eq!(percent_decode("a%2Fb").as_deref(), Some("a/b"));
+    }
+}

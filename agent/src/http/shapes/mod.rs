@@ -1,0 +1,18 @@
+//! The field's JSON: names and shapes that its programs read. The same types read the answers of
+//! an agent on the command line's side, after its `null`s were dropped.
+
+mod alloc;
+mod eval;
+mod job;
+mod node;
+
+pub use alloc::{
+    Alloc, AllocDeployment, AllocStub, AssignedPort, SharedResources, TaskEventShape,
+    TaskResources, TaskStateShape,
+};
+pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
+pub use job::{
+    Children, GroupSummary, JobStub, JobSummary, Registered, Stopped, Validated, Versions,
+    full_job, register_answer, summary,
+};
+pub use node::{Driver, NodeShape};

@@ -1,0 +1,127 @@
+//! This node.
+
+use std::collections::BTreeMap;
+
+use drover_core::model::node::Node;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The node, in a list or whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are the field's")]
+pub struct NodeShape {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub name: String,
+    pub address: String,
+    pub datacenter: String,
+    pub node_class: String,
+    pub node_pool: String,
+    pub version: String,
+    pub drain: bool,
+    pub scheduling_eligibility: String,
+    pub status: String,
+    pub status_description: String,
+    pub drivers: BTreeMap<String, Driver>,
+    pub host_volumes: BTreeMap<String, Value>,
+    pub create_index: u64,
+    pub modify_index: u64,
+    #[serde(rename = "HTTPAddr")]
+    pub http_addr: String,
+    #[serde(rename = "TLSEnabled")]
+    pub tls_enabled: bool,
+    pub attributes: BTreeMap<String, String>,
+    pub meta: BTreeMap<String, String>,
+}
+
+/// A driver of the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are the field's")]
+pub struct Driver {
+    pub detected: bool,
+    pub healthy: bool,
+    pub health_description: String,
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl NodeShape {
+    /// The node as it is shown whole.
+    pub fn of(node: &Node, version: &str, index: u64) -> NodeShape {
+        NodeShape {
+            id: node.id.to_string(),
+            name: node.name.clone(),
+            address: node.address.clone(),
+            datacenter: node.datacenter.clone(),
+            node_class: node.class.clone(),
+            node_pool: node.pool.clone(),
+            version: version.to_owned(),
+            drain: false,
+            scheduling_eligibility: "eligible".to_owned(),
+            status: "ready".to_owned(),
+            status_description: String::new(),
+            drivers: node
+                .drivers
+                .iter()
+                .map(|(name, info)| driver(node, name, info))
+                .collect(),
+            host_volumes: BTreeMap::new(),
+            create_index: 1,
+            modify_index: index,
+            http_addr: node.http_addr.clone(),
+            tls_enabled: false,
+            attributes: node.attributes.clone(),
+            meta: node.meta.clone(),
+        }
+    }
+
+    /// The same, as a whole node is shown: with what the field's programs expect to be there.
+    pub fn full(&self) -> Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            let more = [
+                ("SecretID", json!("")),
+                ("Events", json!([])),
+                ("DrainStrategy", Value::Null),
+                ("LastDrain", Value::Null),
+                ("NodeResources", json!({})),
+                ("ReservedResources", json!({})),
+                ("Links", Value::Null),
+            ];
+            fields.extend(more.map(|(name, field)| (name.to_owned(), field)));
+        }
+        value
+    }
+
+    /// The same, as lists show it.
+    pub fn stub(&self) -> Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            for name in ["HTTPAddr", "TLSEnabled", "Attributes", "Meta"] {
+                fields.remove(name);
+            }
+            fields.insert("LastDrain".to_owned(), Value::Null);
+        }
+        value
+    }
+}
+
+fn driver(
+    node: &Node,
+    name: &str,
+    info: &drover_core::model::node::DriverInfo,
+) -> (String, Driver) {
+    let own = format!("driver.{name}");
+    let attributes = node
+        .attributes
+        .iter()
+        .filter(|(key, _)| key.starts_with(&own));
+    let driver = Driver {
+        detected: info.detected,
+        healthy: info.healthy,
+        health_description: info.description.clone(),
+        attributes: attributes.map(|(k, v)| (k.clone(), v.clone())).collect(),
+    };
+    (name.to_owned(), driver)
+}
