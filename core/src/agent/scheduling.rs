@@ -291,14 +291,26 @@ impl Agent {
         let mut placed = Vec::new();
         for placement in placements {
             let group = placement.group.clone();
+            let renewed = placement.previous.filter(|_| placement.renews);
             match self.place(now, key, record, placement) {
-                Ok(id) => placed.push(id),
+                Ok(id) => {
+                    placed.push(id);
+                    placed.extend(self.end_renewed(now, renewed));
+                }
                 Err(why) if failed.iter().any(|(name, _)| name == group.as_str()) => drop(why),
                 Err(why) => failed.push((group.as_str().to_owned(), why)),
             }
         }
         self.note_blocked(key, failed);
         placed
+    }
+
+    /// The place of this allocation is taken by one of the new version.
+    fn end_renewed(&mut self, now: Now, renewed: Option<AllocId>) -> Option<AllocId> {
+        let alloc = self.allocs.get_mut(&renewed?)?;
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        stop_alloc(cx, alloc, reconcile::UPDATING);
+        renewed
     }
 
     /// Remembers for which groups there was no place, in the latest evaluation too.
