@@ -100,7 +100,6 @@ fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
 
 #[test]
 fn gc_takes_one_for_one_over() {
-    for_seeds(20, |_| Ok(()));
     for seed in 0..40 {
         let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
         config.keep_terminal = 3;
@@ -282,7 +281,7 @@ fn poststop_runs_once_across_crashes() {
             task("end").ends("2s", 0).hook(Hook::Poststop, false),
         ];
         sim.register(&service("web", tasks));
-        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.until(Span::secs(3600), |sim| sim.runs("web", "main"))?;
         sim.deregister("web", false);
         sim.until(Span::secs(3600), |sim| {
             sim.all_over("web", ClientStatus::Complete)
@@ -461,5 +460,20 @@ fn gc_does_not_give_up_a_place_that_waits() {
             .is_some_and(|task| task.state().state == TaskLife::Running);
         sim.expect_that(running, "the place is filled")?;
         sim.peace()
+    });
+}
+
+/// When everything is forgotten, the index of the state goes on from where it was.
+#[test]
+fn the_index_never_goes_back() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", true);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
     });
 }

@@ -94,6 +94,7 @@ impl Agent {
         let meta = Meta {
             schema: SCHEMA,
             node: cx.config.node.id,
+            index: saved.meta.as_ref().map_or(0, |meta| meta.index),
         };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
         for record in saved.allocs.values() {
@@ -387,9 +388,11 @@ fn last_index(saved: &Saved) -> u64 {
     let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
+    let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
         .chain(evals)
         .chain(deployments)
+        .chain(meta)
         .max()
         .unwrap_or(0)
         .max(1)

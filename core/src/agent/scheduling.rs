@@ -514,12 +514,12 @@ impl Agent {
             }
         }
         if ids.is_empty() {
-            self.forget_job(key);
+            self.forget_job(now, key);
         }
         touched
     }
 
-    fn forget_job(&mut self, key: &JobKey) {
+    fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
         self.local.look_again.remove(key);
@@ -534,7 +534,7 @@ impl Agent {
             self.local.deployments.remove(&id);
             self.shared.ledger.delete(Key::Deployment(id));
         }
-        self.shared.index += 1;
+        cx(&self.config, &mut self.shared, now).next_index_of_forgetting();
     }
 }
 

@@ -508,7 +508,7 @@ impl AllocRunner {
         }
         cx.forget(Key::Alloc(self.record.id));
         cx.shared.broadcasts.close(self.record.id);
-        cx.next_index();
+        cx.next_index_of_forgetting();
     }
 
     /// What one task's state means for the others, and for the stage. Returns whether anything
