@@ -17,7 +17,7 @@ use crate::broadcast::{AllocNews, Heard};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
-use crate::ids::{JobKey, Run, TaskName};
+use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::input::{DriverInput, HookOutput};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, TaskLife};
 use crate::model::event::{EventType, TaskEvent};
@@ -154,12 +154,8 @@ impl AllocRunner {
         } else {
             Phase::Prerun(Pipeline::new(OnError::Stop))
         };
+        let health = watch(cx, &record, &job);
         let group = job.group(record.group.as_str());
-        let watched = record.deployment.is_some() && record.health.is_none();
-        let health = group
-            .and_then(|group| group.update.as_ref())
-            .filter(|update| watched && update.health_check != "manual")
-            .map(|update| HealthWatch::new(cx.now, update));
         let limit = group.and_then(|group| group.max_run_duration);
         let time_is_over_at = limit
             .filter(|_| !record.finished && !record.forced)
@@ -235,8 +231,9 @@ impl AllocRunner {
         );
     }
 
-    /// Takes a version of the job that needs no new start of anything.
-    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>) {
+    /// Takes a version of the job that needs no new start of anything. Its health is looked at
+    /// anew for the roll-out of that version.
+    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
         let specs = TaskSpec::of_group(self.record.id, &job, self.record.group.as_str());
         for spec in specs {
             if let Some(task) = self.task_mut(&spec.key.task.clone()) {
@@ -245,7 +242,12 @@ impl AllocRunner {
         }
         let version = job.version;
         self.job = job;
-        self.edit(cx, |record| record.job_version = version);
+        self.edit(cx, |record| {
+            record.job_version = version;
+            record.deployment = deployment;
+            record.health = None;
+        });
+        self.health = watch(cx, &self.record, &self.job);
     }
 
     /// Ends it for good. Hooks of updates do not run: this is no update.
@@ -729,4 +731,13 @@ impl AllocRunner {
             .iter()
             .any(|task| task.state().state == TaskLife::Running)
     }
+}
+
+/// The watch over an allocation of a roll-out whose health is not known yet.
+fn watch(cx: &Cx<'_>, record: &AllocRecord, job: &Job) -> Option<HealthWatch> {
+    let watched = record.deployment.is_some() && record.health.is_none();
+    job.group(record.group.as_str())
+        .and_then(|group| group.update.as_ref())
+        .filter(|update| watched && update.health_check != "manual")
+        .map(|update| HealthWatch::new(cx.now, update))
 }
