@@ -293,7 +293,10 @@ impl TaskRunner {
         result: Result<Option<ExitResult>, Failure>,
     ) {
         match &mut self.phase {
-            Phase::Cleaning(destroyer) | Phase::Dead(destroyer) if destroyer.awaits(op) => {
+            // That nothing of the launch lives any more is true whichever try it answers.
+            Phase::Cleaning(destroyer) | Phase::Dead(destroyer)
+                if destroyer.awaits(op) || result.is_ok() =>
+            {
                 match result {
                     Ok(exit) => self.cleaned(cx, exit),
                     Err(failure) => {
