@@ -281,7 +281,7 @@ impl AllocRunner {
         if self.kill.is_some() || !matches!(self.phase, Phase::Tasks) {
             return false;
         }
-        self.coordinator = Coordinator::default();
+        self.coordinator = Coordinator::Again;
         for task in &mut self.tasks {
             let _ = task.restart(cx, reason) || task.rerun(cx);
         }

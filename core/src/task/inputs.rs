@@ -55,10 +55,9 @@ impl TaskRunner {
     /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
     pub fn restart(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
         let runs = match &self.phase {
-            Phase::Running | Phase::Starting(_) => true,
+            Phase::Running | Phase::Starting(_) | Phase::Recovering(_) => true,
             Phase::Waiting
             | Phase::Preparing(_)
-            | Phase::Recovering(_)
             | Phase::Delaying(_)
             | Phase::Stopping { .. }
             | Phase::Cleaning(_)
