@@ -116,11 +116,17 @@ impl Read {
         let job = canonical(self.job.clone());
         let report = validate(&job);
         if !report.is_ok() {
-            return Err(Refused(report.problems.iter().map(|p| self.in_file(p)).collect()));
+            return Err(Refused(
+                report.problems.iter().map(|p| self.in_file(p)).collect(),
+            ));
         }
         // The reader warned of what it saw; validation may have seen the same.
         let mut warnings = self.warnings.clone();
-        let places: Vec<_> = self.warnings.iter().filter_map(|w| w.split(' ').next()).collect();
+        let places: Vec<_> = self
+            .warnings
+            .iter()
+            .filter_map(|w| w.split(' ').next())
+            .collect();
         let seen = |text: &String| places.contains(&text.split(' ').next().unwrap_or_default());
         let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
         warnings.extend(more.into_iter().filter(|text| !seen(text)));
@@ -185,7 +191,9 @@ pub fn admit(job: Job) -> Result<Admitted, Refused> {
     let job = canonical(job);
     let report = validate(&job);
     if !report.is_ok() {
-        return Err(Refused(report.problems.iter().map(ToString::to_string).collect()));
+        return Err(Refused(
+            report.problems.iter().map(ToString::to_string).collect(),
+        ));
     }
     let warnings = report.warnings.iter().map(ToString::to_string).collect();
     Ok(Admitted { job, warnings })

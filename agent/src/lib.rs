@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod cli;
 pub mod door;
 pub mod http;
 pub mod jobspec;

@@ -1,6 +1,3 @@
 //! The command line.
 pub mod args;
-/// Runs.
-pub fn main(_: std::env::ArgsOs) -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
-}
+mod dashes;
