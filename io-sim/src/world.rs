@@ -320,7 +320,6 @@ impl World {
     /// The agent died: what was under way happened, or did not.
     pub(crate) fn agent_died(&mut self) {
         self.inbox.agent_died();
-        self.cancelled.clear();
         let life = self.life;
         self.life += 1;
         for process in self.processes.values_mut() {
@@ -340,6 +339,7 @@ impl World {
                 }
             }
         }
+        self.cancelled.clear();
         self.disk.agent_died();
     }
 

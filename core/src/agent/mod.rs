@@ -94,6 +94,7 @@ impl Agent {
         let meta = Meta {
             schema: SCHEMA,
             node: cx.config.node.id,
+            index: saved.meta.as_ref().map_or(0, |meta| meta.index),
         };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
         for record in saved.allocs.values() {
@@ -333,9 +334,11 @@ impl Agent {
             return;
         };
         let before = alloc.record().clone();
+        let had_remains = alloc.unclean;
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
-        let concerns_job = matters(&before, alloc.record());
+        let cleaned = had_remains && !alloc.unclean;
+        let concerns_job = cleaned || matters(&before, alloc.record());
         if gone {
             self.allocs.remove(&id);
             self.set_timer(id, None);
@@ -385,9 +388,11 @@ fn last_index(saved: &Saved) -> u64 {
     let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
+    let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
         .chain(evals)
         .chain(deployments)
+        .chain(meta)
         .max()
         .unwrap_or(0)
         .max(1)

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{Batch, CommitId, Key, Record};
 use crate::effect::Effect;
+use crate::op::Op;
 use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
@@ -75,6 +76,23 @@ impl Ledger {
     /// Releases `effect` only when everything decided up to the end of this step is saved.
     pub fn after_save(&mut self, effect: Effect) {
         self.staged.push(effect);
+    }
+
+    /// Whether the effect of operation `op` did not leave yet: nobody outside was asked so far.
+    pub fn holds(&self, op: Op) -> bool {
+        let waiting = self
+            .staged
+            .iter()
+            .chain(self.gated.iter().map(|(_, effect)| effect));
+        waiting.into_iter().any(|effect| effect.op() == Some(op))
+    }
+
+    /// Takes back the effect of operation `op`. `false` if it left already.
+    pub fn withdraw(&mut self, op: Op) -> bool {
+        let before = self.staged.len() + self.gated.len();
+        self.staged.retain(|effect| effect.op() != Some(op));
+        self.gated.retain(|(_, effect)| effect.op() != Some(op));
+        self.staged.len() + self.gated.len() < before
     }
 
     /// Ends a step: hands out what may leave now.

@@ -12,7 +12,7 @@ use drover_core::store::record::{AllocRecord, TaskRecord};
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::{Checker, Verdict, ensure};
+use super::{Checker, Place, Verdict, ensure};
 use crate::process::Process;
 use crate::world::World;
 
@@ -67,6 +67,7 @@ impl Checker {
                 self.a_start_finds_its_directories(world, key)?;
                 self.stages_begin_in_their_order(world, alloc, key)?;
                 self.what_succeeded_is_not_run_again(world, alloc, key)?;
+                self.what_is_done_is_not_done_again(alloc)?;
                 self.a_port_has_one_holder(world, agent, alloc)?;
                 self.no_start_beside_the_predecessor(world, agent, alloc)
             }
@@ -181,6 +182,24 @@ impl Checker {
         ensure(done.is_none(), "what_succeeded_is_not_run_again", || {
             format!("{key:?}")
         })
+    }
+
+    /// A copy of a batch job that completed gets no other allocation for the same version.
+    fn what_is_done_is_not_done_again(&mut self, alloc: &AllocRunner) -> Verdict {
+        let place = Place::of(alloc);
+        self.reach("what_is_done_is_not_done_again");
+        let by = self.completed.get(&place).copied();
+        let own = alloc.record().id;
+        ensure(
+            by.is_none_or(|by| by == own),
+            "what_is_done_is_not_done_again",
+            || {
+                format!(
+                    "{} was done by {by:?}, and {own:?} starts",
+                    alloc.record().name
+                )
+            },
+        )
     }
 
     /// A host port belongs to one allocation as long as anything of it lives.

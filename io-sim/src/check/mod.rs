@@ -7,8 +7,9 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{Effect, Reply, Told};
-use drover_core::ids::{AllocId, LaunchId};
+use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId};
 use drover_core::input::RequestId;
 
 use crate::world::World;
@@ -48,12 +49,27 @@ pub(crate) fn ensure(
     }
 }
 
+/// One copy of one group of one version of one job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(JobKey, u64, u64, GroupName, u32);
+
+impl Place {
+    /// The place that an allocation fills.
+    pub(crate) fn of(alloc: &AllocRunner) -> Place {
+        let record = alloc.record();
+        let created = alloc.job().create_index;
+        let (job, group) = (record.job.clone(), record.group.clone());
+        Place(job, created, record.job_version, group, record.index)
+    }
+}
+
 /// What the checks remember from step to step.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     terminated: BTreeMap<LaunchId, u32>,
     start_failed: BTreeSet<LaunchId>,
     asked_again: BTreeSet<AllocId>,
+    completed: BTreeMap<Place, AllocId>,
     index: u64,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,

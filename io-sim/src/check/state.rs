@@ -2,10 +2,11 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
-use drover_core::model::alloc::TaskLife;
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
+use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::{Checker, Verdict, ensure};
+use super::{Checker, Place, Verdict, ensure};
 use crate::inbox::Source;
 use crate::world::World;
 
@@ -18,6 +19,7 @@ impl Checker {
         self.nothing_lives_without_an_owner(world, agent)?;
         for alloc in agent.view().allocs() {
             self.an_allocation_waits_for_something(agent, alloc)?;
+            self.note_completed(world, alloc);
             for task in alloc.tasks() {
                 if let Some(launch) = &task.record().launch
                     && launch.start_failed.is_some()
@@ -31,6 +33,22 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// Remembers which places of batch jobs are done, as far as that is saved.
+    fn note_completed(&mut self, world: &World, alloc: &AllocRunner) {
+        let record = alloc.record();
+        let done = record.finished
+            && record.status == ClientStatus::Complete
+            && record.desired == DesiredStatus::Run
+            && alloc.job().job_type.runs_to_completion();
+        if done {
+            let place = Place::of(alloc);
+            let saved = world.disk.records().get(&Key::Alloc(record.id));
+            if saved == Some(&Record::Alloc(record.clone())) {
+                self.completed.entry(place).or_insert(record.id);
+            }
+        }
     }
 
     /// The agent wants to be called when the first of its machines does.
