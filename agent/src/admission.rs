@@ -1,5 +1,7 @@
 //! What a job goes through before the core sees it: reading, filling in of defaults, validation.
 
+use std::path::PathBuf;
+
 use drover_core::model::job::Job;
 use drover_core::text::quote;
 
@@ -10,6 +12,12 @@ pub struct FileOptions {
     pub vars: Vec<(String, String)>,
     /// Files of values: their names and texts.
     pub var_files: Vec<(String, String)>,
+    /// The environment, which may have values too.
+    pub env: Vec<(String, String)>,
+    /// Whether values of undeclared variables are warned of only.
+    pub lenient: bool,
+    /// The directory from which functions may read files; none where they must not.
+    pub dir: Option<PathBuf>,
 }
 
 /// Why a job is not taken: one message for each mistake.
