@@ -65,8 +65,10 @@ job "web" {
       config {
         command = "/bin/sh"
         args = ["-c", <<-EOT
-          exec tail -n +1 -F "$NOMAD_ALLOC_DIR/logs/server.stdout.0" |
-            while read -r line; do echo "shipped: $line"; done
+          trap 'exit 0' INT TERM
+          tail -n +1 -F "$NOMAD_ALLOC_DIR/logs/server.stdout.0" |
+            while read -r line; do echo "shipped: $line"; done &
+          wait
         EOT
         ]
       }

@@ -17,8 +17,10 @@ pub struct FileOptions {
     pub var_files: Vec<(String, String)>,
     /// The environment, for `NOMAD_VAR_name` and `DROVER_VAR_name`.
     pub env: Vec<(String, String)>,
+    /// Whether values of variables that the file does not declare are warned of only.
+    pub lenient: bool,
     /// The directory from which functions of the file may read; none where they must not.
-    pub files: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
 }
 
 /// Why a job is not taken: one message for each mistake.
@@ -92,8 +94,8 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, 
         vars: options.vars.clone(),
         var_files: options.var_files.iter().map(file).collect(),
         env: options.env.clone(),
-        lenient_variables: false,
-        files: options.files.clone(),
+        lenient_variables: options.lenient,
+        files: options.dir.clone(),
     };
     match jobspec::parse(text, name, &options) {
         Ok(parsed) => Ok(Read {
@@ -108,19 +110,39 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, 
 }
 
 impl Read {
+    /// A job of the job API's JSON, whose parts have no places.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_api_json(bytes: &[u8], name: &str) -> Result<Read, Refused> {
+        Ok(Read {
+            job: read_api_json(bytes)?,
+            warnings: Vec::new(),
+            file: name.to_owned(),
+            lines: Vec::new(),
+            places: Places::default(),
+        })
+    }
+
     /// Fills in what the job leaves open and checks that it can be run.
     ///
     /// # Errors
     /// Every reason why it cannot, with its place in the file.
-    pub fn admit(self) -> Result<Admitted, Refused> {
+    pub fn admit(&self) -> Result<Admitted, Refused> {
         let job = canonical(self.job.clone());
         let report = validate(&job);
         if !report.is_ok() {
-            return Err(Refused(report.problems.iter().map(|p| self.in_file(p)).collect()));
+            return Err(Refused(
+                report.problems.iter().map(|p| self.in_file(p)).collect(),
+            ));
         }
         // The reader warned of what it saw; validation may have seen the same.
         let mut warnings = self.warnings.clone();
-        let places: Vec<_> = self.warnings.iter().filter_map(|w| w.split(' ').next()).collect();
+        let places: Vec<_> = self
+            .warnings
+            .iter()
+            .filter_map(|w| w.split(' ').next())
+            .collect();
         let seen = |text: &String| places.contains(&text.split(' ').next().unwrap_or_default());
         let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
         warnings.extend(more.into_iter().filter(|text| !seen(text)));
@@ -185,7 +207,9 @@ pub fn admit(job: Job) -> Result<Admitted, Refused> {
     let job = canonical(job);
     let report = validate(&job);
     if !report.is_ok() {
-        return Err(Refused(report.problems.iter().map(ToString::to_string).collect()));
+        return Err(Refused(
+            report.problems.iter().map(ToString::to_string).collect(),
+        ));
     }
     let warnings = report.warnings.iter().map(ToString::to_string).collect();
     Ok(Admitted { job, warnings })

@@ -2,8 +2,13 @@
 //! them to the core.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may fail")
+)]
 
 pub mod admission;
+pub mod cli;
 pub mod door;
 pub mod http;
 pub mod jobspec;

@@ -12,6 +12,7 @@ pub mod driver;
 pub mod facts;
 pub mod hooks;
 pub mod node;
+pub mod open_files;
 pub mod shim;
 pub mod store;
 mod user;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
 use crate::door::{Inside, Knock};
-use crate::driver::{Driver, Inbox};
+use crate::driver::{Driver, Inbox, failed};
 use crate::hooks::Hooks;
 use crate::store::Store;
 
@@ -202,36 +202,20 @@ impl Node {
     /// Answers for a driver that this program does not have, so that nobody waits for it.
     fn no_driver(&self, name: &str, task: &TaskKey, effect: &drover_core::effect::DriverEffect) {
         use drover_core::effect::DriverEffect as E;
-        let failure = || Failure::fatal(format!("this agent has no driver {name:?}"));
-        let answer = match effect {
-            E::Start { op, launch, .. } => DriverInput::StartFailed {
-                op: *op,
-                launch: *launch,
-                failure: failure(),
-            },
-            E::Recover { op, launch, .. } => {
-                let found = drover_core::input::Found::Gone(failure().message);
-                DriverInput::Recovered {
-                    op: *op,
-                    launch: *launch,
-                    found,
-                }
-            }
+        let failure = Failure::fatal(format!("this agent has no driver {name:?}"));
+        let answer = match *effect {
+            // Nothing of it can be alive.
             E::Stop { op, launch, .. } => DriverInput::Stopped {
-                op: *op,
-                launch: *launch,
+                op,
+                launch,
                 result: Ok(()),
             },
-            E::Signal { op, launch, .. } => DriverInput::Signaled {
-                op: *op,
-                launch: *launch,
-                result: Err(failure()),
-            },
             E::Destroy { op, launch } => DriverInput::Destroyed {
-                op: *op,
-                launch: *launch,
+                op,
+                launch,
                 result: Ok(None),
             },
+            E::Start { .. } | E::Recover { .. } | E::Signal { .. } => failed(effect, failure),
         };
         self.inbox.say(task, answer);
     }

@@ -21,7 +21,26 @@ use drover_core::store::{Batch, CommitId, Key, Record, Saved};
 struct Commit {
     id: CommitId,
     batch: Batch,
-    done: Box<dyn FnOnce(CommitId, Result<(), String>) + Send>,
+    done: Option<Done>,
+}
+
+type Done = Box<dyn FnOnce(CommitId, Result<(), String>) + Send>;
+
+impl Commit {
+    fn answer(mut self, result: Result<(), String>) {
+        if let Some(done) = self.done.take() {
+            done(self.id, result);
+        }
+    }
+}
+
+/// Whatever becomes of a commit, its answer leaves.
+impl Drop for Commit {
+    fn drop(&mut self) {
+        if let Some(done) = self.done.take() {
+            done(self.id, Err("the store's thread ended".to_owned()));
+        }
+    }
 }
 
 /// The way to the store. Dropping it ends the thread, after what was handed in is written.
@@ -107,12 +126,11 @@ impl Store {
         let commit = Commit {
             id,
             batch,
-            done: Box::new(done),
+            done: Some(Box::new(done)),
         };
-        if let Some(commits) = &self.commits
-            && let Err(mpsc::SendError(commit)) = commits.send(commit)
-        {
-            (commit.done)(id, Err("the store's thread ended".to_owned()));
+        if let Some(commits) = &self.commits {
+            // What cannot be sent is dropped, and says so.
+            let _ = commits.send(commit);
         }
     }
 }
@@ -128,13 +146,13 @@ impl Drop for Store {
 }
 
 fn serve(dir: &Path, mut db: Option<sled::Db>, inbox: &mpsc::Receiver<Commit>) {
-    while let Ok(Commit { id, batch, done }) = inbox.recv() {
-        let written = write(dir, &mut db, &batch);
+    while let Ok(commit) = inbox.recv() {
+        let written = write(dir, &mut db, &commit.batch);
         if written.is_err() {
             // A database that failed once fails for ever; a new one may do better.
             db = None;
         }
-        done(id, written);
+        commit.answer(written);
     }
 }
 

@@ -1,6 +1,145 @@
-//! The command line.
+//! The command line: one file for each command. A command asks an agent over HTTP, wherever it
+//! runs; only `agent` and `up` are one.
+
 pub mod args;
-/// Runs.
-pub fn main(_: std::env::ArgsOs) -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+
+mod alloc_act;
+mod alloc_logs;
+mod alloc_status;
+pub mod client;
+mod confirm;
+pub mod context;
+mod dashes;
+mod eval_status;
+pub mod failure;
+mod job_inspect;
+mod job_restart;
+mod job_run;
+mod job_status;
+mod job_stop;
+mod job_validate;
+pub mod jobfile;
+mod lookup;
+mod monitor;
+mod node_status;
+mod operator;
+pub mod screen;
+pub mod table;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{
+    AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
+    OperatorCommand, SystemCommand,
+};
+use client::Client;
+use context::{Context, Outcome};
+use screen::Screen;
+
+use crate::{runtime, times};
+
+/// Runs the program with these arguments, the first of which is its own name.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut args = dashes::rewrite(&Cli::command(), args);
+    let asks_version = |arg: &OsString| arg == "-v" || arg == "-version" || arg == "--version";
+    if let Some(first) = args.get_mut(1).filter(|arg| asks_version(arg)) {
+        *first = "version".into();
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // There is nobody left to tell if this fails.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(run(cli));
+            // Whoever still reads from a terminal is not waited for.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            Screen::of_process(true).complain(&format!("cannot start: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> ExitCode {
+    let command = match cli.command {
+        Command::Up(args) => return runtime::up(args).await,
+        Command::Agent(args) => return runtime::agent(args).await,
+        other => other,
+    };
+    let mut screen = Screen::of_process(cli.connection.no_color);
+    let client = match Client::new(&cli.connection, |name| std::env::var(name).ok()) {
+        Ok(client) => client,
+        Err(failure) => {
+            screen.complain(&failure.message);
+            return ExitCode::from(failure.code);
+        }
+    };
+    let mut cx = Context {
+        client,
+        screen,
+        clock: times::now,
+    };
+    let code = match dispatch(&mut cx, command).await {
+        Ok(code) => code,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                cx.screen.complain(&failure.message);
+            }
+            failure.code
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Runs a command that asks an agent.
+///
+/// # Errors
+/// Whatever goes wrong, for the user.
+pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
+    match command {
+        Command::Run(args) | Command::Job(JobCommand::Run(args)) => job_run::run(cx, args).await,
+        Command::Validate(args) | Command::Job(JobCommand::Validate(args)) => {
+            job_validate::run(cx, args).await
+        }
+        Command::Stop(args) | Command::Job(JobCommand::Stop(args)) => job_stop::run(cx, args).await,
+        Command::Inspect(args) | Command::Job(JobCommand::Inspect(args)) => {
+            job_inspect::run(cx, args).await
+        }
+        Command::Status(args) => job_status::anything(cx, args).await,
+        Command::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
+        Command::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
+        Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {
+            alloc_logs::run(cx, args).await
+        }
+        Command::Alloc(AllocCommand::Status(args)) => alloc_status::run(cx, args).await,
+        Command::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
+        Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
+        Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
+        Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
+        Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,
+        Command::Deployment(DeploymentCommand::Status(args)) => {
+            eval_status::deployment(cx, args).await
+        }
+        Command::System(SystemCommand::Gc) => operator::collect(cx).await,
+        Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
+        Command::Version => {
+            cx.screen
+                .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
+            Ok(0)
+        }
+        Command::Up(_) | Command::Agent(_) => Err(failure::Failure::said("this is no question")),
+    }
 }

@@ -30,12 +30,7 @@ pub async fn guard(State(names): State<Names>, request: Request, next: Next) -> 
 ///
 /// # Errors
 /// Why it may not.
-pub fn check(
-    names: &Names,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Result<(), ApiError> {
+fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let forbidden = |message| Err(ApiError::new(StatusCode::FORBIDDEN, message));
     let host = match headers.get(header::HOST) {
         Some(host) => host.to_str().ok(),

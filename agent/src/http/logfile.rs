@@ -46,7 +46,7 @@ pub(super) struct Chunk {
 pub(super) enum Origin {
     /// From the oldest byte that is there.
     Start,
-    /// Backwards from the newest.
+    /// Backwards from the newest; 0 is the beginning of the newest file.
     End,
 }
 
@@ -133,6 +133,11 @@ impl LogFiles {
                     offset: last.1,
                 })
             }
+            // As the field does it: its programs follow with this, and show what is there already.
+            Origin::End if offset == 0 => Ok(Place {
+                file: sizes.last().map_or(0, |(file, _)| *file),
+                offset: 0,
+            }),
             Origin::End => {
                 for (file, size) in sizes.iter().rev() {
                     if offset <= *size {
@@ -253,8 +258,8 @@ mod tests {
         assert_eq!(from(Origin::Start, 0), "nine,ten,eleven");
         assert_eq!(from(Origin::Start, 7), "n,eleven");
         assert_eq!(from(Origin::Start, 99), "");
-        assert_eq!(from(Origin::End, 0), "");
-        assert_eq!(from(Origin::End, 8), "n,eleven".to_owned().split_off(0));
+        assert_eq!(from(Origin::End, 0), "eleven");
+        assert_eq!(from(Origin::End, 8), "n,eleven");
         assert_eq!(from(Origin::End, 99), "nine,ten,eleven");
     }
 

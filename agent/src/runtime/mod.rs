@@ -1,15 +1,18 @@
 //! What owns the core: an agent is put together here, and ends here.
 
+mod commands;
 mod log;
+mod output;
 mod setup;
 mod shutdown;
+mod terminal;
 mod up;
 
 use std::path::PathBuf;
 
+pub use commands::{agent, up};
 pub use setup::{Running, SetupError, start};
 pub use shutdown::Signals;
-pub use up::{Followed, Screen, follow};
 
 /// What the operator says of an agent.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ use drover_io_real::driver::{Driver, Inbox};
 use drover_io_real::facts;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::node::{Node, Parts};
+use drover_io_real::open_files;
 use drover_io_real::shim::ShimHome;
 use drover_io_real::store::{Store, StoreError};
 use tokio::sync::mpsc;
@@ -95,6 +96,11 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .collect();
     let home = ShimHome::open(data_dir.path())
         .map_err(|error| SetupError::Io("install the task shim", error))?;
+    if let Err(error) = home.tidy() {
+        remarks.push(format!("cannot clear away what old launches left: {error}"));
+    }
+    let open_files = open_files::raise()
+        .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
     let cgroups = Cgroups::detect(CGROUP_PARENT)
         .map_err(|error| SetupError::Io("use control groups", error))?;
     if cgroups.is_none() {
@@ -104,7 +110,13 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
     let drivers: Vec<Arc<dyn Driver>> = vec![
-        Arc::new(RawExec::new(home, dirs.clone(), cgroups, inbox.clone())),
+        Arc::new(RawExec::new(
+            home,
+            dirs.clone(),
+            cgroups,
+            open_files,
+            inbox.clone(),
+        )),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];

@@ -1,9 +1,12 @@
 //! Drivers: what starts tasks for real. They decide nothing; they do what one effect says, and
 //! answer.
 
+mod answer;
 pub mod mock;
 pub mod raw_exec;
 mod signal;
+
+pub(crate) use answer::failed;
 
 use drover_core::effect::DriverEffect;
 use drover_core::input::{DriverInput, Input, TaskKey};
@@ -23,6 +26,11 @@ impl Inbox {
     /// Delivers an input. Nobody listens any more once the agent has stopped; that is fine.
     pub fn deliver(&self, input: Input) {
         let _ = self.0.send(input);
+    }
+
+    /// Whether somebody listens.
+    fn is_heard(&self) -> bool {
+        !self.0.is_closed()
     }
 
     /// Delivers what a driver says.

@@ -33,6 +33,7 @@ mod record_tests;
 mod recover;
 mod spec;
 mod start;
+mod tidy;
 #[path = "../../shim/src/wire.rs"]
 #[allow(dead_code, reason = "shared with the shim, which uses all of it")]
 pub mod wire;

@@ -84,24 +84,44 @@ impl ShimHome {
     /// See [`StartError`]. Unless it is `Spawn`, no task runs.
     pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
         let message = encode::start(&lock::parse_id(spec.launch)?, spec)?;
-        let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let pipes = if spec.logs.discarded {
+            None
+        } else {
+            Some([
+                pipe_with(PipeFlags::CLOEXEC)?,
+                pipe_with(PipeFlags::CLOEXEC)?,
+            ])
+        };
+        let null = self.null.as_fd();
+        let [log_dir, out, err, out_end, err_end] = match &pipes {
+            None => [null; 5],
+            Some([(out, out_end), (err, err_end)]) => [
+                spec.logs.dir,
+                out.as_fd(),
+                err.as_fd(),
+                out_end.as_fd(),
+                err_end.as_fd(),
+            ],
+        };
+        let run = self.run.as_fd();
         let fds: [BorrowedFd<'_>; wire::START_FDS] = [
-            self.run.as_fd(),
-            spec.logs.dir,
-            out.as_fd(),
-            err.as_fd(),
+            run,
+            log_dir,
+            out,
+            err,
             spec.task_dir,
-            self.null.as_fd(),
-            out_end.as_fd(),
-            err_end.as_fd(),
+            null,
+            out_end,
+            err_end,
         ];
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
-        Ok(self.live(spec.launch, shim, task, [out, err]))
+        let pipes = pipes.map(|pipes| pipes.map(|(read_end, _)| read_end));
+        Ok(self.live(spec.launch, shim, task, pipes))
     }
 
-    /// Gives a task whose shim was killed a new one, which goes on where the old one was.
+    /// Gives a task whose shim was killed a new one, which goes on where the old one was. Output
+    /// that was thrown away still is, and output that was kept still is, whatever `logs` says.
     ///
     /// # Errors
     /// `AlreadyClaimed` if the old shim lives, or the record is final or not of this boot.
@@ -111,10 +131,20 @@ impl ShimHome {
         logs: &Logs<'_>,
         cgroup: &Cgroup<'_>,
     ) -> Result<Live, StartError> {
-        let message = encode::adopt(&lock::parse_id(old.launch())?, logs, cgroup)?;
-        let [out, err] = old.pipes();
-        let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), logs.dir, out, err];
-        let pipes = [out.try_clone_to_owned()?, err.try_clone_to_owned()?];
+        let logs = Logs {
+            discarded: old.pipes().is_none(),
+            ..*logs
+        };
+        let message = encode::adopt(&lock::parse_id(old.launch())?, &logs, cgroup)?;
+        let [log_dir, out, err] = match old.pipes() {
+            None => [self.null.as_fd(); 3],
+            Some([out, err]) => [logs.dir, out, err],
+        };
+        let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), log_dir, out, err];
+        let pipes = match old.pipes() {
+            None => None,
+            Some([out, err]) => Some([out.try_clone_to_owned()?, err.try_clone_to_owned()?]),
+        };
         let (shim, task) = self.spawn(&message, &fds)?;
         Ok(self.live(old.launch(), shim, task, pipes))
     }

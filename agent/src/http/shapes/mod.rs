@@ -7,8 +7,8 @@ mod job;
 mod node;
 
 pub use alloc::{
-    Alloc, AllocDeployment, AllocStub, AssignedPort, SharedResources, TaskEventShape,
-    TaskResources, TaskStateShape,
+    Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
+    MemoryResources, SharedResources, TaskEventShape, TaskResources, TaskStateShape,
 };
 pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
 pub use job::{

@@ -1,0 +1,88 @@
+//! `drover alloc stop`, `restart` and `signal`.
+
+use hyper::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::args::{AllocRestartArgs, AllocSignalArgs, AllocStopArgs};
+use super::context::{Context, Outcome};
+use super::failure::Failure;
+use super::{lookup, monitor};
+use crate::http::shapes::AllocStub;
+
+/// The answer to a stop.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StopAnswer {
+    #[serde(rename = "EvalID")]
+    eval_id: String,
+}
+
+/// Runs `alloc stop`.
+///
+/// # Errors
+/// The allocation cannot be found, or the agent refuses.
+pub async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
+    let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
+    let path = format!("/v1/allocation/{}/stop", alloc.id);
+    let answer: StopAnswer = cx.client.change(Method::PUT, &path, &[], None).await?;
+    if args.detach || answer.eval_id.is_empty() {
+        cx.screen.say(&answer.eval_id)?;
+        return Ok(0);
+    }
+    monitor::eval(cx, &answer.eval_id, args.verbose).await
+}
+
+/// Runs `alloc restart`.
+///
+/// # Errors
+/// The allocation or task cannot be found, or the agent refuses.
+pub async fn restart(cx: &mut Context, args: AllocRestartArgs) -> Outcome {
+    let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
+    let task = args.task_name.or(args.task);
+    check_task(&alloc, task.as_deref())?;
+    if task.is_some() && args.all_tasks {
+        return Err(Failure::said(
+            "-all-tasks cannot be used together with a task",
+        ));
+    }
+    let body = json!({ "TaskName": task.unwrap_or_default(), "AllTasks": args.all_tasks });
+    act(cx, &alloc, "restart", &body).await
+}
+
+/// Runs `alloc signal`.
+///
+/// # Errors
+/// The allocation or task cannot be found, or the agent refuses.
+pub async fn signal(cx: &mut Context, args: AllocSignalArgs) -> Outcome {
+    let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
+    let task = args.task_name.or(args.task);
+    check_task(&alloc, task.as_deref())?;
+    let body = json!({ "Signal": args.signal, "Task": task.unwrap_or_default() });
+    act(cx, &alloc, "signal", &body).await
+}
+
+async fn act(cx: &mut Context, alloc: &AllocStub, action: &str, body: &Value) -> Outcome {
+    let path = format!("/v1/client/allocation/{}/{action}", alloc.id);
+    cx.client
+        .change::<Value>(Method::PUT, &path, &[], Some(body))
+        .await?;
+    Ok(0)
+}
+
+/// Fails for a task that the allocation does not have.
+///
+/// # Errors
+/// The names of those that it has.
+pub fn check_task(alloc: &AllocStub, task: Option<&str>) -> Result<(), Failure> {
+    match task {
+        Some(task) if !alloc.task_states.contains_key(task) => {
+            let known: Vec<&str> = alloc.task_states.keys().map(String::as_str).collect();
+            let known = known.join(", ");
+            Err(Failure::said(format!(
+                "Could not find task named: {task}, found: {known}"
+            )))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,250 @@
+//! `drover alloc logs`: what a task writes, byte for byte.
+//!
+//! The bytes are the user's own and are not changed, not even on a terminal: a task that writes
+//! colours shows colours.
+
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::body::Incoming;
+
+use super::alloc_act::check_task;
+use super::args::LogsArgs;
+use super::client::whole;
+use super::context::{Context, Outcome};
+use super::failure::Failure;
+use super::lookup::{self, job_path};
+use crate::http::shapes::{Alloc, AllocStub};
+
+/// How many lines the end has unless told otherwise.
+const TAIL_LINES: u64 = 10;
+/// How long a line is taken to be when looking for the beginning of the end.
+const LINE: u64 = 120;
+
+/// Runs the command.
+///
+/// # Errors
+/// The allocation or task cannot be found, or the agent does not answer.
+pub async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
+    let alloc = find(cx, &args).await?;
+    let task = match args.task_name.clone().or(args.task.clone()) {
+        Some(task) => task,
+        None => only_task(cx, &alloc).await?,
+    };
+    check_task(&alloc, Some(&task))?;
+    let both = args.stdout == args.stderr;
+    let show = Show {
+        path: format!("/v1/client/fs/logs/{}", alloc.id),
+        task,
+        args,
+    };
+    match (show.args.follow, both) {
+        (true, true) => follow_both(cx, &show).await,
+        (true, false) => follow_one(cx, &show).await,
+        (false, _) => once(cx, &show, both && show.args.stderr).await,
+    }
+}
+
+async fn find(cx: &mut Context, args: &LogsArgs) -> Result<AllocStub, Failure> {
+    if !args.job {
+        return lookup::alloc(&cx.client, &args.id).await;
+    }
+    let job = lookup::job(cx, &args.id).await?;
+    let namespace = [("namespace", job.namespace.as_str())];
+    let path = job_path(&job, "/allocations");
+    let mut allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    // The newest that runs, or else the newest.
+    allocs.sort_by_key(|alloc| (alloc.client_status == "running", alloc.create_index));
+    let none = || Failure::said(format!("Job \"{}\" has no allocations", job.id));
+    allocs.pop().ok_or_else(none)
+}
+
+/// The task that is meant where none is named: the only one, or the only main one.
+async fn only_task(cx: &mut Context, alloc: &AllocStub) -> Result<String, Failure> {
+    let all: Vec<&String> = alloc.task_states.keys().collect();
+    if let [only] = all.as_slice() {
+        return Ok((*only).clone());
+    }
+    let whole: Alloc = cx
+        .client
+        .get(&format!("/v1/allocation/{}", alloc.id), &[])
+        .await?;
+    let lifecycles = whole.allocated_resources.task_lifecycles;
+    let is_main = |name: &&&String| lifecycles.get(name.as_str()).is_none_or(Option::is_none);
+    let main: Vec<&&String> = all.iter().filter(is_main).collect();
+    if let [only] = main.as_slice() {
+        return Ok((**only).clone());
+    }
+    let list: Vec<String> = all.iter().map(|name| format!("  * {name}")).collect();
+    Err(Failure::said(format!(
+        "Allocation \"{}\" has several tasks; say which one:\n{}",
+        alloc.id,
+        list.join("\n")
+    )))
+}
+
+/// What is to be shown.
+struct Show {
+    path: String,
+    task: String,
+    args: LogsArgs,
+}
+
+impl Show {
+    fn lines(&self) -> Option<u64> {
+        let wanted = self.args.tail || self.args.lines.is_some();
+        (wanted && self.args.bytes.is_none()).then(|| self.args.lines.unwrap_or(TAIL_LINES))
+    }
+
+    async fn open(&self, cx: &Context, stream: &str, follow: bool) -> Result<Incoming, Failure> {
+        let from_end = match (self.args.bytes, self.lines()) {
+            (Some(bytes), _) => Some(bytes),
+            (None, Some(lines)) => Some(lines.saturating_mul(LINE)),
+            (None, None) => None,
+        };
+        let offset = from_end.unwrap_or(0).to_string();
+        let origin = if from_end.is_some() { "end" } else { "start" };
+        let follow = if follow { "true" } else { "false" };
+        let query = [
+            ("task", self.task.as_str()),
+            ("type", stream),
+            ("origin", origin),
+            ("offset", &offset),
+            ("follow", follow),
+            ("until_end", follow),
+            ("plain", "true"),
+        ];
+        let sent = cx.client.send(Method::GET, &self.path, &query, None).await;
+        let sent = sent.map_err(|failure| match failure.status {
+            Some(_) => failure.within(&format!("Failed to read {stream} file: error reading file")),
+            None => failure,
+        })?;
+        Ok(sent.into_body())
+    }
+}
+
+/// Shows what is there now.
+async fn once(cx: &mut Context, show: &Show, both: bool) -> Outcome {
+    let streams: &[&str] = match (both, show.args.stderr) {
+        (true, _) => &["stdout", "stderr"],
+        (false, true) => &["stderr"],
+        (false, false) => &["stdout"],
+    };
+    for stream in streams {
+        let body = show.open(cx, stream, false).await?;
+        match show.lines() {
+            Some(lines) => {
+                let bytes = whole(hyper::Response::new(body)).await?;
+                write(cx, stream, last_lines(&bytes, lines))?;
+            }
+            None => copy(cx, stream, body).await?,
+        }
+    }
+    Ok(0)
+}
+
+/// The last lines of a text, of which the beginning may be missing.
+fn last_lines(text: &[u8], lines: u64) -> &[u8] {
+    let end = text.strip_suffix(b"\n").unwrap_or(text);
+    let breaks = end
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, byte)| **byte == b'\n');
+    let before = usize::try_from(lines)
+        .ok()
+        .and_then(|lines| lines.checked_sub(1));
+    let start = match before {
+        None => text.len(),
+        Some(before) => breaks.map(|(at, _)| at + 1).nth(before).unwrap_or(0),
+    };
+    text.get(start..).unwrap_or_default()
+}
+
+async fn follow_one(cx: &mut Context, show: &Show) -> Outcome {
+    let stream = if show.args.stderr { "stderr" } else { "stdout" };
+    let body = show.open(cx, stream, true).await?;
+    copy(cx, stream, body).await?;
+    Ok(0)
+}
+
+async fn copy(cx: &mut Context, stream: &str, mut body: Incoming) -> Result<(), Failure> {
+    while let Some(bytes) = next(&mut body).await? {
+        write(cx, stream, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Shows both streams as they come. On a terminal, where they run together, a line says when the
+/// stream changes.
+async fn follow_both(cx: &mut Context, show: &Show) -> Outcome {
+    let mut out = Some(show.open(cx, "stdout", true).await?);
+    let mut err = Some(show.open(cx, "stderr", true).await?);
+    let mut last = "stdout";
+    while out.is_some() || err.is_some() {
+        let (stream, bytes) = tokio::select! {
+            bytes = next_of(&mut out), if out.is_some() => ("stdout", bytes?),
+            bytes = next_of(&mut err), if err.is_some() => ("stderr", bytes?),
+        };
+        let Some(bytes) = bytes else {
+            let ended = if stream == "stdout" {
+                &mut out
+            } else {
+                &mut err
+            };
+            *ended = None;
+            continue;
+        };
+        if last != stream {
+            cx.screen
+                .label(&format!("==> {} {stream} <==", show.task))?;
+            last = stream;
+        }
+        write(cx, stream, &bytes)?;
+    }
+    Ok(0)
+}
+
+async fn next_of(body: &mut Option<Incoming>) -> Result<Option<bytes::Bytes>, Failure> {
+    match body {
+        Some(body) => next(body).await,
+        None => Ok(None),
+    }
+}
+
+async fn next(body: &mut Incoming) -> Result<Option<bytes::Bytes>, Failure> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => {
+                return Err(Failure::said(format!("the agent broke off: {error}")));
+            }
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+fn write(cx: &mut Context, stream: &str, bytes: &[u8]) -> Result<(), Failure> {
+    if stream == "stderr" {
+        cx.screen.error_bytes(bytes)
+    } else {
+        cx.screen.bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted() {
+        assert_eq!(last_lines(b"a\nb\nc\n", 2), b"b\nc\n");
+        assert_eq!(last_lines(b"a\nb\nc", 1), b"c");
+        assert_eq!(last_lines(b"a\nb\n", 9), b"a\nb\n");
+        assert_eq!(last_lines(b"a\n", 0), b"");
+        assert_eq!(last_lines(b"", 3), b"");
+    }
+}

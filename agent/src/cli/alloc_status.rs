@@ -1,0 +1,206 @@
+//! `drover alloc status`: an allocation with its tasks and what happened to them.
+
+use serde_json::Value;
+
+use super::args::AllocStatusArgs;
+use super::context::{Context, Outcome, no_template};
+use super::failure::Failure;
+use super::table::{block, short, table};
+use super::{job_status, lookup};
+use crate::http::shapes::{Alloc, AllocStub, TaskStateShape};
+use crate::times;
+
+/// Runs the command.
+///
+/// # Errors
+/// The allocation cannot be found, or the agent does not answer.
+pub async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
+    no_template(&args.template)?;
+    let Some(prefix) = &args.alloc else {
+        let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &[]).await?;
+        let shown = job_status::allocations(cx, &allocs, args.verbose);
+        cx.screen.say(&shown)?;
+        return Ok(0);
+    };
+    let stub = lookup::alloc(&cx.client, prefix).await?;
+    let path = format!("/v1/allocation/{}", stub.id);
+    if args.json {
+        let whole: Value = cx.client.get(&path, &[]).await?;
+        return cx.say_json(&whole);
+    }
+    let alloc: Alloc = cx.client.get(&path, &[]).await?;
+    if args.short {
+        return say_short(cx, &alloc, args.verbose);
+    }
+    let head = head(cx, &alloc.stub, args.verbose);
+    cx.screen.say(&head)?;
+    addresses(cx, &alloc)?;
+    for (name, stage) in tasks_in_order(&alloc) {
+        say_task(cx, &alloc, &name, stage)?;
+    }
+    Ok(0)
+}
+
+fn head(cx: &Context, alloc: &AllocStub, verbose: bool) -> String {
+    let mut lines = vec![
+        ("ID", alloc.id.clone()),
+        ("Eval ID", short(&alloc.eval_id, verbose)),
+        ("Name", alloc.name.clone()),
+        ("Node ID", short(&alloc.node_id, verbose)),
+        ("Node Name", alloc.node_name.clone()),
+        ("Job ID", alloc.job_id.clone()),
+        ("Job Version", alloc.job_version.to_string()),
+        ("Client Status", alloc.client_status.clone()),
+        ("Client Description", alloc.client_description.clone()),
+        ("Desired Status", alloc.desired_status.clone()),
+        ("Desired Description", alloc.desired_description.clone()),
+        ("Created", cx.time(alloc.create_time, verbose)),
+        ("Modified", cx.time(alloc.modify_time, verbose)),
+    ];
+    if !alloc.deployment_id.is_empty() {
+        lines.push(("Deployment ID", short(&alloc.deployment_id, verbose)));
+        let healthy = alloc
+            .deployment_status
+            .as_ref()
+            .and_then(|status| status.healthy);
+        let health = match healthy {
+            Some(true) => "healthy",
+            Some(false) => "unhealthy",
+            None => "unset",
+        };
+        lines.push(("Deployment Health", health.to_owned()));
+    }
+    if !alloc.next_allocation.is_empty() {
+        lines.push((
+            "Replacement Alloc ID",
+            short(&alloc.next_allocation, verbose),
+        ));
+    }
+    block(lines)
+}
+
+fn addresses(cx: &mut Context, alloc: &Alloc) -> Result<(), Failure> {
+    let ports = &alloc.allocated_resources.shared.ports;
+    if ports.is_empty() {
+        return Ok(());
+    }
+    cx.screen.title("\nAllocation Addresses:")?;
+    let rows = ports.iter().map(|port| {
+        let inside = if port.to > 0 {
+            format!(" -> {}", port.to)
+        } else {
+            String::new()
+        };
+        [
+            port.label.clone(),
+            format!("{}:{}{inside}", port.host_ip, port.value),
+        ]
+    });
+    cx.screen.say(&table(["Label", "Address"], rows))
+}
+
+/// The tasks' names with their stage of the group's life, as they begin.
+fn tasks_in_order(alloc: &Alloc) -> Vec<(String, &'static str)> {
+    let stage = |name: &String| {
+        let lifecycle = alloc
+            .allocated_resources
+            .task_lifecycles
+            .get(name)
+            .copied()
+            .flatten();
+        let hook = lifecycle.map(|lifecycle| (lifecycle.hook, lifecycle.sidecar));
+        use drover_core::model::task::Hook;
+        match hook {
+            Some((Hook::Prestart, false)) => (0, "prestart"),
+            Some((Hook::Prestart, true)) => (1, "prestart sidecar"),
+            None => (2, "main"),
+            Some((Hook::Poststart, false)) => (3, "poststart"),
+            Some((Hook::Poststart, true)) => (4, "poststart sidecar"),
+            Some((Hook::Poststop, _)) => (5, "poststop"),
+        }
+    };
+    let names = alloc.stub.task_states.keys();
+    let mut tasks: Vec<_> = names.map(|name| (stage(name), name.clone())).collect();
+    tasks.sort();
+    tasks
+        .into_iter()
+        .map(|((_, stage), name)| (name, stage))
+        .collect()
+}
+
+fn say_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
+    let stub = &alloc.stub;
+    let head = block([
+        ("ID", stub.id.clone()),
+        ("Name", stub.name.clone()),
+        ("Created", cx.time(stub.create_time, verbose)),
+        ("Modified", cx.time(stub.modify_time, verbose)),
+    ]);
+    let rows = tasks_in_order(alloc).into_iter().map(|(name, stage)| {
+        let state = stub.task_states.get(&name).cloned().unwrap_or_default();
+        let last = state.events.last().cloned().unwrap_or_default();
+        let time = times::to_seconds(drover_core::time::Timestamp(last.time));
+        [name, state.state, last.kind, time, stage.to_owned()]
+    });
+    let tasks = table(["Name", "State", "Last Event", "Time", "Lifecycle"], rows);
+    cx.screen.say(&format!("{head}\n\nTasks\n{tasks}"))?;
+    Ok(0)
+}
+
+fn say_task(cx: &mut Context, alloc: &Alloc, name: &str, stage: &str) -> Result<(), Failure> {
+    let state = alloc
+        .stub
+        .task_states
+        .get(name)
+        .cloned()
+        .unwrap_or_default();
+    let stage = if stage == "main" {
+        String::new()
+    } else {
+        format!(" ({stage})")
+    };
+    cx.screen
+        .title(&format!("\nTask \"{name}\"{stage} is \"{}\"", state.state))?;
+    let resources = alloc
+        .allocated_resources
+        .tasks
+        .get(name)
+        .cloned()
+        .unwrap_or_default();
+    let row = [
+        format!("{} MHz", resources.cpu.cpu_shares),
+        format!("{} MiB", resources.memory.memory_mb),
+        format!("{} MiB", alloc.allocated_resources.shared.disk_mb),
+    ];
+    let table = table(["CPU", "Memory", "Disk"], [row]);
+    cx.screen.say(&format!("Task Resources:\n{table}\n"))?;
+    cx.screen
+        .say(&format!("Task Events:\n{}\n", times_of(&state)))?;
+    cx.screen
+        .say(&format!("Recent Events:\n{}", events(&state)))
+}
+
+fn times_of(state: &TaskStateShape) -> String {
+    let time = |time: &Option<String>| {
+        let parsed = time
+            .as_deref()
+            .and_then(times::parse)
+            .filter(|time| time.0 > 0);
+        parsed.map_or_else(|| "N/A".to_owned(), times::to_seconds)
+    };
+    block([
+        ("Started At", time(&state.started_at)),
+        ("Finished At", time(&state.finished_at)),
+        ("Total Restarts", state.restarts.to_string()),
+        ("Last Restart", time(&state.last_restart)),
+    ])
+}
+
+/// The events, newest first.
+fn events(state: &TaskStateShape) -> String {
+    let rows = state.events.iter().rev().map(|event| {
+        let time = times::to_seconds(drover_core::time::Timestamp(event.time));
+        [time, event.kind.clone(), event.display_message.clone()]
+    });
+    table(["Time", "Type", "Description"], rows)
+}

@@ -1,0 +1,324 @@
+//! The HTTP client: one connection for each request, to an agent that is usually next door.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use super::args::Connection;
+use super::failure::Failure;
+use crate::admission::strip_nulls;
+
+/// Where an agent listens unless told otherwise.
+pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
+/// The most bytes of an answer that is kept whole.
+const MAX_ANSWER: usize = 256 * 1024 * 1024;
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Asks one agent.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// `host:port`.
+    authority: String,
+    namespace: Option<String>,
+    region: Option<String>,
+    token: Option<HeaderValue>,
+}
+
+/// An answer with the state's index.
+#[derive(Clone, Debug)]
+pub struct Answer<T> {
+    /// For the next blocking query; 0 if the agent does not say.
+    pub index: u64,
+    /// What it says.
+    pub value: T,
+}
+
+impl Client {
+    /// A client by the options and the environment.
+    ///
+    /// # Errors
+    /// The address or the token makes no sense.
+    pub fn new(
+        options: &Connection,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Client, Failure> {
+        let chosen = |given: &Option<String>, name: &str| {
+            let own = |prefix: &str| env(&format!("{prefix}_{name}"));
+            let value = given
+                .clone()
+                .or_else(|| own("DROVER"))
+                .or_else(|| own("NOMAD"));
+            value.filter(|value| !value.is_empty())
+        };
+        let address = chosen(&options.address, "ADDR");
+        let token = chosen(&options.token, "TOKEN").map(|token| {
+            let words = "the token has characters that no header may have";
+            HeaderValue::from_str(token.trim()).map_err(|_| Failure::said(words))
+        });
+        Ok(Client {
+            authority: authority(address.as_deref().unwrap_or(DEFAULT_ADDRESS))?,
+            namespace: chosen(&options.namespace, "NAMESPACE"),
+            region: chosen(&options.region, "REGION"),
+            token: token.transpose()?,
+        })
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// The agent does not answer, or with an error.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<T, Failure> {
+        Ok(self.read(path, query).await?.value)
+    }
+
+    /// Reads something with the state's index.
+    ///
+    /// # Errors
+    /// The agent does not answer, or with an error.
+    pub async fn read<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Answer<T>, Failure> {
+        let response = self.send(Method::GET, path, query, None).await?;
+        let index = response.headers().get("x-nomad-index");
+        let index = index
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .unwrap_or(0);
+        let value = decode(&whole(response).await?)?;
+        Ok(Answer { index, value })
+    }
+
+    /// Changes something.
+    ///
+    /// # Errors
+    /// The agent does not answer, or with an error.
+    pub async fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<T, Failure> {
+        let body = body.map(|body| Bytes::from(body.to_string()));
+        decode(&whole(self.send(method, path, query, body).await?).await?)
+    }
+
+    /// Sends a request. An answer that is an error is a failure.
+    ///
+    /// # Errors
+    /// The agent does not answer, or with an error.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<Bytes>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let target = self.target(path, query)?;
+        let response = self
+            .exchange(method, target, body.unwrap_or_default())
+            .await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = whole(response).await?;
+        Err(Failure::status(
+            status.as_u16(),
+            &String::from_utf8_lossy(&text),
+        ))
+    }
+
+    /// Sends a request as it is, and gives back whatever comes.
+    ///
+    /// # Errors
+    /// The agent does not answer.
+    pub async fn exchange(
+        &self,
+        method: Method,
+        target: Uri,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let stream = self.connect().await?;
+        let broken = |error: hyper::Error| {
+            Failure::said(format!(
+                "the agent at http://{} broke off: {error}",
+                self.authority
+            ))
+        };
+        let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+            .await
+            .map_err(broken)?;
+        tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(target);
+        request = request.header(HOST, &self.authority);
+        if let Some(token) = &self.token {
+            request = request.header("X-Nomad-Token", token);
+        }
+        let request = request.body(Full::new(body));
+        let request = request.map_err(|error| Failure::said(format!("no request: {error}")))?;
+        sender.send_request(request).await.map_err(broken)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, Failure> {
+        let connect = TcpStream::connect(self.authority.as_str());
+        let why = match tokio::time::timeout(CONNECT, connect).await {
+            Ok(Ok(stream)) => {
+                // Requests are small and shall leave at once.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                "nothing listens there".to_owned()
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        Err(Failure::said(format!(
+            "no agent answers at http://{}: {why}\nStart one with `drover agent` or `drover up \
+             FILE`, or say where it is with -address or DROVER_ADDR.",
+            self.authority
+        )))
+    }
+
+    /// The path and query of a request, with what every request carries.
+    ///
+    /// # Errors
+    /// It cannot be written so.
+    pub fn target(&self, path: &str, query: &[(&str, &str)]) -> Result<Uri, Failure> {
+        let mut target = path.to_owned();
+        let given = |name: &str| query.iter().any(|(key, _)| *key == name);
+        let common = [("namespace", &self.namespace), ("region", &self.region)];
+        let common = common.into_iter().filter(|(name, _)| !given(name));
+        let common = common.filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        let mut separator = if path.contains('?') { '&' } else { '?' };
+        for (name, value) in query.iter().copied().chain(common) {
+            target.push(separator);
+            target.push_str(&format!("{}={}", escape(name), escape(value)));
+            separator = '&';
+        }
+        target
+            .parse()
+            .map_err(|error| Failure::said(format!("no path: {target}: {error}")))
+    }
+}
+
+/// The host and port of an address.
+fn authority(address: &str) -> Result<String, Failure> {
+    let rest = match address.split_once("://") {
+        None => address,
+        Some(("http", rest)) => rest,
+        Some((scheme, _)) => {
+            return Err(Failure::said(format!(
+                "{address}: this version speaks plain http only, not {scheme}"
+            )));
+        }
+    };
+    let rest = rest.trim_end_matches('/');
+    let unusable = rest.is_empty() || rest.contains(['/', '?', '#', '@', ' ']);
+    if unusable {
+        return Err(Failure::said(format!(
+            "{address}: an address is http://HOST:PORT"
+        )));
+    }
+    let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| {
+        !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    Ok(if has_port {
+        rest.to_owned()
+    } else {
+        format!("{rest}:80")
+    })
+}
+
+/// A part of a path or query in which nothing has a meaning of its own.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// The whole body of an answer.
+///
+/// # Errors
+/// It breaks off, or is larger than anything that makes sense.
+pub async fn whole(response: Response<Incoming>) -> Result<Bytes, Failure> {
+    let limited = Limited::new(response.into_body(), MAX_ANSWER);
+    let whole = limited.collect().await;
+    let whole = whole.map_err(|error| Failure::said(format!("the answer broke off: {error}")))?;
+    Ok(whole.to_bytes())
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let strange = |error| Failure::said(format!("the agent's answer makes no sense: {error}"));
+    let mut value = if bytes.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(bytes).map_err(strange)?
+    };
+    strip_nulls(&mut value);
+    serde_json::from_value(value).map_err(strange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked() {
+        assert_eq!(
+            authority("http://127.0.0.1:4646/").as_deref(),
+            Ok("127.0.0.1:4646")
+        );
+        assert_eq!(authority("localhost:4646").as_deref(), Ok("localhost:4646"));
+        assert_eq!(authority("http://[::1]:4646").as_deref(), Ok("[::1]:4646"));
+        assert_eq!(authority("http://box").as_deref(), Ok("box:80"));
+        assert!(authority("https://box:4646").is_err_and(|e| e.message.contains("plain http")));
+        assert!(authority("http://").is_err());
+        assert!(authority("http://a@b").is_err());
+    }
+
+    #[test]
+    fn options_win_over_the_environment() {
+        let env = |name: &str| match name {
+            "DROVER_ADDR" => Some("http://one:1".to_owned()),
+            "NOMAD_ADDR" => Some("http://two:2".to_owned()),
+            "NOMAD_NAMESPACE" => Some("team/a".to_owned()),
+            _ => None,
+        };
+        let client = Client::new(&Connection::default(), env).unwrap();
+        assert_eq!(client.authority, "one:1");
+        let target = client.target("/v1/jobs", &[("prefix", "a b")]).unwrap();
+        assert_eq!(
+            target.to_string(),
+            "/v1/jobs?prefix=a%20b&namespace=team%2Fa"
+        );
+        let options = Connection {
+            address: Some("three:3".to_owned()),
+            ..Connection::default()
+        };
+        assert_eq!(Client::new(&options, env).unwrap().authority, "three:3");
+    }
+}

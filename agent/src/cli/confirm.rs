@@ -1,0 +1,26 @@
+//! Asking the user before something that cannot be taken back.
+
+use std::io::{IsTerminal, Read};
+
+use super::context::Context;
+use super::failure::Failure;
+
+/// Whether the user says yes. Where nobody can be asked, nothing is done.
+///
+/// # Errors
+/// There is no terminal to ask at.
+pub async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::said(format!(
+            "{question}\nNobody can answer here; use -yes."
+        )));
+    }
+    cx.screen.say(question)?;
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        let mut limited = std::io::BufReader::new(std::io::stdin().take(64));
+        std::io::BufRead::read_line(&mut limited, &mut line).map(|_| line)
+    });
+    let line = read.await.ok().and_then(Result::ok).unwrap_or_default();
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,68 @@
+//! What every command has at hand, and the small steps that several of them take.
+
+use drover_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::PrettyFormatter;
+
+use super::client::Client;
+use super::failure::Failure;
+use super::screen::Screen;
+use crate::times;
+
+/// What every command has at hand.
+pub struct Context {
+    /// The way to the agent.
+    pub client: Client,
+    /// The way to the user.
+    pub screen: Screen,
+    /// The wall clock.
+    pub clock: fn() -> Timestamp,
+}
+
+/// How a command ends: with an exit code, or with a failure.
+pub type Outcome = Result<u8, Failure>;
+
+impl Context {
+    /// A point in time as lists show it: how long ago, or exactly.
+    pub fn time(&self, nanos: i64, exact: bool) -> String {
+        let time = Timestamp(nanos);
+        if exact {
+            times::to_seconds(time)
+        } else {
+            times::ago(time, (self.clock)())
+        }
+    }
+
+    /// The time of day for lines that tell what happens.
+    pub fn stamp(&self) -> String {
+        times::to_seconds((self.clock)())
+    }
+
+    /// Shows JSON as it came.
+    ///
+    /// # Errors
+    /// Nobody reads any more.
+    pub fn say_json(&mut self, value: &Value) -> Outcome {
+        let mut text = Vec::new();
+        let format = PrettyFormatter::with_indent(b"    ");
+        let mut to = serde_json::Serializer::with_formatter(&mut text, format);
+        let encoded = value.serialize(&mut to);
+        encoded.map_err(|error| Failure::said(format!("cannot show the answer: {error}")))?;
+        self.screen.say(&String::from_utf8_lossy(&text))?;
+        Ok(0)
+    }
+}
+
+/// Fails for templates, which are the field's own language.
+///
+/// # Errors
+/// One is given.
+pub fn no_template(template: &Option<String>) -> Result<(), Failure> {
+    match template {
+        Some(_) => Err(Failure::said(
+            "-t is not supported; use -json and a tool such as jq",
+        )),
+        None => Ok(()),
+    }
+}

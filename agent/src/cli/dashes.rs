@@ -1,0 +1,144 @@
+//! Long options with one dash, as users of the field write them: `-detach`, `-data-dir=DIR`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use clap::{ArgAction, Command};
+
+/// Rewrites what is written in the field's manner for clap: known long names get two dashes, a
+/// separate value is joined to its name, and `-flag=true` becomes the flag alone. What is not
+/// known stays, and so does everything after `--`.
+pub fn rewrite(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut known = BTreeMap::new();
+    collect(command, &mut known);
+    let mut args = args.into_iter();
+    let mut out: Vec<OsString> = args.next().into_iter().collect();
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            out.push(arg);
+            out.extend(args);
+            break;
+        }
+        let Some((name, value)) = arg.to_str().and_then(split) else {
+            out.push(arg);
+            continue;
+        };
+        let name = name.to_owned();
+        match (known.get(&name).copied(), value) {
+            (None, _) => out.push(arg),
+            (Some(false), Some("true" | "1" | "t")) | (Some(false), None) => {
+                out.push(format!("--{name}").into());
+            }
+            (Some(false), Some("false" | "0" | "f")) => {}
+            (Some(_), Some(value)) => out.push(format!("--{name}={value}").into()),
+            (Some(true), None) => {
+                let mut joined = OsString::from(format!("--{name}"));
+                if let Some(value) = args.next() {
+                    joined.push("=");
+                    joined.push(value);
+                }
+                out.push(joined);
+            }
+        }
+    }
+    out
+}
+
+/// The name and value of something that looks like a long option.
+fn split(arg: &str) -> Option<(&str, Option<&str>)> {
+    let rest = arg.strip_prefix('-')?;
+    let rest = rest.strip_prefix('-').unwrap_or(rest);
+    let (name, value) = match rest.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (rest, None),
+    };
+    (name.len() > 1).then_some((name, value))
+}
+
+/// Every long name of a command and those below it, and whether it takes a value.
+fn collect(command: &Command, known: &mut BTreeMap<String, bool>) {
+    for arg in command.get_arguments() {
+        if let Some(name) = arg.get_long() {
+            let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+            known.insert(name.to_owned(), takes);
+        }
+    }
+    known.insert("help".to_owned(), false);
+    for below in command.get_subcommands() {
+        collect(below, known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::args::Cli;
+
+    fn rewritten(args: &[&str]) -> Vec<String> {
+        let args = args.iter().map(OsString::from);
+        let out = rewrite(&Cli::command(), args);
+        out.into_iter()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn long_names_may_have_one_dash() {
+        let given = [
+            "drover",
+            "run",
+            "-detach",
+            "-var",
+            "a=b",
+            "-check-index=7",
+            "web.hcl",
+        ];
+        let wanted = [
+            "drover",
+            "run",
+            "--detach",
+            "--var=a=b",
+            "--check-index=7",
+            "web.hcl",
+        ];
+        assert_eq!(rewritten(&given), wanted);
+    }
+
+    #[test]
+    fn short_names_and_strangers_stay() {
+        let given = [
+            "drover",
+            "logs",
+            "-f",
+            "-n",
+            "5",
+            "-nonsense",
+            "--",
+            "-detach",
+        ];
+        assert_eq!(rewritten(&given), given);
+    }
+
+    #[test]
+    fn flags_may_say_true_and_false() {
+        let given = [
+            "drover",
+            "stop",
+            "-purge=true",
+            "-detach=false",
+            "--yes",
+            "-hcl2-strict=false",
+        ];
+        assert_eq!(
+            rewritten(&given),
+            ["drover", "stop", "--purge", "--yes", "--hcl2-strict=false"]
+        );
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

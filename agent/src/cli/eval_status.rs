@@ -1,0 +1,95 @@
+//! `drover eval status` and `drover deployment status`.
+
+use serde_json::Value;
+
+use super::args::{DeploymentStatusArgs, EvalStatusArgs};
+use super::context::{Context, Outcome, no_template};
+use super::table::{block, short, table};
+use super::{lookup, monitor};
+use crate::http::shapes::{DeploymentShape, EvalShape};
+
+/// Runs `eval status`.
+///
+/// # Errors
+/// The evaluation cannot be found, or the agent does not answer.
+pub async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
+    no_template(&args.template)?;
+    let eval = lookup::eval(&cx.client, &args.eval).await?;
+    if args.json {
+        let whole: Value = cx
+            .client
+            .get(&format!("/v1/evaluation/{}", eval.id), &[])
+            .await?;
+        return cx.say_json(&whole);
+    }
+    let shown = describe(cx, &eval, args.verbose);
+    cx.screen.say(&shown)?;
+    if !eval.failed_groups.is_empty() {
+        cx.screen.title("\nFailed Placements")?;
+        cx.screen.say(&monitor::failed_groups(&eval))?;
+    }
+    Ok(0)
+}
+
+fn describe(cx: &Context, eval: &EvalShape, verbose: bool) -> String {
+    let failures = !eval.failed_groups.is_empty();
+    let description = match eval.status_description.as_str() {
+        "" => &eval.status,
+        words => words,
+    };
+    block([
+        ("ID", short(&eval.id, verbose)),
+        ("Create Time", cx.time(eval.create_time, verbose)),
+        ("Modify Time", cx.time(eval.modify_time, verbose)),
+        ("Status", eval.status.clone()),
+        ("Status Description", description.to_owned()),
+        ("Type", eval.job_type.clone()),
+        ("TriggeredBy", eval.triggered_by.clone()),
+        ("Job ID", eval.job_id.clone()),
+        ("Namespace", eval.namespace.clone()),
+        ("Priority", eval.priority.to_string()),
+        ("Placement Failures", failures.to_string()),
+        ("Previous Eval", short(&eval.previous_eval, verbose)),
+        ("Next Eval", short(&eval.next_eval, verbose)),
+        ("Blocked Eval", short(&eval.blocked_eval, verbose)),
+    ])
+}
+
+/// Runs `deployment status`.
+///
+/// # Errors
+/// The roll-out cannot be found, or the agent does not answer.
+pub async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> Outcome {
+    let Some(prefix) = &args.deployment else {
+        return deployments(cx, &args).await;
+    };
+    let deployment = lookup::deployment(&cx.client, prefix).await?;
+    if args.json {
+        let path = format!("/v1/deployment/{}", deployment.id);
+        let whole: Value = cx.client.get(&path, &[]).await?;
+        return cx.say_json(&whole);
+    }
+    cx.screen
+        .say(&monitor::describe(&deployment, args.verbose))?;
+    Ok(0)
+}
+
+async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
+    if args.json {
+        let list: Value = cx.client.get("/v1/deployments", &[]).await?;
+        return cx.say_json(&list);
+    }
+    let list: Vec<DeploymentShape> = cx.client.get("/v1/deployments", &[]).await?;
+    let row = |deployment: &DeploymentShape| {
+        [
+            short(&deployment.id, args.verbose),
+            deployment.job_id.clone(),
+            deployment.job_version.to_string(),
+            deployment.status.clone(),
+            deployment.status_description.clone(),
+        ]
+    };
+    let header = ["ID", "Job ID", "Job Version", "Status", "Description"];
+    cx.screen.say(&table(header, list.iter().map(row)))?;
+    Ok(0)
+}

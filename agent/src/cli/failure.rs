@@ -1,0 +1,61 @@
+//! How a command ends that does not succeed.
+
+use std::fmt;
+
+/// Why a command failed, for the user, and the exit code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What to say; nothing more if empty.
+    pub message: String,
+    /// What the process exits with.
+    pub code: u8,
+    /// The agent's status, if it answered with an error.
+    pub status: Option<u16>,
+}
+
+impl Failure {
+    /// A message and exit code 1.
+    pub fn said(message: impl Into<String>) -> Failure {
+        Failure {
+            message: message.into(),
+            code: 1,
+            status: None,
+        }
+    }
+
+    /// An exit code; everything is said already.
+    pub fn quiet(code: u8) -> Failure {
+        Failure {
+            message: String::new(),
+            code,
+            status: None,
+        }
+    }
+
+    /// The agent answered with an error.
+    pub fn status(status: u16, body: &str) -> Failure {
+        let message = format!("Unexpected response code: {status} ({})", body.trim_end());
+        Failure {
+            message,
+            code: 1,
+            status: Some(status),
+        }
+    }
+
+    /// The same with words in front.
+    #[must_use]
+    pub fn within(mut self, words: &str) -> Failure {
+        if !self.message.is_empty() {
+            self.message = format!("{words}: {}", self.message);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for Failure {}

@@ -1,0 +1,227 @@
+//! `drover job status`: all jobs, or one of them with its roll-out and allocations.
+
+use serde_json::Value;
+
+use super::args::JobStatusArgs;
+use super::context::{Context, Outcome, no_template};
+use super::failure::Failure;
+use super::lookup::{self, job_path};
+use super::monitor;
+use super::table::{block, short, table};
+use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape, JobStub, JobSummary};
+use crate::times;
+
+/// Runs the command.
+///
+/// # Errors
+/// The job cannot be found, or the agent does not answer.
+pub async fn run(cx: &mut Context, args: JobStatusArgs) -> Outcome {
+    no_template(&args.template)?;
+    match &args.job {
+        None => list(cx, &args).await,
+        Some(id) => one(cx, &args, id).await,
+    }
+}
+
+/// `drover status`: what bears the id is a job, or else an allocation.
+///
+/// # Errors
+/// Nothing bears it, or the agent does not answer.
+pub async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
+    let Some(id) = args.job.clone() else {
+        return run(cx, args).await;
+    };
+    let not_found = match run(cx, args.clone()).await {
+        Err(failure) if failure.status.is_none() && failure.message.starts_with("No job") => {
+            failure
+        }
+        other => return other,
+    };
+    let alloc = super::args::AllocStatusArgs {
+        alloc: Some(id),
+        json: args.json,
+        short: args.short,
+        verbose: args.verbose,
+        template: None,
+    };
+    match super::alloc_status::run(cx, alloc).await {
+        Err(failure) if failure.message.starts_with("No alloc") => Err(not_found),
+        other => other,
+    }
+}
+
+async fn list(cx: &mut Context, args: &JobStatusArgs) -> Outcome {
+    if args.json {
+        let jobs: Value = cx.client.get("/v1/jobs", &[]).await?;
+        return cx.say_json(&jobs);
+    }
+    let mut jobs: Vec<JobStub> = cx.client.get("/v1/jobs", &[]).await?;
+    if jobs.is_empty() {
+        cx.screen.say("No running jobs")?;
+        return Ok(0);
+    }
+    jobs.sort_by(|a, b| a.id.cmp(&b.id));
+    let row = |job: &JobStub| {
+        let submitted = times::to_seconds(drover_core::time::Timestamp(job.submit_time));
+        [
+            job.id.clone(),
+            kind(job),
+            job.priority.to_string(),
+            status(job),
+            submitted,
+        ]
+    };
+    let header = ["ID", "Type", "Priority", "Status", "Submit Date"];
+    cx.screen.say(&table(header, jobs.iter().map(row)))?;
+    Ok(0)
+}
+
+fn kind(job: &JobStub) -> String {
+    let more = match (job.periodic, job.parameterized_job) {
+        (true, _) => "/periodic",
+        (false, true) => "/parameterized",
+        (false, false) => "",
+    };
+    format!("{}{more}", job.job_type)
+}
+
+fn status(job: &JobStub) -> String {
+    if job.stop {
+        format!("{} (stopped)", job.status)
+    } else {
+        job.status.clone()
+    }
+}
+
+async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
+    let job = lookup::job(cx, id).await?;
+    let namespace = [("namespace", job.namespace.as_str())];
+    if args.json {
+        let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
+        return cx.say_json(&whole);
+    }
+    cx.screen.say(&head(&job))?;
+    if args.short {
+        return Ok(0);
+    }
+    cx.screen.title("\nSummary")?;
+    cx.screen.say(&summary(&job.job_summary))?;
+    evaluations(cx, &job).await?;
+    let path = job_path(&job, "/deployment");
+    let deployment: Option<DeploymentShape> = cx.client.get(&path, &namespace).await?;
+    if let Some(deployment) = deployment {
+        cx.screen.title("\nLatest Deployment")?;
+        let lines = block([
+            ("ID", short(&deployment.id, args.verbose)),
+            ("Status", deployment.status.clone()),
+            ("Description", deployment.status_description.clone()),
+        ]);
+        cx.screen.say(&format!(
+            "{lines}\n\nDeployed\n{}",
+            monitor::groups(&deployment)
+        ))?;
+    }
+    let path = job_path(&job, "/allocations");
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    cx.screen.title("\nAllocations")?;
+    let shown = allocations(cx, &allocs, args.verbose);
+    cx.screen.say(&shown)?;
+    Ok(0)
+}
+
+/// What stands above everything else.
+fn head(job: &JobStub) -> String {
+    block([
+        ("ID", job.id.clone()),
+        ("Name", job.name.clone()),
+        (
+            "Submit Date",
+            times::to_seconds(drover_core::time::Timestamp(job.submit_time)),
+        ),
+        ("Type", job.job_type.clone()),
+        ("Priority", job.priority.to_string()),
+        ("Datacenters", job.datacenters.join(",")),
+        ("Namespace", job.namespace.clone()),
+        ("Node Pool", job.node_pool.clone()),
+        ("Status", status(job)),
+        ("Periodic", job.periodic.to_string()),
+        ("Parameterized", job.parameterized_job.to_string()),
+    ])
+}
+
+fn summary(summary: &JobSummary) -> String {
+    let header = [
+        "Task Group",
+        "Queued",
+        "Starting",
+        "Running",
+        "Failed",
+        "Complete",
+        "Lost",
+        "Unknown",
+    ];
+    let rows = summary.summary.iter().map(|(name, group)| {
+        let [a, b, c, d, e, f, g] = [
+            group.queued,
+            group.starting,
+            group.running,
+            group.failed,
+            group.complete,
+            group.lost,
+            group.unknown,
+        ]
+        .map(|count| count.to_string());
+        [name.clone(), a, b, c, d, e, f, g]
+    });
+    table(header, rows)
+}
+
+/// What the latest evaluation could not place.
+async fn evaluations(cx: &mut Context, job: &JobStub) -> Result<(), Failure> {
+    let waiting = job
+        .job_summary
+        .summary
+        .values()
+        .any(|group| group.queued > 0);
+    if !waiting {
+        return Ok(());
+    }
+    let namespace = [("namespace", job.namespace.as_str())];
+    let path = job_path(job, "/evaluations");
+    let evals: Vec<EvalShape> = cx.client.get(&path, &namespace).await?;
+    if let Some(eval) = evals.iter().find(|eval| !eval.failed_groups.is_empty()) {
+        cx.screen.title("\nPlacement Failure")?;
+        cx.screen.say(&monitor::failed_groups(eval))?;
+    }
+    Ok(())
+}
+
+/// The table of allocations.
+pub fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> String {
+    if allocs.is_empty() {
+        return "No allocations placed".to_owned();
+    }
+    let header = [
+        "ID",
+        "Node ID",
+        "Task Group",
+        "Version",
+        "Desired",
+        "Status",
+        "Created",
+        "Modified",
+    ];
+    let row = |alloc: &AllocStub| {
+        [
+            short(&alloc.id, verbose),
+            short(&alloc.node_id, verbose),
+            alloc.task_group.clone(),
+            alloc.job_version.to_string(),
+            alloc.desired_status.clone(),
+            alloc.client_status.clone(),
+            cx.time(alloc.create_time, verbose),
+            cx.time(alloc.modify_time, verbose),
+        ]
+    };
+    table(header, allocs.iter().map(row))
+}

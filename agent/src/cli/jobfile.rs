@@ -1,0 +1,91 @@
+//! Reading a job file that the command line names.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::args::VariableArgs;
+use super::failure::Failure;
+use super::screen::Screen;
+use crate::admission::{self, Admitted, FileOptions, Read, Refused};
+
+/// Job files that are larger are refused: an agent would refuse them, too.
+const MAX_FILE: u64 = 10 * 1024 * 1024;
+
+/// Reads a job file; `-` is the standard input.
+///
+/// # Errors
+/// It cannot be read or makes no sense; every mistake is told.
+pub fn read(file: &Path, variables: &VariableArgs, api_json: bool) -> Result<Read, Failure> {
+    let (name, text) = if file == Path::new("-") {
+        ("stdin".to_owned(), text_of(std::io::stdin(), "stdin")?)
+    } else {
+        let name = file.display().to_string();
+        let text = text_of(open(file, &name)?, &name)?;
+        (name, text)
+    };
+    let refused = |Refused(mistakes)| Failure::said(mistakes.join("\n\n"));
+    if api_json {
+        return Read::of_api_json(text.as_bytes(), &name).map_err(refused);
+    }
+    admission::read_file(&text, &name, &options(variables, file)?).map_err(refused)
+}
+
+/// Reads a job file and checks it, as far as that takes no agent. Mistakes have their places in
+/// the file.
+///
+/// # Errors
+/// As [`read`], or the job cannot be run; every reason is told.
+pub fn admit(
+    screen: &mut Screen,
+    file: &Path,
+    variables: &VariableArgs,
+    api_json: bool,
+) -> Result<Admitted, Failure> {
+    let admitted = read(file, variables, api_json)?.admit();
+    let admitted = admitted.map_err(|Refused(mistakes)| Failure::said(mistakes.join("\n\n")))?;
+    for warning in &admitted.warnings {
+        screen.complain(&format!("Warning: {warning}"));
+    }
+    Ok(admitted)
+}
+
+fn open(file: &Path, name: &str) -> Result<File, Failure> {
+    File::open(file).map_err(|error| Failure::said(format!("cannot open {name}: {error}")))
+}
+
+fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure> {
+    let mut options = FileOptions {
+        lenient: !variables.strict,
+        dir: file.parent().map(Path::to_path_buf),
+        env: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        ..FileOptions::default()
+    };
+    for given in &variables.vars {
+        let Some((name, value)) = given.split_once('=') else {
+            return Err(Failure::said(format!(
+                "-var {given}: a variable is NAME=VALUE"
+            )));
+        };
+        options.vars.push((name.to_owned(), value.to_owned()));
+    }
+    for path in &variables.var_files {
+        let name = path.display().to_string();
+        let text = text_of(open(path, &name)?, &name)?;
+        options.var_files.push((name, text));
+    }
+    Ok(options)
+}
+
+fn text_of(from: impl std::io::Read, name: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::Read::read_to_string(&mut from.take(MAX_FILE + 1), &mut text);
+    read.map_err(|error| Failure::said(format!("cannot read {name}: {error}")))?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(Failure::said(format!(
+            "{name} is larger than 10 MiB; no job file is"
+        )));
+    }
+    Ok(text)
+}

@@ -1,0 +1,126 @@
+//! Finding things by the beginning of their id.
+
+use serde::de::DeserializeOwned;
+
+use super::client::{Client, escape};
+use super::context::Context;
+use super::failure::Failure;
+use super::table::table;
+use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape, JobStub, NodeShape};
+
+/// The job that is meant: the one of this id, or the only one that begins so.
+///
+/// # Errors
+/// There is none, or there are several, which are shown then.
+pub async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> {
+    let query = [("prefix", id), ("per_page", "20")];
+    let mut found: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
+    if let Some(at) = found.iter().position(|job| job.id == id) {
+        return Ok(found.swap_remove(at));
+    }
+    if found.len() > 1 {
+        let row = |job: &JobStub| [job.id.clone(), job.job_type.clone(), job.status.clone()];
+        let list = table(["ID", "Type", "Status"], found.iter().map(row));
+        let message = format!("Prefix \"{id}\" matched multiple jobs\n\n{list}");
+        return Err(Failure::said(message));
+    }
+    let none = || Failure::said(format!("No job(s) with prefix or ID \"{id}\" found"));
+    found.pop().ok_or_else(none)
+}
+
+/// The path of a job.
+pub fn job_path(job: &JobStub, part: &str) -> String {
+    format!("/v1/job/{}{part}", escape(&job.id))
+}
+
+/// The one thing whose id, a UUID, begins so.
+async fn by_prefix<T: DeserializeOwned>(
+    client: &Client,
+    list: &str,
+    prefix: &str,
+    what: &str,
+    id_of: fn(&T) -> &str,
+) -> Result<T, Failure> {
+    let words = what.replace("{}", prefix);
+    let digits: String = prefix.chars().filter(|c| *c != '-').collect();
+    if digits.len() < 2 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        return Err(Failure::said(words));
+    }
+    // Agents want whole bytes; the odd digit is compared here.
+    let even = digits.len() - digits.len() % 2;
+    let asked: String = digits.chars().take(even).collect();
+    let found: Vec<T> = client.get(list, &[("prefix", &asked)]).await?;
+    let begins = |item: &T| {
+        let id: String = id_of(item).chars().filter(|c| *c != '-').collect();
+        id.starts_with(&digits.to_ascii_lowercase())
+    };
+    let mut found: Vec<T> = found.into_iter().filter(begins).collect();
+    if found.len() > 1 {
+        let ids: Vec<&str> = found.iter().map(id_of).collect();
+        return Err(Failure::said(format!(
+            "Prefix \"{prefix}\" matched more than one\n\n{}",
+            ids.join("\n")
+        )));
+    }
+    found.pop().ok_or_else(|| Failure::said(words))
+}
+
+/// The allocation whose id begins so.
+///
+/// # Errors
+/// There is none, or there are several.
+pub async fn alloc(client: &Client, prefix: &str) -> Result<AllocStub, Failure> {
+    let what = "No allocation(s) with prefix or id \"{}\" found";
+    by_prefix(
+        client,
+        "/v1/allocations",
+        prefix,
+        what,
+        |alloc: &AllocStub| &alloc.id,
+    )
+    .await
+}
+
+/// The evaluation whose id begins so.
+///
+/// # Errors
+/// There is none, or there are several.
+pub async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Failure> {
+    let what = "No evaluation(s) with prefix or id \"{}\" found";
+    by_prefix(
+        client,
+        "/v1/evaluations",
+        prefix,
+        what,
+        |eval: &EvalShape| &eval.id,
+    )
+    .await
+}
+
+/// The roll-out whose id begins so.
+///
+/// # Errors
+/// There is none, or there are several.
+pub async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentShape, Failure> {
+    let what = "No deployment(s) with prefix or id \"{}\" found";
+    by_prefix(
+        client,
+        "/v1/deployments",
+        prefix,
+        what,
+        |d: &DeploymentShape| &d.id,
+    )
+    .await
+}
+
+/// The node whose id begins so.
+///
+/// # Errors
+/// There is none, or there are several.
+pub async fn node(client: &Client, prefix: &str) -> Result<NodeShape, Failure> {
+    let what = "No node(s) with prefix \"{}\" found";
+    by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeShape| {
+        &node.id
+    })
+    .await
+}

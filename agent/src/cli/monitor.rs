@@ -1,0 +1,212 @@
+//! Following what becomes of a submission: its evaluation, then its roll-out.
+
+use super::context::{Context, Outcome};
+use super::failure::Failure;
+use super::table::{block, short, table};
+use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape};
+
+/// The exit code where a group has no place.
+pub const NO_PLACE: u8 = 2;
+
+/// Follows an evaluation to its end, and then its roll-out.
+///
+/// # Errors
+/// The agent does not answer any more.
+pub async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+    let eval = finish(cx, id, verbose).await?;
+    if !eval.failed_groups.is_empty() {
+        cx.screen
+            .say(&format!("Failed Placements\n{}", failed_groups(&eval)))?;
+        return Ok(NO_PLACE);
+    }
+    if eval.deployment_id.is_empty() || eval.status != "complete" {
+        return Ok(u8::from(eval.status == "failed"));
+    }
+    deployment(cx, &eval.deployment_id, verbose).await
+}
+
+/// Follows an evaluation to its end, and no further.
+///
+/// # Errors
+/// The agent does not answer any more.
+pub async fn eval_only(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+    let eval = finish(cx, id, verbose).await?;
+    Ok(u8::from(eval.status == "failed"))
+}
+
+async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvalShape, Failure> {
+    let shown = short(id, verbose);
+    cx.screen.title(&format!(
+        "==> {}: Monitoring evaluation \"{shown}\"",
+        cx.stamp()
+    ))?;
+    let path = format!("/v1/evaluation/{id}");
+    let mut index = 0;
+    let mut first = true;
+    let eval = loop {
+        let after = index.to_string();
+        let answer = cx
+            .client
+            .read::<EvalShape>(&path, &[("index", &after)])
+            .await?;
+        index = answer.index;
+        if core::mem::take(&mut first) {
+            note(
+                cx,
+                &format!("Evaluation triggered by job \"{}\"", answer.value.job_id),
+            )?;
+        }
+        if !matches!(answer.value.status.as_str(), "pending" | "") {
+            break answer.value;
+        }
+    };
+    if !eval.deployment_id.is_empty() {
+        let deployment = short(&eval.deployment_id, verbose);
+        note(
+            cx,
+            &format!("Evaluation within deployment: \"{deployment}\""),
+        )?;
+    }
+    let allocs: Vec<AllocStub> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
+    for alloc in allocs {
+        note(cx, &alloc_line(&alloc, verbose))?;
+    }
+    note(
+        cx,
+        &format!(
+            "Evaluation status changed: \"pending\" -> \"{}\"",
+            eval.status
+        ),
+    )?;
+    cx.screen.title(&format!(
+        "==> {}: Evaluation \"{shown}\" finished with status \"{}\"",
+        cx.stamp(),
+        eval.status
+    ))?;
+    Ok(eval)
+}
+
+fn alloc_line(alloc: &AllocStub, verbose: bool) -> String {
+    let (id, node) = (short(&alloc.id, verbose), short(&alloc.node_id, verbose));
+    format!(
+        "Allocation \"{id}\" created: node \"{node}\", group \"{}\"",
+        alloc.task_group
+    )
+}
+
+fn note(cx: &mut Context, text: &str) -> Result<(), Failure> {
+    let line = format!("    {}: {text}", cx.stamp());
+    cx.screen.say(&line)
+}
+
+/// Follows a roll-out to its end.
+///
+/// # Errors
+/// The agent does not answer any more.
+pub async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+    let shown = short(id, verbose);
+    cx.screen.title(&format!(
+        "==> {}: Monitoring deployment \"{shown}\"",
+        cx.stamp()
+    ))?;
+    let path = format!("/v1/deployment/{id}");
+    let mut index = 0;
+    let last = loop {
+        let after = index.to_string();
+        let query = [("stale", ""), ("index", after.as_str())];
+        let answer = cx.client.read::<DeploymentShape>(&path, &query).await?;
+        index = answer.index;
+        let goes_on = matches!(
+            answer.value.status.as_str(),
+            "running" | "pending" | "blocked" | "unblocking" | "initializing" | "paused"
+        );
+        if !goes_on {
+            break answer.value;
+        }
+        cx.screen.live(&progress(&answer.value));
+    };
+    cx.screen
+        .say(&format!("\n{}\n{}", cx.stamp(), describe(&last, verbose)))?;
+    Ok(u8::from(last.status != "successful"))
+}
+
+/// How far a roll-out is, in one line.
+fn progress(deployment: &DeploymentShape) -> String {
+    let groups = deployment.task_groups.iter().map(|(name, group)| {
+        format!(
+            "{name} {}/{} healthy",
+            group.healthy_allocs, group.desired_total
+        )
+    });
+    format!(
+        "    {}: {}",
+        deployment.status,
+        groups.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// A roll-out as it is shown.
+pub fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
+    let head = block([
+        ("ID", short(&deployment.id, verbose)),
+        ("Job ID", deployment.job_id.clone()),
+        ("Job Version", deployment.job_version.to_string()),
+        ("Status", deployment.status.clone()),
+        ("Description", deployment.status_description.clone()),
+    ]);
+    format!("{head}\n\nDeployed\n{}", groups(deployment))
+}
+
+/// The table of a roll-out's groups.
+pub fn groups(deployment: &DeploymentShape) -> String {
+    let header = [
+        "Task Group",
+        "Desired",
+        "Placed",
+        "Healthy",
+        "Unhealthy",
+        "Progress Deadline",
+    ];
+    let rows = deployment.task_groups.iter().map(|(name, group)| {
+        let deadline = group
+            .require_progress_by
+            .split('.')
+            .next()
+            .unwrap_or_default();
+        let zone = if deadline.is_empty() || deadline.ends_with('Z') {
+            ""
+        } else {
+            "Z"
+        };
+        [
+            name.clone(),
+            group.desired_total.to_string(),
+            group.placed_allocs.to_string(),
+            group.healthy_allocs.to_string(),
+            group.unhealthy_allocs.to_string(),
+            format!("{deadline}{zone}"),
+        ]
+    });
+    table(header, rows)
+}
+
+/// Why groups have no place.
+pub fn failed_groups(eval: &EvalShape) -> String {
+    let mut lines = Vec::new();
+    for (name, failed) in &eval.failed_groups {
+        let count = failed.coalesced_failures + 1;
+        let plural = if count == 1 { "" } else { "s" };
+        lines.push(format!(
+            "Task Group \"{name}\" (failed to place {count} allocation{plural}):"
+        ));
+        for (why, nodes) in &failed.constraint_filtered {
+            lines.push(format!("  * {why}: {nodes} nodes excluded by filter"));
+        }
+        for (what, nodes) in &failed.dimension_exhausted {
+            lines.push(format!(
+                "  * Dimension \"{what}\" exhausted on {nodes} nodes"
+            ));
+        }
+    }
+    lines.join("\n")
+}

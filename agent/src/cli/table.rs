@@ -1,0 +1,79 @@
+//! Aligned text: tables with a header, and blocks of keys and values.
+
+use super::screen::clean;
+
+/// A table: columns separated by two spaces, nothing behind the last.
+pub fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let header = header.map(str::to_owned);
+    let rows: Vec<[String; N]> = core::iter::once(header)
+        .chain(rows)
+        .map(|row| row.map(cell))
+        .collect();
+    let mut widths = [0; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; N]| {
+        let padded = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Keys and values, one a line. An empty value is `<none>`.
+pub fn block<'a>(lines: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let lines: Vec<(&str, String)> = lines.into_iter().collect();
+    let width = lines
+        .iter()
+        .map(|(key, _)| key.chars().count())
+        .max()
+        .unwrap_or(0);
+    let line = |(key, value): &(&str, String)| {
+        let value = cell(value.clone());
+        let value = if value.is_empty() { "<none>" } else { &value };
+        format!("{key:width$} = {value}")
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// One line of harmless text.
+fn cell(text: String) -> String {
+    clean(&text).replace(['\n', '\t'], " ")
+}
+
+/// The first eight digits of an id, or all of it.
+pub fn short(id: &str, verbose: bool) -> String {
+    if verbose {
+        id.to_owned()
+    } else {
+        id.chars().take(8).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["a", "running"], ["long-one", "dead"]].map(|row| row.map(str::to_owned));
+        let shown = table(["ID", "Status"], rows);
+        assert_eq!(shown, "ID        Status\na         running\nlong-one  dead");
+        let hostile = table(["ID"], [["a\nb\x1b".to_owned()]]);
+        assert_eq!(hostile, "ID\na b\u{fffd}");
+    }
+
+    #[test]
+    fn keys_are_aligned() {
+        let shown = block([("ID", "web".to_owned()), ("Priority", String::new())]);
+        assert_eq!(shown, "ID       = web\nPriority = <none>");
+    }
+}
