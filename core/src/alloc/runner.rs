@@ -265,6 +265,22 @@ impl AllocRunner {
             .and_then(|g| g.shutdown_delay);
         let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
         self.kill = Some(order);
+        self.cancel_prerun(cx);
+    }
+
+    /// What is being set up is not wanted any more. What was not even asked for is taken back.
+    fn cancel_prerun(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return;
+        };
+        let Some(awaited) = pipeline.awaited() else {
+            return;
+        };
+        if cx.shared.ledger.withdraw(awaited.op) {
+            self.phase = Phase::Prerun(Pipeline::new(OnError::Stop));
+        } else {
+            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+        }
     }
 
     /// Cleans it away; ends it first if it is alive. Its records go last.
