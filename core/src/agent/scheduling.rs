@@ -495,7 +495,9 @@ impl Agent {
         // Each copy counts once, however often it was replaced; only those of watched groups do.
         let proved = |group: &TaskGroup, index| {
             let here = |alloc: &&AllocRecord| {
-                alloc.group.as_str() == group.name && alloc.index == index && !alloc.is_terminal()
+                alloc.group.as_str() == group.name
+                    && alloc.index == index
+                    && !alloc.desired.is_terminal()
             };
             let mut here = allocs.iter().copied().filter(here);
             here.any(|alloc| verdict(alloc) == Some(true))
