@@ -728,11 +728,14 @@ impl AllocRunner {
         if self.record.finished {
             return;
         }
-        self.edit(cx, |record| {
-            record.forced = true;
-            record.status = ClientStatus::Complete;
-            TIME_IS_OVER.clone_into(&mut record.status_description);
-        });
+        // What failed before stays failed: it may be replaced already.
+        if !self.record.status.is_terminal() {
+            self.edit(cx, |record| {
+                record.forced = true;
+                record.status = ClientStatus::Complete;
+                TIME_IS_OVER.clone_into(&mut record.status_description);
+            });
+        }
         self.end(cx, Some(TIME_IS_OVER.to_owned()), true);
     }
 
