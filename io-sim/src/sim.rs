@@ -336,7 +336,7 @@ impl Sim {
                 Span::secs(-3600),
                 Span::secs(3600),
                 Span::secs(-1),
-                Span::secs(100_000),
+                Span::secs(20_000),
             ];
             let at = self.world.choices.below(grid.len(), "wall", "");
             self.world
