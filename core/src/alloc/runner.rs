@@ -660,9 +660,11 @@ impl AllocRunner {
     }
 
     fn broadcast(&self, cx: &mut Cx<'_>) {
+        // Whoever takes over its ports waits until nothing can hold them any longer.
+        let holds_ports = self.has_remains() && !self.record.ports.is_empty();
         let news = AllocNews {
             status: self.record.status,
-            finished: self.record.finished,
+            finished: self.record.finished && !holds_ports,
         };
         cx.shared.broadcasts.send(self.record.id, news);
     }
