@@ -189,17 +189,12 @@ impl Checker {
         let place = Place::of(alloc);
         self.reach("what_is_done_is_not_done_again");
         let by = self.completed.get(&place).copied();
-        let own = alloc.record().id;
-        ensure(
-            by.is_none_or(|by| by == own),
-            "what_is_done_is_not_done_again",
-            || {
-                format!(
-                    "{} was done by {by:?}, and {own:?} starts",
-                    alloc.record().name
-                )
-            },
-        )
+        let own = alloc.record();
+        // An earlier one may still be on its way to its end.
+        let again = by.is_some_and(|(by, made)| by != own.id && made < own.create_index);
+        ensure(!again, "what_is_done_is_not_done_again", || {
+            format!("{} was done by {by:?}, and {} starts", own.name, own.id)
+        })
     }
 
     /// A host port belongs to one allocation as long as anything of it lives.

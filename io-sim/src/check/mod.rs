@@ -69,7 +69,7 @@ pub struct Checker {
     terminated: BTreeMap<LaunchId, u32>,
     start_failed: BTreeSet<LaunchId>,
     asked_again: BTreeSet<AllocId>,
-    completed: BTreeMap<Place, AllocId>,
+    completed: BTreeMap<Place, (AllocId, u64)>,
     index: u64,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,

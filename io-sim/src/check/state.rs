@@ -46,7 +46,9 @@ impl Checker {
             let place = Place::of(alloc);
             let saved = world.disk.records().get(&Key::Alloc(record.id));
             if saved == Some(&Record::Alloc(record.clone())) {
-                self.completed.entry(place).or_insert(record.id);
+                self.completed
+                    .entry(place)
+                    .or_insert((record.id, record.create_index));
             }
         }
     }
