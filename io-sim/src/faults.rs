@@ -102,7 +102,7 @@ impl Faults {
         for kind in ALL {
             let rare = matches!(kind, Fault::Crash | Fault::Reboot | Fault::WallJump);
             let name = format!("{kind:?}");
-            let weights: &[u16] = match (seed % 2 == 0, rare) {
+            let weights: &[u16] = match (seed.is_multiple_of(2), rare) {
                 (true, true) => &[0, 0, 2, 5, 20],
                 (true, false) => &[0, 0, 0, 50, 200, 500],
                 (false, true) => &[3],

@@ -1,6 +1,8 @@
 //! One agent in one world, driven one input at a time.
 
+mod asks;
 mod brief;
+mod ends;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -8,10 +10,8 @@ use std::hash::Hasher;
 
 use drover_core::agent::{Agent, View};
 use drover_core::config::Config;
-use drover_core::effect::{Effect, Reply};
-use drover_core::input::{
-    Input, LocalInput, NodeInput, OperatorInput, RequestId, RestartScope, ShutdownMode,
-};
+use drover_core::effect::Effect;
+use drover_core::input::{Input, RequestId, ShutdownMode};
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::time::{Instant, Span};
 
@@ -108,69 +108,6 @@ impl Sim {
     /// The agent, while it lives.
     pub fn agent(&self) -> Option<&Agent> {
         self.agent.as_ref()
-    }
-
-    /// Asks something of the scheduling side.
-    pub fn ask(&mut self, input: LocalInput) -> RequestId {
-        let request = self.request();
-        self.send(Source::Operator, Input::Local(request, input));
-        request
-    }
-
-    /// Asks something of an allocation.
-    pub fn operate(&mut self, input: OperatorInput) -> RequestId {
-        let request = self.request();
-        let (OperatorInput::Restart { alloc, .. }
-        | OperatorInput::StopAlloc { alloc }
-        | OperatorInput::Signal { alloc, .. }) = &input;
-        let again =
-            matches!(&input, OperatorInput::Restart { tasks, .. } if *tasks == RestartScope::All);
-        if again || matches!(&input, OperatorInput::Restart { .. }) {
-            self.checker.asked_again(*alloc);
-        }
-        self.send(Source::Operator, Input::Operator(request, input));
-        request
-    }
-
-    /// Tells the agent to end.
-    pub fn shutdown(&mut self, mode: ShutdownMode) {
-        self.send(Source::Control, Input::Shutdown(mode));
-    }
-
-    /// The driver's condition changes.
-    pub fn driver(&mut self, healthy: bool) {
-        let info = driver_info(healthy);
-        let input = NodeInput::Driver {
-            name: "mock_driver".to_owned(),
-            info,
-            attributes: BTreeMap::new(),
-            time: self.world.now().wall,
-        };
-        self.send(Source::Control, Input::Node(input));
-    }
-
-    /// Sends an input as it is, from a source of its own.
-    pub fn send_raw(&mut self, input: Input) {
-        self.send(Source::Control, input);
-    }
-
-    fn send(&mut self, source: Source, input: Input) {
-        if let Input::Local(request, _) | Input::Operator(request, _) = &input {
-            self.requests
-                .insert(*request, (self.world.life, input.clone()));
-        }
-        let at = self.world.at;
-        self.world.inbox.push(source, at, input);
-    }
-
-    fn request(&mut self) -> RequestId {
-        self.last_request += 1;
-        RequestId(self.last_request)
-    }
-
-    /// The answer to a request, once there is one.
-    pub fn reply(&self, request: RequestId) -> Option<&Reply> {
-        self.checker.reply(request)
     }
 
     /// The agent dies, between two effects or wherever it is.
@@ -359,7 +296,7 @@ impl Sim {
 
     fn check(&mut self, agent: &Agent) -> Verdict {
         self.checker.state(&self.world, agent)?;
-        if self.steps % 8 == 0 {
+        if self.steps.is_multiple_of(8) {
             self.a_spurious_timeout_changes_nothing(agent)?;
         }
         Ok(())
@@ -399,94 +336,11 @@ impl Sim {
                 Span::secs(-3600),
                 Span::secs(3600),
                 Span::secs(-1),
-                Span::secs(100_000),
+                Span::secs(20_000),
             ];
             let at = self.world.choices.below(grid.len(), "wall", "");
             self.world
                 .jump_wall(grid.get(at).copied().unwrap_or(Span::ZERO));
-        }
-    }
-
-    /// Lets `span` pass.
-    ///
-    /// # Errors
-    /// What is violated meanwhile.
-    pub fn run(&mut self, span: Span) -> Verdict {
-        let mut left = span;
-        while left > Span::ZERO {
-            let before = self.world.at;
-            let until = before + left;
-            let stepped = self.step(until)?;
-            // A reboot sets the clock back.
-            left = Span(left.0 - (self.world.at - before).0);
-            if stepped == Stepped::Idle {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Goes on until `what` holds.
-    ///
-    /// # Errors
-    /// What is violated meanwhile, or that it does not hold within `limit`.
-    pub fn until(&mut self, limit: Span, what: impl Fn(&Sim) -> bool) -> Verdict {
-        let mut left = limit;
-        while !what(self) {
-            let before = self.world.at;
-            let stepped = self.step(before + left)?;
-            left = Span(left.0 - (self.world.at - before).0);
-            if stepped == Stepped::Idle || left < Span::ZERO {
-                let holds = what(self);
-                let pending = self.agent.as_ref().map(Agent::pending);
-                return ensure(holds, "what_is_expected_happens", || format!("{pending:?}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The trouble is over: everything converges, and a restart of the agent changes nothing.
-    ///
-    /// # Errors
-    /// What is violated by it.
-    pub fn peace(&mut self) -> Verdict {
-        self.calm()?;
-        self.tape.plays_the_same()?;
-        let before: Vec<_> = self.world.alive().map(|(launch, _)| *launch).collect();
-        let commits = self.world.disk.commits;
-        self.restart()?;
-        self.calm()?;
-        let after: Vec<_> = self.world.alive().map(|(launch, _)| *launch).collect();
-        ensure(before == after, "a_restart_at_rest_changes_nothing", || {
-            format!("{before:?} {after:?}")
-        })?;
-        let wrote = self.world.disk.commits - commits;
-        ensure(wrote <= 3, "a_restart_at_rest_changes_nothing", || {
-            format!("{wrote} commits")
-        })
-    }
-
-    /// The trouble is over: within a bounded time everything converges.
-    ///
-    /// # Errors
-    /// What is violated by it.
-    pub fn calm(&mut self) -> Verdict {
-        self.world.peace = true;
-        self.world.disk.full = false;
-        if self.agent.is_none() || self.stopped {
-            self.restart()?;
-        }
-        self.driver(true);
-        self.run(Span::secs(2 * 3600))?;
-        match &self.agent {
-            Some(agent) => {
-                for (request, (life, input)) in &self.requests {
-                    let open = *life == self.world.life && self.checker.reply(*request).is_none();
-                    ensure(!open, "one_reply_to_one_request", || format!("{input:?}"))?;
-                }
-                self.checker.rest(&self.world, agent)
-            }
-            None => Ok(()),
         }
     }
 }

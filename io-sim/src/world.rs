@@ -215,9 +215,7 @@ impl World {
             }) => {
                 self.begin_hook(op, alloc, task, work);
             }
-            Effect::Hook(HookEffect::Cancel { op }) => {
-                self.cancelled.insert(op);
-            }
+            Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
             Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => {}
         }
@@ -241,6 +239,21 @@ impl World {
                 work,
             },
         );
+    }
+
+    /// Work that is under way, or hangs, ends soon.
+    fn cancel_hook(&mut self, op: Op) {
+        self.cancelled.insert(op);
+        let of_op = |later: &Later| matches!(later, Later::Hook { op: of, .. } if *of == op);
+        let at = self
+            .later
+            .iter()
+            .find(|(_, (_, later))| of_op(later))
+            .map(|(at, _)| *at);
+        if let Some((_, later)) = at.and_then(|at| self.later.remove(&at)) {
+            let delay = self.latency("cancelled hook", self.patience.hook);
+            self.after(delay, later);
+        }
     }
 
     fn end_hook(

@@ -94,6 +94,9 @@ pub trait GroupWords: Sized {
     /// The same; a failed allocation is never replaced.
     #[must_use]
     fn never_again(self) -> Self;
+    /// The same; a failed allocation is replaced so often, after `delay`.
+    #[must_use]
+    fn reschedules(self, attempts: i64, delay: Span) -> Self;
     /// The same with a port that this node chooses.
     #[must_use]
     fn dynamic_port(self, label: &str) -> Self;
@@ -119,6 +122,18 @@ impl GroupWords for TaskGroup {
     fn never_again(mut self) -> TaskGroup {
         self.reschedule_policy = Some(ReschedulePolicy {
             attempts: Some(0),
+            unlimited: Some(false),
+            ..ReschedulePolicy::default()
+        });
+        self
+    }
+
+    fn reschedules(mut self, attempts: i64, delay: Span) -> TaskGroup {
+        self.reschedule_policy = Some(ReschedulePolicy {
+            attempts: Some(attempts),
+            interval: Some(Span::secs(24 * 3600)),
+            delay: Some(delay),
+            delay_function: Some("constant".to_owned()),
             unlimited: Some(false),
             ..ReschedulePolicy::default()
         });

@@ -4,6 +4,7 @@ use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::{Hook, Task};
+use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::{Choices, Faults, Sim};
 
@@ -149,14 +150,22 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     if dice.below(4, "second", id) == 1 {
         tasks.push(main_task(dice, job_type, "second", id));
     }
+    if dice.below(5, "fragile", id) == 1 {
+        tasks[0] = task("main").ends("15s", 1);
+    }
     let tasks: Vec<Task> = tasks
         .into_iter()
         .map(|task| habits(dice, task, id))
         .collect();
     let mut group = group("g", tasks).never_again();
     group.count = Some(1 + i64::try_from(dice.below(3, "count", id)).unwrap_or(0));
-    if dice.below(3, "port", id) == 1 {
-        group = group.dynamic_port("http");
+    match dice.below(6, "port", id) {
+        1 | 2 => group = group.dynamic_port("http"),
+        3 => group = group.static_port("http", 8080),
+        _ => {}
+    }
+    if dice.below(3, "reschedules", id) == 1 {
+        group = group.reschedules(2, Span::secs(5));
     }
     if dice.below(3, "rolls", id) == 1 {
         group = group.rolls(1);
@@ -190,6 +199,16 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
     match dice.below(8, "kill after", &entity) {
         1 => task = task.with("kill_after", "1s"),
         2 => task = task.with("kill_after", "1h"),
+        _ => {}
+    }
+    match dice.below(12, "start error", &entity) {
+        1 => task = task.with("start_error", "no"),
+        2 => {
+            task = task.with("start_error", "not now");
+            task.config
+                .insert("start_error_recoverable".to_owned(), Value::Bool(true));
+        }
+        3 => task = task.with("plugin_exit_after", "7s"),
         _ => {}
     }
     match dice.below(8, "start block", &entity) {

@@ -1,6 +1,6 @@
 //! Bugs that other node agents had, each under the name of the bug.
 
-use drover_core::input::{LocalInput, OperatorInput, RestartScope};
+use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::event::EventType;
 use drover_core::model::policy::RestartMode;
@@ -475,5 +475,73 @@ fn the_index_never_goes_back() {
         sim.restart()?;
         let after = sim.view().map_or(0, |view| view.index());
         sim.expect_that(before <= after, "not before what it was")
+    });
+}
+
+/// When all tasks run again, what comes after the start of the main tasks waits for that start.
+#[test]
+fn stages_follow_each_other_when_all_run_again() {
+    for_seeds(200, |sim| {
+        let tasks = [
+            task("main").with("kill_after", "3s"),
+            task("post").ends("1s", 0).hook(Hook::Poststart, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.until(SOON, |sim| {
+            sim.runs("web", "main") && sim.dead("web", "post")
+        })?;
+        sim.restart_tasks("web", RestartScope::All);
+        sim.until(SOON, |sim| sim.world.starts_of("post") == 2)?;
+        sim.expect_that(sim.world.starts_of("main") == 2, "main runs again first")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_driver_slower_than_patience_is_believed() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main").with("kill_after", "1h")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1_000_000);
+        sim.deregister("web", false);
+        sim.run(Span::secs(5 * 3600))?;
+        sim.world.faults = Faults::none();
+        let clean = sim
+            .task("web", "main")
+            .is_some_and(|task| !task.has_remains());
+        sim.expect_that(clean, "nothing is left")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn an_agent_that_leaves_its_tasks_ends_though_the_disk_is_full() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.world.disk.full = true;
+        sim.signal("web");
+        sim.run(Span::secs(1))?;
+        sim.shutdown(ShutdownMode::KeepTasks);
+        sim.until(SOON, |sim| sim.stopped)?;
+        sim.world.disk.full = false;
+        sim.restart()?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it runs on")
+    });
+}
+
+/// Whoever stops an allocation whose setup takes for ever does not wait for the setup's deadline.
+#[test]
+fn a_slow_setup_can_be_cancelled() {
+    for_seeds(100, |sim| {
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1);
+        sim.register(&service("web", [task("main")]));
+        sim.until(Span::secs(600), |sim| {
+            sim.world.dirs.allocs.is_empty() && sim.live("web").is_some()
+        })?;
+        sim.deregister("web", false);
+        sim.run(Span::secs(300))?;
+        sim.peace()
     });
 }

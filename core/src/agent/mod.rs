@@ -18,7 +18,7 @@ pub use view::{AllocView, View};
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
-use crate::effect::{Effect, Told};
+use crate::effect::{Effect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
 use crate::local::Local;
@@ -121,6 +121,13 @@ impl Agent {
         let mut touched = BTreeSet::new();
         match input {
             Input::Store(input) => self.on_store(now, input),
+            Input::Local(request, _) | Input::Operator(request, _)
+                if self.shutdown == Some(ShutdownMode::KeepTasks) =>
+            {
+                let why = "the agent is shutting down".to_owned();
+                let refused = Reply::Refused(Refusal::Conflict(why));
+                self.shared.out.push_back(Effect::Reply(request, refused));
+            }
             _ if self.shutdown == Some(ShutdownMode::KeepTasks) => {}
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
@@ -326,7 +333,10 @@ impl Agent {
                 self.allocs.values().all(|alloc| alloc.record().finished)
             }
         };
-        over && !self.stopped && self.shared.ledger.is_clean()
+        // What is not saved is found again by the next agent, and a disk that is full keeps nobody.
+        let ledger = &self.shared.ledger;
+        let given_up = self.shutdown == Some(ShutdownMode::KeepTasks) && ledger.trouble().is_some();
+        over && !self.stopped && (ledger.is_clean() || given_up)
     }
 
     fn settle_alloc(&mut self, now: Now, id: AllocId) {

@@ -252,7 +252,7 @@ impl Agent {
             .map(|alloc| alloc.record().clone())
             .collect();
         let allocs: Vec<&AllocRecord> = records.iter().map(|record| &**record).collect();
-        let plan = reconcile::reconcile(&record, &allocs, now.wall);
+        let plan = reconcile::reconcile(&record, &allocs, now.wall, self.rollout_failed(&record));
         for (id, why) in plan.stop {
             if let Some(alloc) = self.allocs.get_mut(&id) {
                 stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
@@ -262,7 +262,7 @@ impl Agent {
         for id in plan.update {
             if let Some(alloc) = self.allocs.get_mut(&id) {
                 let cx = &mut cx(&self.config, &mut self.shared, now);
-                alloc.update(cx, record.job.clone());
+                alloc.update(cx, record.job.clone(), record.deployment);
                 touched.insert(id);
             }
         }
@@ -464,6 +464,13 @@ impl Agent {
         self.collect_due = true;
     }
 
+    fn rollout_failed(&self, record: &JobRecord) -> bool {
+        let rollout = record
+            .deployment
+            .and_then(|id| self.local.deployments.get(&id));
+        rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Failed)
+    }
+
     /// Whether the roll-out of the latest version is over.
     fn look_at_deployment(&mut self, key: &JobKey) {
         let Some(record) = self.local.jobs.get(key).cloned() else {
@@ -475,20 +482,35 @@ impl Agent {
             return;
         }
         let of_job = self.local.allocs.get(key).into_iter().flatten();
-        let health = of_job
+        let allocs: Vec<&AllocRecord> = of_job
             .filter_map(|id| self.allocs.get(id))
-            .map(AllocRunner::record)
-            .filter(|alloc| alloc.deployment == Some(id) || alloc.job_version == record.job.version)
-            .filter_map(|alloc| alloc.health.map(|health| health.healthy));
-        let (healthy, unhealthy): (Vec<bool>, Vec<bool>) = health.partition(|healthy| *healthy);
-        let groups = record.job.task_groups.iter();
-        let wanted: u32 = groups
-            .map(|group| reconcile::copies(&record.job, group))
-            .sum();
-        if !unhealthy.is_empty() {
+            .map(|alloc| &**alloc.record())
+            .filter(|alloc| alloc.deployment == Some(id))
+            .collect();
+        let verdict = |alloc: &AllocRecord| alloc.health.map(|health| health.healthy);
+        if allocs.iter().any(|alloc| verdict(alloc) == Some(false)) {
             let words = "Failed due to unhealthy allocations";
-            self.end_deployment(id, DeploymentStatus::Failed, words);
-        } else if healthy.len() >= usize::try_from(wanted).unwrap_or(usize::MAX) {
+            return self.end_deployment(id, DeploymentStatus::Failed, words);
+        }
+        // Each copy counts once, however often it was replaced; only those of watched groups do.
+        let proved = |group: &TaskGroup, index| {
+            let here = |alloc: &&AllocRecord| {
+                alloc.group.as_str() == group.name
+                    && alloc.index == index
+                    && !alloc.desired.is_terminal()
+            };
+            let mut here = allocs.iter().copied().filter(here);
+            here.any(|alloc| verdict(alloc) == Some(true))
+        };
+        let mut watched = record
+            .job
+            .task_groups
+            .iter()
+            .filter(|group| group.update.is_some());
+        let complete = watched.all(|group| {
+            (0..reconcile::copies(&record.job, group)).all(|index| proved(group, index))
+        });
+        if complete {
             let words = "Deployment completed successfully";
             self.end_deployment(id, DeploymentStatus::Successful, words);
             let mut stable = JobRecord::clone(&record);

@@ -11,6 +11,8 @@ use crate::model::task::Stage;
 /// How far the group's life is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Coordinator {
+    /// Everything is to run again: first what runs has to end.
+    Again,
     /// What comes before the main tasks.
     #[default]
     Prestart,
@@ -28,6 +30,7 @@ impl Coordinator {
     /// Whether tasks of `stage` may start.
     pub fn is_open(self, stage: Stage) -> bool {
         match self {
+            Coordinator::Again => false,
             Coordinator::Prestart => matches!(stage, Stage::Prestart | Stage::PrestartSidecar),
             Coordinator::Main => matches!(stage, Stage::PrestartSidecar | Stage::Main),
             Coordinator::Poststart => match stage {
@@ -74,6 +77,7 @@ impl Coordinator {
             return Coordinator::Poststop;
         }
         let ready = match self {
+            Coordinator::Again => tasks.all(|(_, state)| state.state != TaskLife::Running),
             Coordinator::Prestart => tasks.all(|(stage, state)| match stage {
                 Stage::Prestart => state.is_successful(),
                 Stage::PrestartSidecar => state.state == TaskLife::Running,
@@ -87,10 +91,12 @@ impl Coordinator {
             Coordinator::Running | Coordinator::Poststop => false,
         };
         match self {
+            Coordinator::Again if ready => Coordinator::Prestart,
             Coordinator::Prestart if ready => Coordinator::Main,
             Coordinator::Main if ready => Coordinator::Poststart,
             Coordinator::Poststart if ready => Coordinator::Running,
-            Coordinator::Prestart
+            Coordinator::Again
+            | Coordinator::Prestart
             | Coordinator::Main
             | Coordinator::Poststart
             | Coordinator::Running

@@ -17,7 +17,7 @@ use crate::broadcast::{AllocNews, Heard};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
-use crate::ids::{JobKey, Run, TaskName};
+use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::input::{DriverInput, HookOutput};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, TaskLife};
 use crate::model::event::{EventType, TaskEvent};
@@ -154,12 +154,8 @@ impl AllocRunner {
         } else {
             Phase::Prerun(Pipeline::new(OnError::Stop))
         };
+        let health = watch(cx, &record, &job);
         let group = job.group(record.group.as_str());
-        let watched = record.deployment.is_some() && record.health.is_none();
-        let health = group
-            .and_then(|group| group.update.as_ref())
-            .filter(|update| watched && update.health_check != "manual")
-            .map(|update| HealthWatch::new(cx.now, update));
         let limit = group.and_then(|group| group.max_run_duration);
         let time_is_over_at = limit
             .filter(|_| !record.finished && !record.forced)
@@ -235,8 +231,9 @@ impl AllocRunner {
         );
     }
 
-    /// Takes a version of the job that needs no new start of anything.
-    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>) {
+    /// Takes a version of the job that needs no new start of anything. Its health is looked at
+    /// anew for the roll-out of that version.
+    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
         let specs = TaskSpec::of_group(self.record.id, &job, self.record.group.as_str());
         for spec in specs {
             if let Some(task) = self.task_mut(&spec.key.task.clone()) {
@@ -245,7 +242,12 @@ impl AllocRunner {
         }
         let version = job.version;
         self.job = job;
-        self.edit(cx, |record| record.job_version = version);
+        self.edit(cx, |record| {
+            record.job_version = version;
+            record.deployment = deployment;
+            record.health = None;
+        });
+        self.health = watch(cx, &self.record, &self.job);
     }
 
     /// Ends it for good. Hooks of updates do not run: this is no update.
@@ -263,6 +265,22 @@ impl AllocRunner {
             .and_then(|g| g.shutdown_delay);
         let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
         self.kill = Some(order);
+        self.cancel_prerun(cx);
+    }
+
+    /// What is being set up is not wanted any more. What was not even asked for is taken back.
+    fn cancel_prerun(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return;
+        };
+        let Some(awaited) = pipeline.awaited() else {
+            return;
+        };
+        if cx.shared.ledger.withdraw(awaited.op) {
+            self.phase = Phase::Prerun(Pipeline::new(OnError::Stop));
+        } else {
+            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+        }
     }
 
     /// Cleans it away; ends it first if it is alive. Its records go last.
@@ -279,7 +297,7 @@ impl AllocRunner {
         if self.kill.is_some() || !matches!(self.phase, Phase::Tasks) {
             return false;
         }
-        self.coordinator = Coordinator::default();
+        self.coordinator = Coordinator::Again;
         for task in &mut self.tasks {
             let _ = task.restart(cx, reason) || task.rerun(cx);
         }
@@ -642,9 +660,11 @@ impl AllocRunner {
     }
 
     fn broadcast(&self, cx: &mut Cx<'_>) {
+        // Whoever takes over its ports waits until nothing can hold them any longer.
+        let holds_ports = self.has_remains() && !self.record.ports.is_empty();
         let news = AllocNews {
             status: self.record.status,
-            finished: self.record.finished,
+            finished: self.record.finished && !holds_ports,
         };
         cx.shared.broadcasts.send(self.record.id, news);
     }
@@ -710,11 +730,14 @@ impl AllocRunner {
         if self.record.finished {
             return;
         }
-        self.edit(cx, |record| {
-            record.forced = true;
-            record.status = ClientStatus::Complete;
-            TIME_IS_OVER.clone_into(&mut record.status_description);
-        });
+        // What failed before stays failed: it may be replaced already.
+        if !self.record.status.is_terminal() {
+            self.edit(cx, |record| {
+                record.forced = true;
+                record.status = ClientStatus::Complete;
+                TIME_IS_OVER.clone_into(&mut record.status_description);
+            });
+        }
         self.end(cx, Some(TIME_IS_OVER.to_owned()), true);
     }
 
@@ -729,4 +752,13 @@ impl AllocRunner {
             .iter()
             .any(|task| task.state().state == TaskLife::Running)
     }
+}
+
+/// The watch over an allocation of a roll-out whose health is not known yet.
+fn watch(cx: &Cx<'_>, record: &AllocRecord, job: &Job) -> Option<HealthWatch> {
+    let watched = record.deployment.is_some() && record.health.is_none();
+    job.group(record.group.as_str())
+        .and_then(|group| group.update.as_ref())
+        .filter(|update| watched && update.health_check != "manual")
+        .map(|update| HealthWatch::new(cx.now, update))
 }

@@ -47,8 +47,14 @@ const NOT_NEEDED: &str = "alloc not needed due to job update";
 const JOB_STOPPED: &str = "alloc not needed as job is stopped";
 pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 
-/// Compares. `allocs` are all of this job's that still have records.
-pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], now: Timestamp) -> Plan {
+/// Compares. `allocs` are all of this job's that still have records; `rollout_failed` says that
+/// the roll-out of the latest version went wrong and goes no further.
+pub fn reconcile(
+    job: &JobRecord,
+    allocs: &[&AllocRecord],
+    now: Timestamp,
+    rollout_failed: bool,
+) -> Plan {
     let mut plan = Plan::default();
     if job.job.stop {
         plan.stop
@@ -56,7 +62,8 @@ pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], now: Timestamp) -> Pl
         return plan;
     }
     for group in &job.job.task_groups {
-        reconcile_group(&mut plan, job, group, allocs, now);
+        let parallel = if rollout_failed { 0 } else { usize::MAX };
+        reconcile_group(&mut plan, job, group, allocs, now, parallel);
     }
     let of_no_group = |alloc: &&&AllocRecord| job.job.group(alloc.group.as_str()).is_none();
     plan.stop.extend(
@@ -91,6 +98,7 @@ fn reconcile_group(
     group: &TaskGroup,
     allocs: &[&AllocRecord],
     now: Timestamp,
+    parallel: usize,
 ) {
     let job = &record.job;
     let name = GroupName::from(group.name.as_str());
@@ -106,7 +114,7 @@ fn reconcile_group(
     plan.stop
         .extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
 
-    let mut replaceable = rolling_limit(job, group, latest.values().copied());
+    let mut replaceable = rolling_limit(job, group, latest.values().copied()).min(parallel);
     for index in 0..wanted {
         let place = |previous: Option<AllocId>, reschedules| Placement {
             group: name.clone(),

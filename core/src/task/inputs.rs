@@ -55,10 +55,9 @@ impl TaskRunner {
     /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
     pub fn restart(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
         let runs = match &self.phase {
-            Phase::Running | Phase::Starting(_) => true,
+            Phase::Running | Phase::Starting(_) | Phase::Recovering(_) => true,
             Phase::Waiting
             | Phase::Preparing(_)
-            | Phase::Recovering(_)
             | Phase::Delaying(_)
             | Phase::Stopping { .. }
             | Phase::Cleaning(_)
@@ -293,7 +292,10 @@ impl TaskRunner {
         result: Result<Option<ExitResult>, Failure>,
     ) {
         match &mut self.phase {
-            Phase::Cleaning(destroyer) | Phase::Dead(destroyer) if destroyer.awaits(op) => {
+            // That nothing of the launch lives any more is true whichever try it answers.
+            Phase::Cleaning(destroyer) | Phase::Dead(destroyer)
+                if destroyer.awaits(op) || result.is_ok() =>
+            {
                 match result {
                     Ok(exit) => self.cleaned(cx, exit),
                     Err(failure) => {

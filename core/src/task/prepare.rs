@@ -71,7 +71,9 @@ impl TaskRunner {
         let progress = pipeline.advance(PRESTART, |hook| self.begin_hook(cx, scope, hook));
         match progress {
             Progress::Pending => self.phase = Phase::Preparing(pipeline),
-            Progress::Finished(_) => self.launch(cx, scope),
+            Progress::Finished(_) if scope.gate_open => self.launch(cx, scope),
+            // Its turn is over for now: its group ends, or begins again.
+            Progress::Finished(_) => self.phase = Phase::Waiting,
             Progress::Failed(hook, failure) => self.preparing_failed(cx, hook, failure),
         }
     }

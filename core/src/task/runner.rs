@@ -357,8 +357,14 @@ impl TaskRunner {
         self.save(cx);
     }
 
-    /// A dead task runs again, from its gate. `false` if it is not dead, or not clean yet.
+    /// A task that ended runs again, from its gate, as soon as it is clean. `false` if it did not
+    /// end, or if that it is clean may never come.
     pub fn rerun(&mut self, cx: &mut Cx<'_>) -> bool {
+        if matches!(self.phase, Phase::Cleaning(_)) && self.kill.is_none() {
+            self.edit().restarting = true;
+            self.save(cx);
+            return true;
+        }
         if !self.is_dead() || self.has_remains() {
             return false;
         }

@@ -290,7 +290,11 @@ impl Checker {
                     .iter()
                     .any(|event| event.kind == EventType::SetupFailure)
             };
-            let allowed = alloc.record().forced
+            let limit = alloc
+                .job()
+                .group(alloc.record().group.as_str())
+                .and_then(|g| g.max_run_duration);
+            let allowed = limit.is_some()
                 || alloc.record().destroying
                 || alloc.tasks().iter().any(setup_failed);
             return ensure(allowed, "kills_follow_their_order", || {

@@ -5,6 +5,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::GroupName;
 use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::Job;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
@@ -20,6 +21,7 @@ impl Checker {
         self.no_directory_is_left_behind(world, agent)?;
         self.what_ended_is_cleaned(agent)?;
         for job in agent.view().jobs() {
+            self.rollouts_end(agent, job)?;
             self.what_is_wanted_is_there(agent, job)?;
         }
         self.the_disk_holds_what_is_known(world, agent)
@@ -82,6 +84,24 @@ impl Checker {
             })?;
         }
         Ok(())
+    }
+
+    /// The roll-out of the latest version is over, unless something has no place.
+    fn rollouts_end(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+        let view = agent.view();
+        let Some(rollout) = job.deployment.and_then(|id| view.deployment(id)) else {
+            return Ok(());
+        };
+        self.reach("rollouts_end");
+        let waits = agent
+            .pending()
+            .awaiting
+            .iter()
+            .any(|who| who.who.starts_with("job "));
+        let over = rollout.status != DeploymentStatus::Running || waits;
+        ensure(over, "rollouts_end", || {
+            format!("{} {rollout:?}", job.job.id)
+        })
     }
 
     /// Every place of a job that runs is filled, is done, or somebody knows why it is not.

@@ -89,7 +89,8 @@ impl Checker {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
             AllocPhase::Prerun(_) => {
                 let previous = record.previous.and_then(|id| agent.view().alloc(id));
-                previous.is_some_and(|previous| !previous.record().finished)
+                previous
+                    .is_some_and(|previous| !previous.record().finished || previous.has_remains())
             }
             AllocPhase::Tasks => {
                 alloc

@@ -1,0 +1,72 @@
+//! What people ask of the agent, and what the node tells it.
+
+use std::collections::BTreeMap;
+
+use drover_core::effect::Reply;
+use drover_core::input::{Input, LocalInput, NodeInput, OperatorInput, RequestId, ShutdownMode};
+
+use super::{Sim, driver_info};
+use crate::inbox::Source;
+
+impl Sim {
+    /// Asks something of the scheduling side.
+    pub fn ask(&mut self, input: LocalInput) -> RequestId {
+        let request = self.request();
+        self.send(Source::Operator, Input::Local(request, input));
+        request
+    }
+
+    /// Asks something of an allocation.
+    pub fn operate(&mut self, input: OperatorInput) -> RequestId {
+        let request = self.request();
+        let (OperatorInput::Restart { alloc, .. }
+        | OperatorInput::StopAlloc { alloc }
+        | OperatorInput::Signal { alloc, .. }) = &input;
+        if matches!(&input, OperatorInput::Restart { .. }) {
+            self.checker.asked_again(*alloc);
+        }
+        self.send(Source::Operator, Input::Operator(request, input));
+        request
+    }
+
+    /// Tells the agent to end.
+    pub fn shutdown(&mut self, mode: ShutdownMode) {
+        self.send(Source::Control, Input::Shutdown(mode));
+    }
+
+    /// The driver's condition changes.
+    pub fn driver(&mut self, healthy: bool) {
+        let info = driver_info(healthy);
+        let input = NodeInput::Driver {
+            name: "mock_driver".to_owned(),
+            info,
+            attributes: BTreeMap::new(),
+            time: self.world.now().wall,
+        };
+        self.send(Source::Control, Input::Node(input));
+    }
+
+    /// Sends an input as it is, from a source of its own.
+    pub fn send_raw(&mut self, input: Input) {
+        self.send(Source::Control, input);
+    }
+
+    fn send(&mut self, source: Source, input: Input) {
+        if let Input::Local(request, _) | Input::Operator(request, _) = &input {
+            self.requests
+                .insert(*request, (self.world.life, input.clone()));
+        }
+        let at = self.world.at;
+        self.world.inbox.push(source, at, input);
+    }
+
+    fn request(&mut self) -> RequestId {
+        self.last_request += 1;
+        RequestId(self.last_request)
+    }
+
+    /// The answer to a request, once there is one.
+    pub fn reply(&self, request: RequestId) -> Option<&Reply> {
+        self.checker.reply(request)
+    }
+}

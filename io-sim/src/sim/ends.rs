@@ -1,0 +1,92 @@
+//! Letting time pass, up to the peace after all trouble.
+
+use drover_core::agent::Agent;
+use drover_core::time::Span;
+
+use super::{Sim, Stepped};
+use crate::check::{Verdict, ensure};
+
+impl Sim {
+    /// Lets `span` pass.
+    ///
+    /// # Errors
+    /// What is violated meanwhile.
+    pub fn run(&mut self, span: Span) -> Verdict {
+        let mut left = span;
+        while left > Span::ZERO {
+            let before = self.world.at;
+            let until = before + left;
+            let stepped = self.step(until)?;
+            // A reboot sets the clock back.
+            left = Span(left.0 - (self.world.at - before).0);
+            if stepped == Stepped::Idle {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on until `what` holds.
+    ///
+    /// # Errors
+    /// What is violated meanwhile, or that it does not hold within `limit`.
+    pub fn until(&mut self, limit: Span, what: impl Fn(&Sim) -> bool) -> Verdict {
+        let mut left = limit;
+        while !what(self) {
+            let before = self.world.at;
+            let stepped = self.step(before + left)?;
+            left = Span(left.0 - (self.world.at - before).0);
+            if stepped == Stepped::Idle || left < Span::ZERO {
+                let holds = what(self);
+                let pending = self.agent.as_ref().map(Agent::pending);
+                return ensure(holds, "what_is_expected_happens", || format!("{pending:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The trouble is over: everything converges, and a restart of the agent changes nothing.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn peace(&mut self) -> Verdict {
+        self.calm()?;
+        self.tape.plays_the_same()?;
+        let before: Vec<_> = self.world.alive().map(|(launch, _)| *launch).collect();
+        let commits = self.world.disk.commits;
+        self.restart()?;
+        self.calm()?;
+        let after: Vec<_> = self.world.alive().map(|(launch, _)| *launch).collect();
+        ensure(before == after, "a_restart_at_rest_changes_nothing", || {
+            format!("{before:?} {after:?}")
+        })?;
+        let wrote = self.world.disk.commits - commits;
+        ensure(wrote <= 3, "a_restart_at_rest_changes_nothing", || {
+            format!("{wrote} commits")
+        })
+    }
+
+    /// The trouble is over: within a bounded time everything converges.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn calm(&mut self) -> Verdict {
+        self.world.peace = true;
+        self.world.disk.full = false;
+        if self.agent.is_none() || self.stopped {
+            self.restart()?;
+        }
+        self.driver(true);
+        self.run(Span::secs(2 * 3600))?;
+        match &self.agent {
+            Some(agent) => {
+                for (request, (life, input)) in &self.requests {
+                    let open = *life == self.world.life && self.checker.reply(*request).is_none();
+                    ensure(!open, "one_reply_to_one_request", || format!("{input:?}"))?;
+                }
+                self.checker.rest(&self.world, agent)
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! New versions of a job: in place, by replacement, step by step, and back.
+
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::model::eval::DeploymentStatus;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::model::task::Task;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+const DAY: Span = Span::secs(24 * 3600);
+
+fn three(task: Task) -> Job {
+    job(
+        "web",
+        JobType::Service,
+        [group("g", [task]).count(3).rolls(1)],
+    )
+}
+
+fn versions(sim: &Sim) -> Vec<u64> {
+    let live = |alloc: &&&AllocRunner| !alloc.record().finished;
+    sim.allocs("web")
+        .iter()
+        .filter(live)
+        .map(|alloc| alloc.record().job_version)
+        .collect()
+}
+
+fn other(old: &Job) -> Job {
+    changed(old, |group| {
+        group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+    })
+}
+
+fn rollout(sim: &Sim) -> Option<DeploymentStatus> {
+    let view = sim.view()?;
+    let id = view
+        .job(&drover_core::ids::JobKey::local("web"))?
+        .deployment?;
+    Some(view.deployment(id)?.status)
+}
+
+#[test]
+fn what_needs_no_start_is_updated_in_place() {
+    for_seeds(200, |sim| {
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let new = changed(&old, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1))
+        });
+        sim.register(&new);
+        sim.until(SOON, |sim| versions(sim) == [1])?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "no further start")
+    });
+}
+
+#[test]
+fn what_needs_a_start_is_replaced() {
+    for_seeds(200, |sim| {
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&other(&old));
+        sim.until(SOON, |sim| versions(sim) == [1] && sim.runs("web", "main"))?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 2, "one start more")
+    });
+}
+
+#[test]
+fn a_rollout_goes_one_by_one() {
+    for_seeds(150, |sim| {
+        let old = three(task("main"));
+        sim.register(&old);
+        sim.until(SOON, |sim| {
+            rollout(sim) == Some(DeploymentStatus::Successful)
+        })?;
+        sim.register(&other(&old));
+        while versions(sim) != [1, 1, 1] || rollout(sim) != Some(DeploymentStatus::Successful) {
+            let allocs = sim.allocs("web");
+            let unproved = allocs.iter().filter(|alloc| {
+                let record = alloc.record();
+                record.job_version == 1 && record.health.is_none()
+            });
+            sim.expect_that(unproved.count() <= 1, "one at a time")?;
+            sim.expect_that(sim.world.now().at.0 < 600_000_000_000, "an end")?;
+            sim.step(sim.world.now().at + Span::secs(1))?;
+        }
+        sim.peace()
+    });
+}
+
+#[test]
+fn an_unhealthy_rollout_stops() {
+    for_seeds(150, |sim| {
+        let old = three(task("main"));
+        sim.register(&old);
+        sim.until(SOON, |sim| {
+            rollout(sim) == Some(DeploymentStatus::Successful)
+        })?;
+        let broken = changed(&old, |group| {
+            group.tasks[0] =
+                task("main")
+                    .ends("1s", 1)
+                    .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        });
+        sim.register(&broken);
+        sim.until(SOON, |sim| rollout(sim) == Some(DeploymentStatus::Failed))?;
+        sim.run(Span::secs(3600))?;
+        let untouched = versions(sim)
+            .iter()
+            .filter(|version| **version == 0)
+            .count();
+        sim.expect_that(untouched == 2, "two of the old version run on")
+    });
+}
+
+/// One that failed and is replaced by a good one: the roll-out has failed nevertheless.
+#[test]
+fn a_failed_rollout_does_not_go_on_after_a_replacement() {
+    for_seeds(150, |sim| {
+        let old = three(task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail));
+        sim.register(&old);
+        sim.until(SOON, |sim| {
+            rollout(sim) == Some(DeploymentStatus::Successful)
+        })?;
+        sim.world.faults = Faults::only(&[Fault::KillProcess], 1000).budget(1);
+        sim.register(&other(&old));
+        sim.until(Span::secs(300), |sim| {
+            rollout(sim).is_some_and(|status| status != DeploymentStatus::Running)
+        })?;
+        if rollout(sim) == Some(DeploymentStatus::Successful) {
+            return Ok(());
+        }
+        sim.run(Span::secs(3600))?;
+        let untouched = versions(sim)
+            .iter()
+            .filter(|version| **version == 0)
+            .count();
+        sim.expect_that(untouched == 2, "two of the old version run on")
+    });
+}
+
+/// Every copy counts once for a roll-out, however often it was replaced.
+#[test]
+fn a_rollout_is_over_when_every_copy_is_healthy() {
+    for_seeds(150, |sim| {
+        let slow = task("main").with("start_block_for", "30s");
+        sim.register(&three(slow));
+        sim.until(Span::secs(120), |sim| {
+            sim.allocs("web")
+                .iter()
+                .any(|alloc| alloc.record().health.is_some())
+        })?;
+        sim.stop_alloc("web");
+        sim.until(Span::secs(300), |sim| {
+            rollout(sim) == Some(DeploymentStatus::Successful)
+        })?;
+        let allocs = sim.allocs("web");
+        let healthy = allocs.iter().filter(|alloc| {
+            let record = alloc.record();
+            !record.desired.is_terminal() && record.health.is_some_and(|health| health.healthy)
+        });
+        sim.expect_that(healthy.count() == 3, "three are healthy")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_rollout_of_what_was_never_watched_ends() {
+    for_seeds(100, |sim| {
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&changed(&old, |group| *group = group.clone().rolls(1)));
+        sim.until(Span::secs(300), |sim| {
+            rollout(sim) == Some(DeploymentStatus::Successful)
+        })?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "in place")
+    });
+}
+
+#[test]
+fn fewer_and_more_copies() {
+    for_seeds(200, |sim| {
+        let web = |count| {
+            job(
+                "web",
+                JobType::Service,
+                [group("g", [task("main")]).count(count)],
+            )
+        };
+        for count in [3, 1, 4, 0, 2] {
+            sim.register(&web(count));
+            sim.run(Span::secs(if sim.seed() % 2 == 0 { 0 } else { 30 }))?;
+        }
+        sim.run(SOON)?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 2, "two in the end")
+    });
+}
+
+#[test]
+fn handed_in_again_while_it_stops() {
+    for_seeds(200, |sim| {
+        let web = service("web", [task("main").with("kill_after", "4s")]);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", sim.seed() % 2 == 0);
+        sim.run(Span::secs(1))?;
+        sim.register(&web);
+        sim.run(SOON)?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 1, "one runs")
+    });
+}
+
+#[test]
+fn dynamic_ports_have_one_holder_each() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 300);
+        let web = job(
+            "web",
+            JobType::Service,
+            [group("g", [task("main").with("kill_after", "3s")])
+                .count(4)
+                .dynamic_port("http")],
+        );
+        sim.register(&web);
+        sim.run(Span::secs(5))?;
+        sim.register(&other(&web));
+        sim.run(Span::secs(2))?;
+        sim.register(&web);
+        sim.run(SOON)?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn every_type_of_job_stops() {
+    for_seeds(100, |sim| {
+        let types = [
+            JobType::Service,
+            JobType::Batch,
+            JobType::System,
+            JobType::Sysbatch,
+        ];
+        for (index, job_type) in types.into_iter().enumerate() {
+            sim.register(&job(
+                &format!("j{index}"),
+                job_type,
+                [group("g", [task("main")])],
+            ));
+        }
+        sim.until(SOON, |sim| sim.living("main") == 4)?;
+        for index in 0..4 {
+            sim.deregister(&format!("j{index}"), index % 2 == 0);
+        }
+        sim.run(SOON)?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 0, "nothing lives")
+    });
+}
