@@ -4,48 +4,13 @@
 
 mod common;
 
+use common::groups::{Groups, SOON};
 use common::{Rig, Task, fifo, finish, handle, hear, outcome, wait_readable};
 use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(30);
-
-/// Groups below a parent of this test's own, which is removed however the test ends.
-struct Groups {
-    groups: Cgroups,
-    parent: String,
-}
-
-impl Groups {
-    fn new(test: &str) -> Option<Self> {
-        let parent = format!("drover-test-{}-{test}", std::process::id());
-        let Some(groups) = Cgroups::detect(&parent).unwrap() else {
-            eprintln!("skipped: no control groups that may be written to");
-            return None;
-        };
-        Some(Self { groups, parent })
-    }
-
-    fn create(&self, name: &str, limits: &Limits) -> Group {
-        self.groups.create(name, limits).unwrap()
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        for name in self.groups.list().unwrap_or_default() {
-            let _ = self.groups.kill(&name, SOON);
-            let _ = self.groups.remove(&name);
-        }
-        for tree in ["", "cpu", "memory", "unified"] {
-            let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
-        }
-    }
-}
 
 fn within(group: &Group, mut task: Task) -> Task {
     task.procs.clone_from(&group.procs);
