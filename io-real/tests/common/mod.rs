@@ -3,8 +3,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+pub mod disk;
 pub mod driver;
 pub mod groups;
+pub mod spoil;
 
 use drover_io_real::shim::{
     Cgroup, ExitRecord, LaunchSpec, Live, Logs, Outcome, Recovered, ShimHome, StartError, User,
