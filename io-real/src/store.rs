@@ -10,6 +10,7 @@
 mod codec;
 mod db;
 mod probe;
+mod sync;
 
 use std::fmt;
 use std::io;
@@ -17,11 +18,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use drover_core::store::{Batch, CommitId, Saved};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
 
 use self::db::Db;
+
+/// How often, and how far apart, to try to take hold of the store: an agent may be about to end, and
+/// a process that is just being started holds what its parent holds.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A commit for the store's thread.
 struct Commit {
@@ -166,11 +174,14 @@ fn hold(dir: &Path) -> Result<OwnedFd, StoreError> {
     std::fs::create_dir_all(dir).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let held = open(dir, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
-    match flock(&held, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(held),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Held(dir.to_owned())),
-        Err(errno) => Err(failed(errno.into())),
+    for _ in 0..TRIES {
+        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(held),
+            Err(Errno::WOULDBLOCK) => thread::sleep(PAUSE),
+            Err(errno) => return Err(failed(errno.into())),
+        }
     }
+    Err(StoreError::Held(dir.to_owned()))
 }
 
 fn serve(dir: &Path, mut db: Option<Db>, inbox: &mpsc::Receiver<Commit>) {

@@ -13,6 +13,7 @@ use drover_core::store::Batch;
 
 use super::StoreError;
 use super::codec;
+use super::sync::Syncer;
 
 /// Under this name stands how many records there are, and the sum of their hashes. It is written
 /// with each batch, so what is missing, or of another time, is noticed: a database that is damaged
@@ -26,6 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A database that is open.
 pub(super) struct Db {
     db: sled::Db,
+    syncer: Syncer,
     sum: Sum,
 }
 
@@ -110,9 +112,9 @@ impl Db {
         let db = open(dir)?;
         guarded(|| {
             db.insert(SUM, &Sum::default().bytes())?;
-            db.flush()
-        })?;
-        Ok(())
+            db.flush()?;
+            Ok(Syncer::new(dir)?.sync()?)
+        })
     }
 
     /// Opens a database and looks whether all is there.
@@ -142,7 +144,11 @@ impl Db {
                     "its {found} records are not those that were written"
                 )))
             }
-            Some(_) => Ok(Db { db, sum }),
+            Some(_) => Ok(Db {
+                db,
+                syncer: Syncer::new(dir).map_err(sled::Error::Io)?,
+                sum,
+            }),
         }
     }
 
@@ -177,7 +183,8 @@ impl Db {
         writes.insert(SUM, &sum.bytes());
         let written = guarded(|| {
             self.db.apply_batch(writes)?;
-            self.db.flush()
+            self.db.flush()?;
+            Ok(self.syncer.sync()?)
         });
         written.map_err(|why| why.text)?;
         self.sum = sum;
