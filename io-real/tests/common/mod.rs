@@ -7,6 +7,7 @@ pub mod disk;
 pub mod driver;
 pub mod groups;
 pub mod spoil;
+pub mod store;
 
 use drover_io_real::shim::{
     Cgroup, ExitRecord, LaunchSpec, Live, Logs, Outcome, Recovered, ShimHome, StartError, User,
