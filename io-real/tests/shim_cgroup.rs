@@ -152,3 +152,21 @@ fn names_cannot_lead_out_of_the_parent() {
         assert!(Cgroups::detect(parent).is_err(), "{parent}");
     }
 }
+
+#[test]
+fn groups_of_another_user_are_none_of_ours() {
+    let Some(groups) = Groups::new("other") else {
+        return;
+    };
+    let parent = groups.parent.clone();
+    // Of this one thread only.
+    let other = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)
+            .map(|()| Cgroups::detect(&parent))
+    });
+    match other.join().unwrap() {
+        Ok(found) => assert!(found.unwrap().is_none()),
+        Err(_) => eprintln!("skipped: cannot become another user"),
+    }
+}
