@@ -13,3 +13,6 @@ pub mod door;
 pub mod http;
 pub mod runtime;
 pub mod times;
+
+#[cfg(test)]
+pub(crate) mod testing;

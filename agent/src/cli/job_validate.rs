@@ -14,7 +14,7 @@ use crate::http::shapes::Validated;
 ///
 /// # Errors
 /// The file or the job is at fault.
-pub async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
     let job = jobfile::read(&mut cx.screen, &args.file, &args.variables, args.json)?;
     let body = json!({ "Job": job });
     let asked = cx

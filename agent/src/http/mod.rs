@@ -21,6 +21,9 @@ mod params;
 mod serve;
 pub mod shapes;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use axum::Router;
