@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
-use drover_core::text::quote;
+use drover_core::model::validate::{Problem, validate};
+
+use crate::jobspec::{self, Issue, Places};
 
 /// Where the text of a job file comes from, and what its variables are.
 #[derive(Clone, Debug, Default)]
@@ -12,12 +15,12 @@ pub struct FileOptions {
     pub vars: Vec<(String, String)>,
     /// Files of values: their names and texts.
     pub var_files: Vec<(String, String)>,
-    /// The environment, which may have values too.
+    /// The environment, for `NOMAD_VAR_name` and `DROVER_VAR_name`.
     pub env: Vec<(String, String)>,
     /// Whether values of undeclared variables are warned of only.
     pub lenient: bool,
-    /// The directory from which functions may read files; none where they must not.
-    pub dir: Option<PathBuf>,
+    /// The directory from which functions of the file may read; none where they must not.
+    pub files: Option<PathBuf>,
 }
 
 /// Why a job is not taken: one message for each mistake.
@@ -66,24 +69,88 @@ impl Admitted {
     }
 }
 
+/// A job file that was read: the job as it was written, and where.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The job as it was written.
+    pub job: Job,
+    /// What is likely a mistake.
+    pub warnings: Vec<String>,
+    file: String,
+    lines: Vec<String>,
+    places: Places,
+}
+
 /// Reads a job file.
 ///
 /// # Errors
 /// Every mistake that could be found in one go.
-pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Admitted, Refused> {
-    let _ = options;
-    let job = read_api_json(text.as_bytes()).map_err(|Refused(messages)| {
-        Refused(
-            messages
-                .into_iter()
-                .map(|m| format!("{name}: {m}"))
-                .collect(),
-        )
-    })?;
-    Ok(Admitted {
-        job,
-        warnings: Vec::new(),
-    })
+pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, Refused> {
+    let file = |(name, text): &(String, String)| jobspec::VarFile {
+        name: name.clone(),
+        text: text.clone(),
+    };
+    let options = jobspec::Options {
+        vars: options.vars.clone(),
+        var_files: options.var_files.iter().map(file).collect(),
+        env: options.env.clone(),
+        lenient_variables: options.lenient,
+        files: options.files.clone(),
+    };
+    match jobspec::parse(text, name, &options) {
+        Ok(parsed) => Ok(Read {
+            job: parsed.job,
+            warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
+            file: name.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            places: parsed.places,
+        }),
+        Err(errors) => Err(Refused(vec![errors.to_string()])),
+    }
+}
+
+impl Read {
+    /// Fills in what the job leaves open and checks that it can be run.
+    ///
+    /// # Errors
+    /// Every reason why it cannot, with its place in the file.
+    pub fn admit(self) -> Result<Admitted, Refused> {
+        let job = canonical(self.job.clone());
+        let report = validate(&job);
+        if !report.is_ok() {
+            return Err(Refused(
+                report.problems.iter().map(|p| self.in_file(p)).collect(),
+            ));
+        }
+        // The reader warned of what it saw; validation may have seen the same.
+        let mut warnings = self.warnings.clone();
+        let places: Vec<_> = self
+            .warnings
+            .iter()
+            .filter_map(|w| w.split(' ').next())
+            .collect();
+        let seen = |text: &String| places.contains(&text.split(' ').next().unwrap_or_default());
+        let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
+        warnings.extend(more.into_iter().filter(|text| !seen(text)));
+        Ok(Admitted { job, warnings })
+    }
+
+    /// A problem as the reader would have said it.
+    fn in_file(&self, problem: &Problem) -> String {
+        let Some(place) = self.places.nearest(&problem.path) else {
+            return format!("{}: {problem}", self.file);
+        };
+        let line = self.lines.get(place.line.saturating_sub(1));
+        let issue = Issue {
+            file: self.file.clone(),
+            line: place.line,
+            column: place.column,
+            source_line: line.cloned().unwrap_or_default(),
+            message: problem.to_string(),
+            help: None,
+        };
+        issue.to_string()
+    }
 }
 
 /// Reads a job of the job API: `{"Job": {…}}`, or a job alone.
@@ -91,12 +158,7 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Admitt
 /// # Errors
 /// What is wrong with it.
 pub fn read_api_json(bytes: &[u8]) -> Result<Job, Refused> {
-    let mut value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| Refused::one(error.to_string()))?;
-    if let Some(job) = value.get_mut("Job") {
-        value = job.take();
-    }
-    job_of(value)
+    jobspec::from_api_json(bytes).map_err(|errors| Refused::one(errors.to_string()))
 }
 
 /// Reads a job out of JSON in which `null` means the same as leaving a field out.
@@ -129,39 +191,18 @@ pub fn strip_nulls(value: &mut serde_json::Value) {
 /// Every reason why it cannot.
 pub fn admit(job: Job) -> Result<Admitted, Refused> {
     let job = canonical(job);
-    let mut problems = Vec::new();
-    if job.id.is_empty() {
-        problems.push("Missing job ID".to_owned());
+    let report = validate(&job);
+    if !report.is_ok() {
+        return Err(Refused(
+            report.problems.iter().map(ToString::to_string).collect(),
+        ));
     }
-    if job.task_groups.is_empty() {
-        problems.push("Missing job task groups".to_owned());
-    }
-    for group in &job.task_groups {
-        let name = quote(&group.name);
-        if group.tasks.is_empty() {
-            problems.push(format!("Task group {name} has no tasks"));
-        }
-        if group.wanted() < 0 {
-            problems.push(format!("Task group {name}: count can't be negative"));
-        }
-    }
-    if problems.is_empty() {
-        Ok(Admitted {
-            job,
-            warnings: Vec::new(),
-        })
-    } else {
-        Err(Refused(problems))
-    }
+    let warnings = report.warnings.iter().map(ToString::to_string).collect();
+    Ok(Admitted { job, warnings })
 }
 
 /// The job with everything filled in that it leaves open.
 pub fn canonical(mut job: Job) -> Job {
-    if job.name.is_empty() {
-        job.name.clone_from(&job.id);
-    }
-    if job.namespace.is_empty() {
-        "default".clone_into(&mut job.namespace);
-    }
+    canonicalize(&mut job);
     job
 }

@@ -1,5 +1,5 @@
-//! The parts of the `drover` program: the command line, the HTTP API, and what joins them to the
-//! core.
+//! The parts of the `drover` program: the command line, the HTTP API, job files, and what joins
+//! them to the core.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -11,6 +11,7 @@ pub mod admission;
 pub mod cli;
 pub mod door;
 pub mod http;
+pub mod jobspec;
 pub mod runtime;
 pub mod times;
 

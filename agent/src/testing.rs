@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect, Told};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::input::{
     DriverInput, HookInput, HookOutput, Input, RequestId, StoreInput, TaskKey,
@@ -27,7 +27,7 @@ use crate::cli::args::Connection;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
-use crate::door::{Door, DoorKeeper, Knock};
+use crate::door::{Door, Inside, Knock};
 use crate::http::{self, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
@@ -46,7 +46,7 @@ impl Rig {
         let dir = tempfile::tempdir().unwrap();
         let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
         let root = rustix::fs::open(dir.path(), flags, rustix::fs::Mode::empty()).unwrap();
-        let (door, keeper) = Door::new(root);
+        let (door, inside) = Door::new(Arc::new(root));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let settings = Settings {
@@ -57,7 +57,7 @@ impl Rig {
         let world = World::new(dir.path().to_owned());
         let router = http::router(door, settings);
         let tasks = vec![
-            tokio::spawn(world.own(keeper)),
+            tokio::spawn(world.own(inside)),
             tokio::spawn(http::serve(listener, router)),
         ];
         let connection = Connection {
@@ -177,21 +177,22 @@ impl World {
         }
     }
 
-    async fn own(mut self, mut keeper: DoorKeeper) {
-        self.settle(&keeper);
-        while let Some(knock) = keeper.knocks.recv().await {
+    async fn own(mut self, mut inside: Inside) {
+        self.settle(&inside);
+        while let Some(knock) = inside.knocks.recv().await {
             match knock {
                 Knock::Ask(question) => question(self.agent.view()),
                 Knock::Local(input, reply) => {
                     let id = self.request(reply);
                     self.agent.handle(self.now(), Input::Local(id, input));
                 }
+                Knock::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
                 Knock::Operator(input, reply) => {
                     let id = self.request(reply);
                     self.agent.handle(self.now(), Input::Operator(id, input));
                 }
             }
-            self.settle(&keeper);
+            self.settle(&inside);
         }
     }
 
@@ -210,10 +211,10 @@ impl World {
     }
 
     /// Until nothing is due any more, however late that is.
-    fn settle(&mut self, keeper: &DoorKeeper) {
+    fn settle(&mut self, inside: &Inside) {
         loop {
             while let Some(effect) = self.agent.poll_effect() {
-                for input in self.carry_out(effect, keeper) {
+                for input in self.carry_out(effect, inside) {
                     self.agent.handle(self.now(), input);
                 }
             }
@@ -225,7 +226,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, keeper: &DoorKeeper) -> Vec<Input> {
+    fn carry_out(&mut self, effect: Effect, inside: &Inside) -> Vec<Input> {
         match effect {
             Effect::Store(StoreEffect::Commit(id, _)) => vec![Input::Store(StoreInput::Saved(id))],
             Effect::Driver(_, key, effect) => self.drive(&key, effect),
@@ -252,12 +253,8 @@ impl World {
                 }
                 Vec::new()
             }
-            Effect::Tell(Told::Index(index)) => {
-                keeper.index.send_replace(index);
-                Vec::new()
-            }
-            Effect::Tell(Told::Event(key, event)) => {
-                let _ = keeper.events.send((key, event));
+            Effect::Tell(told) => {
+                inside.tell(told);
                 Vec::new()
             }
         }

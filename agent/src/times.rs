@@ -20,6 +20,11 @@ pub fn to_seconds(time: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The time of day in UTC, as `10:20:30`.
+pub fn clock(time: Timestamp) -> String {
+    to_seconds(time).chars().skip(11).take(8).collect()
+}
+
 /// `2026-11-21T04:43:17.364225901Z`, without trailing zeros of the fraction.
 pub fn to_nanos(time: Timestamp) -> String {
     let nanos = time.0.rem_euclid(SECOND);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::SCHEMA;
 use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Told};
@@ -13,7 +14,7 @@ use crate::input::TaskKey;
 use crate::model::event::TaskEvent;
 use crate::op::{Awaited, Op};
 use crate::store::ledger::Ledger;
-use crate::store::{Key, Record};
+use crate::store::{Key, Meta, Record};
 use crate::time::{Now, Span};
 
 /// Random numbers that are no secret and no luck: the same seed gives the same numbers.
@@ -157,6 +158,17 @@ impl Cx<'_> {
     /// Forgets a record.
     pub fn forget(&mut self, key: Key) {
         self.shared.ledger.delete(key);
+    }
+
+    /// Something that people could see is forgotten: a new index for it, which no record that is
+    /// left carries, so that the index never goes back.
+    pub fn next_index_of_forgetting(&mut self) {
+        let meta = Meta {
+            schema: SCHEMA,
+            node: self.config.node.id,
+            index: self.next_index(),
+        };
+        self.remember(Key::Meta, Record::Meta(Arc::new(meta)));
     }
 
     /// Something that people can see changed: a new index for it.

@@ -32,6 +32,21 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The operation that this asks for, if it has a number.
+    pub fn op(&self) -> Option<Op> {
+        match self {
+            Effect::Driver(_, _, effect) => Some(match effect {
+                DriverEffect::Start { op, .. }
+                | DriverEffect::Recover { op, .. }
+                | DriverEffect::Stop { op, .. }
+                | DriverEffect::Signal { op, .. }
+                | DriverEffect::Destroy { op, .. } => *op,
+            }),
+            Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
+            Effect::Store(_) | Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => None,
+        }
+    }
+
     /// A commit as an effect.
     pub fn commit(id: CommitId, batch: Batch) -> Effect {
         Effect::Store(StoreEffect::Commit(id, batch))
@@ -58,6 +73,8 @@ pub enum DriverEffect {
         op: Op,
         /// The id to look for.
         launch: LaunchId,
+        /// How its output is kept on.
+        logs: LogConfig,
     },
     /// Ask the task to end, with this signal. Answer `Stopped`; the core counts the grace and
     /// destroys afterwards, a driver with a protocol of its own may end it itself by then.

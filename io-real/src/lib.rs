@@ -1,4 +1,18 @@
-//! The real world of the Drover node agent: processes, cgroups, disk.
+//! The real world of the Drover node agent: processes, control groups, directories, the disk.
+//!
+//! [`node`] owns the core and carries its effects out. Everything else does one kind of work and
+//! decides nothing: a question of policy in this crate is in the wrong crate.
 
 pub mod cgroup;
+pub mod clock;
+pub mod data_dir;
+pub mod dirs;
+pub mod door;
+pub mod driver;
+pub mod facts;
+pub mod hooks;
+pub mod node;
+pub mod open_files;
 pub mod shim;
+pub mod store;
+mod user;

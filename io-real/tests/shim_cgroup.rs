@@ -5,10 +5,11 @@
 mod common;
 
 use common::{Rig, Task, fifo, finish, handle, hear, outcome, wait_readable};
-use drover_io_real::cgroup::{Cgroups, Group, Limits};
+use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -65,6 +66,14 @@ fn a_task_joins_its_groups_with_their_limits() {
         no_swap: true,
     };
     let group = groups.create("one.task", &limits);
+    match groups.groups.version() {
+        Version::V1 => assert_eq!((group.procs.len(), &group.kill), (2, &None)),
+        Version::Hybrid => assert!(group.procs.len() == 3 && group.kill.is_some()),
+        Version::V2 => assert!(group.procs.len() == 1 && group.kill.is_some()),
+    }
+    let hybrid = Path::new("/sys/fs/cgroup/unified").is_dir();
+    assert!(!hybrid || groups.groups.version() == Version::Hybrid);
+    assert!(group.oom.is_some());
     assert_eq!(groups.create("one.task", &limits), group);
     let rig = Rig::new();
     let exit = rig.run(&within(&group, Task::sh(1, "cat /proc/self/cgroup")));

@@ -4,10 +4,11 @@
 
 mod common;
 
-use common::{ERR, OUT, Rig, Task, fifo, finish, handle, hear, wait_readable};
+use common::{ERR, OUT, Rig, Task, fifo, finish, handle, hear, is_root, outcome, wait_readable};
+use drover_io_real::shim::{Outcome, Recovered};
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// The lines `seq 1 last` writes.
 fn numbers(last: u32) -> String {
@@ -101,18 +102,97 @@ fn only_the_newest_files_are_kept() {
 }
 
 #[test]
-fn a_next_launch_goes_on_counting() {
+fn a_next_launch_goes_on_in_the_newest_file() {
     let rig = Rig::new();
-    rig.run(&Task::sh(1, "echo one"));
-    rig.run(&Task::sh(2, "echo two"));
+    for number in 1..=30 {
+        rig.run(&rotating(number, &format!("echo {number}"), 2, 1 << 20));
+    }
+    assert_eq!(rig.indices(OUT), [0]);
+    assert_eq!(rig.indices(ERR), [0]);
+    assert_eq!(rig.stdout(), numbers(30));
+}
+
+#[test]
+fn a_full_file_is_left_and_the_oldest_makes_room() {
+    let rig = Rig::new();
+    rig.run(&rotating(1, "echo one", 10, 4));
+    rig.run(&rotating(2, "echo two", 10, 4));
     assert_eq!(rig.indices(OUT), [0, 1]);
     assert_eq!(rig.stdout(), "one\ntwo\n");
-    let one = Task {
-        max_files: 1,
-        ..Task::sh(3, "echo three")
-    };
-    rig.run(&one);
+    rig.run(&rotating(3, "echo three", 1, 6));
+    // The second has room for two bytes more, which is too little for the line.
+    assert_eq!(rig.indices(OUT), [2]);
     assert_eq!(rig.stdout(), "three\n");
+}
+
+#[test]
+fn a_file_that_may_not_be_ours_is_left_alone() {
+    let rig = Rig::new();
+    let at = |index: u32| rig.log_dir().join(format!("{OUT}.{index}"));
+    let other = rig.dir.path().join("other");
+    fs::write(&other, "other\n").unwrap();
+    fs::hard_link(&other, at(3)).unwrap();
+    rig.run(&Task::sh(1, "echo one"));
+    assert_eq!(fs::read_to_string(&other).unwrap(), "other\n");
+    assert_eq!(fs::read_to_string(at(4)).unwrap(), "one\n");
+    // A program.
+    fs::set_permissions(at(4), fs::Permissions::from_mode(0o755)).unwrap();
+    rig.run(&Task::sh(2, "echo two"));
+    assert_eq!(fs::read_to_string(at(5)).unwrap(), "two\n");
+    if is_root() {
+        // Of another user: neither counted nor written to.
+        std::os::unix::fs::chown(at(5), Some(65534), None).unwrap();
+        fs::remove_file(at(3)).unwrap();
+        fs::remove_file(at(4)).unwrap();
+        rig.run(&Task::sh(3, "echo three"));
+        assert_eq!(fs::read_to_string(at(0)).unwrap(), "three\n");
+        assert_eq!(fs::read_to_string(at(5)).unwrap(), "two\n");
+    }
+}
+
+#[test]
+fn two_shims_never_write_one_file() {
+    let rig = Rig::new();
+    let (said, go) = (fifo(&rig, "said"), fifo(&rig, "go"));
+    let first = Task::sh(1, "echo first; echo up > said; read x < go; echo last");
+    let first = rig.start(&first).unwrap();
+    assert_eq!(hear(&said), "up");
+    rig.run(&Task::sh(2, "echo second"));
+    fs::write(go, "go\n").unwrap();
+    finish(&first);
+    assert_eq!(rig.indices(OUT), [0, 1]);
+    assert_eq!(rig.stdout(), "first\nlast\nsecond\n");
+}
+
+#[test]
+fn output_that_nobody_wants_goes_nowhere() {
+    let rig = Rig::new();
+    let (links, go) = (fifo(&rig, "links"), fifo(&rig, "go"));
+    let script = r#"echo lost; o=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo "$o" > links; read x < go; exit 3"#;
+    let task = Task {
+        discarded: true,
+        ..Task::sh(1, script)
+    };
+    let live = rig.start(&task).unwrap();
+    assert_eq!(hear(&links), "/dev/null\n/dev/null");
+    assert!(live.pipes().is_none());
+    assert!(fs::read_dir(rig.log_dir()).unwrap().next().is_none());
+    // Another agent finds it, and a killed shim is replaced, even if that one is told otherwise.
+    let Recovered::Running(found) = rig.home.recover(&task.launch).unwrap() else {
+        panic!("it runs");
+    };
+    assert!(found.pipes().is_none());
+    let shim = rustix::process::Pid::from_raw(found.hello().unwrap().shim.pid).unwrap();
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(outcome(&found), Outcome::ShimLost);
+    let kept = Task {
+        discarded: false,
+        ..task
+    };
+    let taken = rig.takeover(&found, &kept).unwrap();
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(finish(&taken).code, Some(3));
+    assert!(fs::read_dir(rig.log_dir()).unwrap().next().is_none());
 }
 
 #[test]
@@ -198,4 +278,55 @@ fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
     assert!(wait_readable(&main));
     assert_eq!(rig.stdout(), "said\n");
     drop(stolen);
+}
+
+/// A small file system that is unmounted however the test ends.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(at: &std::path::Path) -> Option<Self> {
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(at)
+            .status();
+        mount
+            .is_ok_and(|status| status.success())
+            .then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(&self.0)
+            .status();
+    }
+}
+
+#[test]
+fn a_full_disk_holds_the_output_back_and_loses_nothing() {
+    let rig = Rig::new();
+    let Some(_disk) = Disk::mount(&rig.log_dir()) else {
+        eprintln!("skipped: cannot mount a small file system");
+        return;
+    };
+    let filler = rig.log_dir().join("filler");
+    assert!(
+        fs::write(&filler, vec![0; 1 << 20]).is_err(),
+        "the disk is larger than it should be"
+    );
+    let ready = fifo(&rig, "ready");
+    let live = rig
+        .start(&Task::sh(1, "echo 0; echo up > ready; seq 1 20000"))
+        .unwrap();
+    assert_eq!(hear(&ready), "up");
+    // The shim looks at the output before it answers, so after two answers it has met the full disk.
+    live.hello().unwrap();
+    live.hello().unwrap();
+    assert_eq!(rig.stdout(), "");
+    fs::remove_file(filler).unwrap();
+    let exit = finish(&live);
+    assert_eq!((exit.code, exit.output_lost), (Some(0), false));
+    assert_eq!(rig.stdout(), format!("0\n{}", numbers(20_000)));
 }

@@ -110,6 +110,29 @@ fn a_task_gets_exactly_what_it_is_given() {
 }
 
 #[test]
+fn the_limit_of_open_files_is_the_one_that_is_given() {
+    let rig = Rig::new();
+    let limit = |number: u32, soft: Option<u64>| {
+        rig.run(&Task {
+            open_files: soft,
+            ..Task::sh(number, "ulimit -Sn; ulimit -Hn")
+        });
+        let output = rig.stdout();
+        let lines: Vec<String> = output.lines().rev().take(2).map(str::to_owned).collect();
+        (lines[1].clone(), lines[0].clone())
+    };
+    let before = drover_io_real::open_files::raise().unwrap();
+    let (soft, hard) = limit(1, None);
+    assert_eq!(soft, hard, "it was not raised");
+    assert_eq!(drover_io_real::open_files::raise().unwrap(), before);
+    assert_eq!(limit(2, Some(77)), ("77".to_owned(), hard.clone()));
+    assert_eq!(limit(3, Some(u64::MAX - 1)), (hard.clone(), hard.clone()));
+    if let Some(before) = before {
+        assert_eq!(limit(4, Some(before)), (before.to_string(), hard));
+    }
+}
+
+#[test]
 fn the_environment_is_exact() {
     let rig = Rig::new();
     let mut task = Task::program(1, &["/usr/bin/env"], &["env"]);

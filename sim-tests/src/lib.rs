@@ -1,1 +1,13 @@
 //! Scenarios and properties: the core against the simulated world.
+//!
+//! A scenario is a short function: it builds a job, scripts what people ask and what goes wrong,
+//! and says what must come of it. [`for_seeds`] runs it under many orders and chances.
+
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod chaos;
+pub mod look;
+mod seeds;
+
+pub use seeds::{Scenario, each_crash, for_seeds, replay};

@@ -8,10 +8,29 @@ use drover_core::model::job::Job;
 use super::args::VariableArgs;
 use super::failure::Failure;
 use super::screen::Screen;
-use crate::admission::{self, FileOptions};
+use crate::admission::{self, FileOptions, Refused};
 
 /// Job files that are larger are refused: an agent would refuse them, too.
 const MAX_FILE: u64 = 10 * 1024 * 1024;
+
+/// A job that was read from a file.
+pub struct Loaded {
+    /// The job as it was written.
+    pub job: Job,
+    read: Option<admission::Read>,
+}
+
+impl Loaded {
+    /// What is wrong with the job by the rules that hold everywhere, with the places in the file;
+    /// none if nothing is.
+    pub fn mistakes(&self) -> Option<Refused> {
+        let admitted = match self.read.clone() {
+            Some(read) => read.admit(),
+            None => admission::admit(self.job.clone()),
+        };
+        admitted.err()
+    }
+}
 
 /// Reads a job file; what is likely a mistake in it is told.
 ///
@@ -22,7 +41,7 @@ pub fn read(
     file: &Path,
     variables: &VariableArgs,
     api_json: bool,
-) -> Result<Job, Failure> {
+) -> Result<Loaded, Failure> {
     let (name, text) = if file == Path::new("-") {
         ("stdin".to_owned(), text_of(std::io::stdin(), "stdin")?)
     } else {
@@ -33,26 +52,30 @@ pub fn read(
         let text = text_of(opened, &name)?;
         (name, text)
     };
-    let refused = |refused: admission::Refused| {
+    let refused = |refused: Refused| {
         Failure::said(format!(
             "Error getting job struct: {}",
             refused.0.join("\n")
         ))
     };
     if api_json {
-        return admission::read_api_json(text.as_bytes()).map_err(refused);
+        let job = admission::read_api_json(text.as_bytes()).map_err(refused)?;
+        return Ok(Loaded { job, read: None });
     }
     let read = admission::read_file(&text, &name, &options(variables, file)?).map_err(refused)?;
     for warning in &read.warnings {
         screen.complain(&format!("Warning: {warning}"));
     }
-    Ok(read.job)
+    Ok(Loaded {
+        job: read.job.clone(),
+        read: Some(read),
+    })
 }
 
 fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure> {
     let mut options = FileOptions {
         lenient: !variables.strict,
-        dir: file.parent().map(Path::to_path_buf),
+        files: Some(file.parent().map(Path::to_path_buf).unwrap_or_default()),
         env: std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),

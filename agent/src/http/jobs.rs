@@ -14,7 +14,7 @@ use super::errors::ApiError;
 use super::params::Params;
 use super::shapes::{JobStub, Validated, register_answer};
 use super::{Api, body};
-use crate::admission::{self, Admitted, FileOptions};
+use crate::admission::{self, FileOptions};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
@@ -84,7 +84,9 @@ pub(super) async fn submit(
     if expect.is_some_and(|id| id != job.id) {
         return Err(ApiError::bad("Job ID does not match name"));
     }
-    if let Some(namespace) = params.non_empty("namespace").filter(|name| *name != "*") {
+    let elsewhere = !matches!(job.namespace.as_str(), "" | "default");
+    let asked = params.non_empty("namespace").filter(|name| *name != "*");
+    if let Some(namespace) = asked.filter(|_| !elsewhere) {
         namespace.clone_into(&mut job.namespace);
     }
     let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;
@@ -140,7 +142,7 @@ pub(super) async fn parse(params: Params, request: Request) -> Answer {
     let failed = |refused: admission::Refused| {
         ApiError::bad(format!("Failed to parse job: {}", refused.0.join("\n")))
     };
-    let Admitted { job, .. } = read.map_err(failed)?;
+    let job = read.map_err(failed)?.job;
     let job = if asked.canonicalize {
         admission::canonical(job)
     } else {

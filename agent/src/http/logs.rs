@@ -26,7 +26,7 @@ use super::files::blocking;
 use super::handles::{Trouble, own_path};
 use super::logfile::{Chunk, LogFiles, Origin, Place};
 use super::params::Params;
-use crate::door::Gone;
+use crate::door::{Door, Gone};
 
 /// How often a client of frames hears that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -189,6 +189,49 @@ async fn await_start(api: &Api, wanted: &Wanted) -> Result<(), ApiError> {
             _ = events.recv() => {}
         }
     }
+}
+
+/// What a task writes to `stream` (`stdout` or `stderr`), until its end, for whoever lives in the
+/// agent's own process. `from_now` leaves out what is there already. Nothing comes where there is
+/// no such log.
+pub(crate) fn follow(
+    door: Door,
+    alloc: AllocId,
+    task: TaskName,
+    stream: &'static str,
+    from_now: bool,
+) -> mpsc::Receiver<Bytes> {
+    let api = Api {
+        door,
+        settings: Arc::default(),
+    };
+    let wanted = Wanted {
+        alloc,
+        task,
+        stream,
+        origin: if from_now { Origin::End } else { Origin::Start },
+        offset: 0,
+        follow: true,
+        until_end: true,
+        plain: true,
+    };
+    let (chunks, taken) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        if await_start(&api, &wanted).await.is_err() {
+            return;
+        }
+        let root = api.door.alloc_root();
+        let asked = wanted.clone();
+        let opened = blocking(move || {
+            let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
+            let at = files.place(asked.origin, asked.offset)?;
+            Ok((files, at))
+        });
+        if let Ok((files, at)) = opened.await {
+            pump(api, Arc::new(files), at, wanted, chunks).await;
+        }
+    });
+    taken
 }
 
 /// Sends the log until its end, or for ever.

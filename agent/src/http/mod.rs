@@ -15,7 +15,7 @@ mod handles;
 mod job;
 mod jobs;
 mod logfile;
-mod logs;
+pub(crate) mod logs;
 mod nodes;
 mod params;
 mod serve;

@@ -1,19 +1,33 @@
-//! What owns the core: its clock, its inputs and the carrying out of its effects.
+//! What owns the core: an agent is put together here, and ends here.
 
-use std::process::ExitCode;
+mod commands;
+mod log;
+mod output;
+mod setup;
+mod shutdown;
+mod terminal;
+mod up;
 
-use crate::cli::args::{AgentArgs, UpArgs};
+use std::path::PathBuf;
 
-/// Runs an agent until it is asked to end.
-pub async fn agent(args: AgentArgs) -> ExitCode {
-    let _ = args;
-    eprintln!("this build has no agent yet");
-    ExitCode::FAILURE
+pub use commands::{agent, up};
+pub use setup::{Running, SetupError, start};
+pub use shutdown::Signals;
+
+/// What the operator says of an agent.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The agent's own directory.
+    pub data_dir: PathBuf,
+    /// The node's name; the host's if none.
+    pub node_name: Option<String>,
+    /// The node's data centre.
+    pub datacenter: String,
+    /// Where the HTTP API listens, as others reach it.
+    pub http_addr: String,
 }
 
-/// Runs an agent with one job in the foreground.
-pub async fn up(args: UpArgs) -> ExitCode {
-    let _ = args;
-    eprintln!("this build has no agent yet");
-    ExitCode::FAILURE
+/// Prepares what the agent writes about itself, at this level (`info` and so on).
+pub fn init_log(level: &str) {
+    log::init(level);
 }

@@ -32,7 +32,10 @@ impl Agent {
 
     /// Whether the allocation's end still decides about a replacement.
     fn awaits_replacement(&self, alloc: &AllocRecord) -> bool {
-        alloc.next.is_none() && self.local.look_again.contains_key(&alloc.job)
+        let local = &self.local;
+        let waits =
+            local.look_again.contains_key(&alloc.job) || local.blocked.contains_key(&alloc.job);
+        alloc.next.is_none() && waits
     }
 
     /// A place that an ended allocation fills stays filled when it is cleaned away.

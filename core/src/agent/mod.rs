@@ -94,6 +94,7 @@ impl Agent {
         let meta = Meta {
             schema: SCHEMA,
             node: cx.config.node.id,
+            index: saved.meta.as_ref().map_or(0, |meta| meta.index),
         };
         cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
         for record in saved.allocs.values() {
@@ -151,6 +152,9 @@ impl Agent {
 
     /// Does what is due at `now`. A call when nothing is due changes nothing.
     pub fn handle_timeout(&mut self, now: Now) {
+        if self.poll_timeout().is_none_or(|(at, _)| at > now.at) {
+            return;
+        }
         self.shared.counters.steps += 1;
         let mut out = core::mem::take(&mut self.shared.out);
         self.shared.ledger.handle_timeout(now, &mut out);
@@ -330,9 +334,11 @@ impl Agent {
             return;
         };
         let before = alloc.record().clone();
+        let had_remains = alloc.unclean;
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
-        let concerns_job = matters(&before, alloc.record());
+        let cleaned = had_remains && !alloc.unclean;
+        let concerns_job = cleaned || matters(&before, alloc.record());
         if gone {
             self.allocs.remove(&id);
             self.set_timer(id, None);
@@ -382,9 +388,11 @@ fn last_index(saved: &Saved) -> u64 {
     let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
+    let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
         .chain(evals)
         .chain(deployments)
+        .chain(meta)
         .max()
         .unwrap_or(0)
         .max(1)

@@ -43,6 +43,14 @@ impl Agent {
             return unknown(id);
         };
         let key = alloc.job_key().clone();
+        // What is over stays what it was: a batch job that completed is not run again for this.
+        if alloc.record().finished {
+            let eval = self.evaluate(now, &key, Trigger::AllocStop);
+            return Reply::Stopping {
+                eval: Some(eval.id),
+                index: eval.create_index,
+            };
+        }
         let why = "alloc was stopped by an operator";
         scheduling::stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
         let eval = self.evaluate(now, &key, Trigger::AllocStop);

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Agent;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
+use crate::model::task::Stage;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::time::Instant;
 
@@ -95,6 +96,8 @@ fn of_alloc(alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
 
 fn of_task(task: &TaskRunner) -> Option<&'static str> {
     match task.phase() {
+        // What comes after the end waits for the end; that is rest.
+        TaskPhase::Waiting if task.spec().stage() == Stage::Poststop => None,
         TaskPhase::Waiting => Some("its turn in the group's life"),
         TaskPhase::Preparing(_) => Some("its prestart hooks"),
         TaskPhase::Starting(_) => Some("the driver's start"),

@@ -291,14 +291,26 @@ impl Agent {
         let mut placed = Vec::new();
         for placement in placements {
             let group = placement.group.clone();
+            let renewed = placement.previous.filter(|_| placement.renews);
             match self.place(now, key, record, placement) {
-                Ok(id) => placed.push(id),
+                Ok(id) => {
+                    placed.push(id);
+                    placed.extend(self.end_renewed(now, renewed));
+                }
                 Err(why) if failed.iter().any(|(name, _)| name == group.as_str()) => drop(why),
                 Err(why) => failed.push((group.as_str().to_owned(), why)),
             }
         }
         self.note_blocked(key, failed);
         placed
+    }
+
+    /// The place of this allocation is taken by one of the new version.
+    fn end_renewed(&mut self, now: Now, renewed: Option<AllocId>) -> Option<AllocId> {
+        let alloc = self.allocs.get_mut(&renewed?)?;
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        stop_alloc(cx, alloc, reconcile::UPDATING);
+        renewed
     }
 
     /// Remembers for which groups there was no place, in the latest evaluation too.
@@ -336,7 +348,8 @@ impl Agent {
         let job = &record.job;
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
         self.admits(job, group)?;
-        let held = self.held_ports(placement.previous);
+        let awaited = self.last_that_ran(placement.previous);
+        let held = self.held_ports(awaited);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let ports = ports::assign(&mut cx, group, &held)?;
         let (id, index) = (cx.alloc_id(), cx.next_index());
@@ -353,7 +366,7 @@ impl Agent {
             group: placement.group,
             eval: eval.unwrap_or_default(),
             deployment: record.deployment,
-            previous: placement.previous,
+            previous: awaited,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".to_owned(),
             ports,
@@ -373,6 +386,23 @@ impl Agent {
         self.allocs.insert(id, runner);
         self.local.allocs.entry(key.clone()).or_default().insert(id);
         Ok(id)
+    }
+
+    /// The allocation whose end a replacement of `previous` awaits. One that never ran may be over
+    /// while the one that it was to replace itself still lives.
+    fn last_that_ran(&self, previous: Option<AllocId>) -> Option<AllocId> {
+        let mut last = previous;
+        while let Some(alloc) = last.and_then(|id| self.allocs.get(&id))
+            && alloc.never_ran()
+            && let Some(before) = alloc.record().previous
+            && self
+                .allocs
+                .get(&before)
+                .is_some_and(|alloc| !alloc.record().finished)
+        {
+            last = Some(before);
+        }
+        last
     }
 
     /// Whether this node can run the group.
@@ -405,12 +435,16 @@ impl Agent {
     }
 
     /// Ports that may not be given away: their holders are not gone yet. The allocation that is
-    /// replaced does not count, because its replacement awaits its end.
+    /// replaced does not count, because its replacement awaits its end; what it could not clean
+    /// away does.
     fn held_ports(&self, except: Option<AllocId>) -> BTreeSet<u16> {
         self.allocs
             .values()
+            .filter(|alloc| {
+                let record = alloc.record();
+                (!record.finished && Some(record.id) != except) || alloc.has_remains()
+            })
             .map(AllocRunner::record)
-            .filter(|record| !record.finished && Some(record.id) != except)
             .flat_map(|record| record.ports.iter().map(|port| port.value))
             .collect()
     }
@@ -480,12 +514,12 @@ impl Agent {
             }
         }
         if ids.is_empty() {
-            self.forget_job(key);
+            self.forget_job(now, key);
         }
         touched
     }
 
-    fn forget_job(&mut self, key: &JobKey) {
+    fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
         self.local.look_again.remove(key);
@@ -500,7 +534,7 @@ impl Agent {
             self.local.deployments.remove(&id);
             self.shared.ledger.delete(Key::Deployment(id));
         }
-        self.shared.index += 1;
+        cx(&self.config, &mut self.shared, now).next_index_of_forgetting();
     }
 }
 

@@ -17,7 +17,7 @@ use crate::broadcast::{AllocNews, Heard};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
-use crate::ids::{JobKey, TaskName};
+use crate::ids::{JobKey, Run, TaskName};
 use crate::input::{DriverInput, HookOutput};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, TaskLife};
 use crate::model::event::{EventType, TaskEvent};
@@ -102,6 +102,8 @@ pub struct AllocRunner {
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
     time_is_over_at: Option<Instant>,
+    /// Whether it had remains when it last came to rest.
+    pub(crate) unclean: bool,
 }
 
 impl AllocRunner {
@@ -146,10 +148,11 @@ impl AllocRunner {
         job: Arc<Job>,
         tasks: Vec<TaskRunner>,
     ) -> AllocRunner {
-        let phase = match (record.destroying, record.finished) {
-            (true, _) => Phase::Destroying(Pipeline::new(OnError::Collect)),
-            (false, true) => Phase::Finished,
-            (false, false) => Phase::Prerun(Pipeline::new(OnError::Stop)),
+        // One that is being cleaned away goes on with that when nothing of it can be alive.
+        let phase = if record.finished {
+            Phase::Finished
+        } else {
+            Phase::Prerun(Pipeline::new(OnError::Stop))
         };
         let group = job.group(record.group.as_str());
         let watched = record.deployment.is_some() && record.health.is_none();
@@ -173,6 +176,7 @@ impl AllocRunner {
             kill: None,
             health,
             time_is_over_at,
+            unclean: false,
         };
         if runner.record.forced || runner.record.destroying {
             runner.end(cx, None, true);
@@ -321,9 +325,13 @@ impl AllocRunner {
         loop {
             let mut changed = self.advance_phase(cx);
             let record = self.record.clone();
+            let ending = self.kill.is_some();
             for task in &mut self.tasks {
                 let in_turn = matches!(self.phase, Phase::Tasks);
-                let open = in_turn && self.coordinator.is_open(task.spec().stage());
+                let stage = task.spec().stage();
+                // A group that is being ended starts nothing but what comes after the end.
+                let wanted = !ending || stage == Stage::Poststop;
+                let open = in_turn && wanted && self.coordinator.is_open(stage);
                 changed |= task.advance(
                     cx,
                     Scope {
@@ -342,6 +350,7 @@ impl AllocRunner {
         }
         self.look_at_health(cx);
         self.report(cx);
+        self.unclean = self.has_remains();
     }
 
     /// Returns whether the phase changed.
@@ -360,8 +369,7 @@ impl AllocRunner {
                 over
             }
             Phase::Finished => {
-                let clean = !self.tasks.iter().any(TaskRunner::has_remains);
-                let begin = self.record.destroying && clean;
+                let begin = self.record.destroying && !self.has_remains();
                 if begin {
                     self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
                 }
@@ -405,11 +413,26 @@ impl AllocRunner {
         if pipeline.awaited().is_some() {
             return false;
         }
-        if self.kill.is_none() {
+        if self.never_ran() {
+            // Nothing ran that something should come after, and there is no directory for it.
+            self.end(cx, None, true);
+        } else if self.kill.is_none() {
             self.stop(cx);
         }
         self.phase = Phase::Tasks;
         true
+    }
+
+    /// Whether it is over and something of it may be alive nevertheless.
+    pub fn has_remains(&self) -> bool {
+        self.record.finished && self.tasks.iter().any(TaskRunner::has_remains)
+    }
+
+    /// Whether no task of it was ever started.
+    pub fn never_ran(&self) -> bool {
+        self.tasks
+            .iter()
+            .all(|task| task.record().runs == Run::default())
     }
 
     fn begin_prerun(&self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
@@ -433,7 +456,8 @@ impl AllocRunner {
     fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
         let awaited = cx.awaited(cx.config.patience.hook);
         let (op, alloc) = (awaited.op, self.record.id);
-        cx.send(Effect::Hook(HookEffect::Run {
+        // A directory of an allocation that a crash made unknown would stay for ever.
+        cx.send_after_save(Effect::Hook(HookEffect::Run {
             op,
             alloc,
             task: None,
@@ -484,7 +508,7 @@ impl AllocRunner {
         }
         cx.forget(Key::Alloc(self.record.id));
         cx.shared.broadcasts.close(self.record.id);
-        cx.next_index();
+        cx.next_index_of_forgetting();
     }
 
     /// What one task's state means for the others, and for the stage. Returns whether anything
@@ -549,7 +573,12 @@ impl AllocRunner {
             return Some((EventType::LeaderDead, message, None));
         }
         let only_sidecars = live.all(|task| task.spec().stage().is_sidecar());
-        let main_over = only_sidecars && self.coordinator > Coordinator::Main;
+        let has_main = self
+            .tasks
+            .iter()
+            .filter(before_end)
+            .any(|task| !task.spec().stage().is_sidecar());
+        let main_over = only_sidecars && (has_main || self.coordinator > Coordinator::Main);
         main_over.then(|| {
             (
                 EventType::MainDead,
@@ -656,6 +685,8 @@ impl AllocRunner {
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
+                let held = |op| cx.shared.ledger.holds(op);
+                pipeline.wait_for_the_store(cx.now, cx.config.patience.hook, held);
                 if let Some(op) = pipeline.expire(cx.now) {
                     cx.count_overdue();
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));

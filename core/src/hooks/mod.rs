@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::op::{Awaited, Failure, Op};
-use crate::time::{Instant, Now};
+use crate::time::{Instant, Now, Span};
 
 /// What an error does to the rest of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,6 +109,17 @@ impl Pipeline {
         self.awaited = None;
         self.answer = Some(result);
         true
+    }
+
+    /// While the store cannot write, nobody was asked yet, and time begins later. `held` says
+    /// whether an operation did not leave yet.
+    pub fn wait_for_the_store(&mut self, now: Now, patience: Span, held: impl Fn(Op) -> bool) {
+        if let Some(awaited) = &mut self.awaited
+            && awaited.deadline <= now.at
+            && held(awaited.op)
+        {
+            awaited.deadline = now.at + patience;
+        }
     }
 
     /// Gives up waiting if the deadline passed. Returns the operation that is given up.

@@ -302,15 +302,19 @@ pub fn check_constraint(constraint: &Constraint) -> Result<(), String> {
         | Operator::SetContainsAny
         | Operator::Version
         | Operator::Semver
-        | Operator::Regexp
-            if value.is_empty() =>
-        {
-            Err("a value must be given".to_owned())
-        }
-        // What a reference stands for is known on the node only.
-        Operator::Version | Operator::Semver | Operator::Regexp if value.starts_with("${") => {
-            Ok(())
-        }
+        | Operator::Regexp => check_value(operator, value),
+    }
+}
+
+/// Whether the right side can be read. What a reference stands for is known on the node only.
+fn check_value(operator: Operator, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("a value must be given".to_owned());
+    }
+    if value.starts_with("${") {
+        return Ok(());
+    }
+    match operator {
         Operator::Version => Requirements::parse(Scheme::Loose, value).map(|_| ()),
         Operator::Semver => Requirements::parse(Scheme::Semver, value).map(|_| ()),
         Operator::Regexp => Regexp::new(value).map(|_| ()),
@@ -321,7 +325,11 @@ pub fn check_constraint(constraint: &Constraint) -> Result<(), String> {
         | Operator::Greater
         | Operator::AtLeast
         | Operator::SetContainsAll
-        | Operator::SetContainsAny => Ok(()),
+        | Operator::SetContainsAny
+        | Operator::IsSet
+        | Operator::IsNotSet
+        | Operator::DistinctHosts
+        | Operator::DistinctProperty => Ok(()),
     }
 }
 

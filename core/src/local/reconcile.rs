@@ -38,11 +38,14 @@ pub struct Placement {
     pub previous: Option<AllocId>,
     /// When the allocations before it were given up.
     pub reschedules: Vec<Timestamp>,
+    /// Whether the one that it replaces runs an old version, and is ended once there is a place
+    /// for this one.
+    pub renews: bool,
 }
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
 const JOB_STOPPED: &str = "alloc not needed as job is stopped";
-const UPDATING: &str = "alloc is being updated due to job update";
+pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 
 /// Compares. `allocs` are all of this job's that still have records.
 pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], now: Timestamp) -> Plan {
@@ -110,11 +113,14 @@ fn reconcile_group(
             index,
             previous,
             reschedules,
+            renews: false,
         };
+        // Its last allocation is cleaned away, or about to be; earlier ones may outlast it.
+        if record.done.contains(&(name.clone(), index)) {
+            continue;
+        }
         let Some(alloc) = latest.get(&index) else {
-            if !record.done.contains(&(name.clone(), index)) {
-                plan.place.push(place(None, Vec::new()));
-            }
+            plan.place.push(place(None, Vec::new()));
             continue;
         };
         match verdict(record, group, alloc, now) {
@@ -127,8 +133,10 @@ fn reconcile_group(
             }
             Verdict::Renew if replaceable > 0 => {
                 replaceable -= 1;
-                plan.stop.push((alloc.id, UPDATING));
-                plan.place.push(place(Some(alloc.id), Vec::new()));
+                plan.place.push(Placement {
+                    renews: true,
+                    ..place(Some(alloc.id), Vec::new())
+                });
             }
             Verdict::Renew => {}
         }

@@ -48,6 +48,12 @@ pub struct TaskGroup {
     pub max_run_duration: Option<Span>,
     /// What happens while the servers are out of reach.
     pub disconnect: Option<Value>,
+    /// An older form of `disconnect`; kept.
+    pub stop_after_client_disconnect: Option<Span>,
+    /// An older form of `disconnect`; kept.
+    pub max_client_disconnect: Option<Span>,
+    /// An older form of `disconnect`; kept.
+    pub prevent_reschedule_on_lost: Option<bool>,
     /// Bounds for an autoscaler; kept.
     pub scaling: Option<Value>,
     /// Of Consul; refused where it would matter.

@@ -92,6 +92,8 @@ pub struct Job {
     pub update: Option<UpdateStrategy>,
     /// What follows a failed allocation, for groups without their own block.
     pub reschedule: Option<ReschedulePolicy>,
+    /// What moving to another node takes, for groups without their own block; kept.
+    pub migrate: Option<Value>,
     /// Started by the clock instead of at once.
     pub periodic: Option<PeriodicConfig>,
     /// A template for dispatched jobs.
@@ -141,6 +143,7 @@ impl Default for Job {
             task_groups: Vec::new(),
             update: None,
             reschedule: None,
+            migrate: None,
             periodic: None,
             parameterized_job: None,
             multiregion: None,

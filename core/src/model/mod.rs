@@ -1,6 +1,8 @@
-//! The field's nouns: plain data in the shapes of its JSON, without behaviour.
+//! The field's nouns: plain data in the shapes of its JSON, without behaviour but for a job's
+//! defaults and the check whether it can be run.
 
 pub mod alloc;
+pub mod canonical;
 pub mod eval;
 pub mod event;
 pub mod group;
@@ -8,4 +10,5 @@ pub mod job;
 pub mod node;
 pub mod policy;
 pub mod task;
+pub mod validate;
 pub mod value;

@@ -5,12 +5,13 @@
 //! a commit leaves at once. An effect that must not happen twice or be forgotten waits for the
 //! commit that holds everything decided up to it: remember before acting.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 
 use super::{Batch, CommitId, Key, Record};
 use crate::effect::Effect;
+use crate::op::Op;
 use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
@@ -20,6 +21,8 @@ pub struct Ledger {
     known: BTreeMap<Key, Record>,
     /// Changes that no commit holds yet.
     dirty: Batch,
+    /// Keys of `dirty` that no commit ever held: forgetting them costs nothing.
+    fresh: BTreeSet<Key>,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
     /// The commit that the store works on.
@@ -51,13 +54,21 @@ impl Ledger {
         if self.known.get(&key) == Some(&record) {
             return;
         }
-        self.known.insert(key.clone(), record.clone());
-        self.dirty.insert(key, Some(record));
+        let known = self.known.insert(key.clone(), record.clone());
+        let deleted = self.dirty.insert(key.clone(), Some(record)).is_some();
+        if known.is_none() && !deleted {
+            self.fresh.insert(key);
+        }
     }
 
     /// Forgets what stands under `key`.
     pub fn delete(&mut self, key: Key) {
-        if self.known.remove(&key).is_some() {
+        if self.known.remove(&key).is_none() {
+            return;
+        }
+        if self.fresh.remove(&key) {
+            self.dirty.remove(&key);
+        } else {
             self.dirty.insert(key, None);
         }
     }
@@ -65,6 +76,23 @@ impl Ledger {
     /// Releases `effect` only when everything decided up to the end of this step is saved.
     pub fn after_save(&mut self, effect: Effect) {
         self.staged.push(effect);
+    }
+
+    /// Whether the effect of operation `op` did not leave yet: nobody outside was asked so far.
+    pub fn holds(&self, op: Op) -> bool {
+        let waiting = self
+            .staged
+            .iter()
+            .chain(self.gated.iter().map(|(_, effect)| effect));
+        waiting.into_iter().any(|effect| effect.op() == Some(op))
+    }
+
+    /// Takes back the effect of operation `op`. `false` if it left already.
+    pub fn withdraw(&mut self, op: Op) -> bool {
+        let before = self.staged.len() + self.gated.len();
+        self.staged.retain(|effect| effect.op() != Some(op));
+        self.gated.retain(|(_, effect)| effect.op() != Some(op));
+        self.staged.len() + self.gated.len() < before
     }
 
     /// Ends a step: hands out what may leave now.
@@ -101,6 +129,7 @@ impl Ledger {
         self.next += 1;
         self.dirty_until = None;
         let batch = core::mem::take(&mut self.dirty);
+        self.fresh.clear();
         self.in_flight = Some((id, batch.clone()));
         out.push_back(Effect::commit(id, batch));
     }

@@ -67,6 +67,8 @@ pub struct Meta {
     pub schema: u32,
     /// This node's id, kept for its life.
     pub node: NodeId,
+    /// The state's index when something was last forgotten: no record that is left may know it.
+    pub index: u64,
 }
 
 /// One step's changes, written together or not at all; `None` deletes.

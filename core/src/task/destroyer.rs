@@ -79,6 +79,16 @@ impl Destroyer {
         }
     }
 
+    /// While the store cannot write, the driver was not asked yet, and is given its time later.
+    pub fn wait_for_the_store(&mut self, cx: &Cx<'_>) {
+        if let Step::Asked(awaited) = &mut self.step
+            && awaited.deadline <= cx.now.at
+            && cx.shared.ledger.holds(awaited.op)
+        {
+            awaited.deadline = cx.now.at + cx.config.patience.destroy;
+        }
+    }
+
     /// A try that is overdue has failed; a pause that is over ends.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         match self.step {

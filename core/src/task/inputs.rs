@@ -35,6 +35,8 @@ impl TaskRunner {
                 None => self.die(cx),
                 Some(awaited) => cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op })),
             },
+            // What never left never happens.
+            Phase::Starting(awaited) if cx.shared.ledger.withdraw(awaited.op) => self.unlaunch(cx),
             // A driver that hangs gets as long as a process would.
             Phase::Starting(awaited) | Phase::Recovering(awaited) => {
                 awaited.deadline = awaited.deadline.min(cx.now.at + grace);
@@ -42,6 +44,12 @@ impl TaskRunner {
             Phase::Running => self.begin_stop(cx, true),
             Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Cleaning(_) | Phase::Dead(_) => {}
         }
+    }
+
+    /// The start that was decided never left the agent: it is as if it had not been decided.
+    fn unlaunch(&mut self, cx: &mut Cx<'_>) {
+        self.edit().launch = None;
+        self.die(cx);
     }
 
     /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
@@ -417,6 +425,7 @@ impl TaskRunner {
     /// Does what is due. Calls that are not due change nothing.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.expire_signals(cx);
+        self.wait_for_the_store(cx);
         let now = cx.now.at;
         let due = |at: Instant| at <= now;
         match &mut self.phase {
@@ -451,6 +460,34 @@ impl TaskRunner {
         }
     }
 
+    /// While the store cannot write, nobody outside was asked yet: time that counts against others
+    /// begins when they are.
+    fn wait_for_the_store(&mut self, cx: &Cx<'_>) {
+        let (now, patience) = (cx.now.at, cx.config.patience);
+        let grace = self.grace(cx);
+        let held = |awaited: &Awaited| cx.shared.ledger.holds(awaited.op);
+        match &mut self.phase {
+            Phase::Starting(awaited) if awaited.deadline <= now && held(awaited) => {
+                awaited.deadline = now + patience.start;
+            }
+            Phase::Stopping { awaited, until } if *until <= now => {
+                if let Some(awaited) = awaited.as_mut().filter(|awaited| held(awaited)) {
+                    awaited.deadline = now + patience.signal.min(grace);
+                    *until = now + grace;
+                }
+            }
+            Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => destroyer.wait_for_the_store(cx),
+            Phase::Starting(_)
+            | Phase::Stopping { .. }
+            | Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Pausing(_) => {}
+        }
+    }
+
     /// The driver cannot say what became of the launch: force makes sure that nothing of it
     /// lives, and the policy decides what follows.
     fn recover_overdue(&mut self, cx: &mut Cx<'_>) {
@@ -458,6 +495,15 @@ impl TaskRunner {
         let message = "the driver could not say what became of the task";
         self.event(cx, EventType::FailedRestoring, message);
         self.phase = Phase::Cleaning(Destroyer::default());
+    }
+
+    /// The launch is over: whoever waits for a signal's arrival waits no longer.
+    pub(super) fn answer_signals(&mut self, cx: &mut Cx<'_>) {
+        for signal in self.signals.drain(..) {
+            let why = "the task ended; the signal may or may not have arrived";
+            let refusal = Refusal::Conflict(why.to_owned());
+            cx.send(Effect::Reply(signal.request, Reply::Refused(refusal)));
+        }
     }
 
     fn expire_signals(&mut self, cx: &mut Cx<'_>) {

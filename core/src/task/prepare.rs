@@ -185,9 +185,11 @@ impl TaskRunner {
 
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
         let awaited = cx.awaited(cx.config.patience.recover);
+        let logs = self.spec.task().log_config.unwrap_or_default();
         let effect = DriverEffect::Recover {
             op: awaited.op,
             launch,
+            logs,
         };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
         Phase::Recovering(awaited)

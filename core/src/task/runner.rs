@@ -275,6 +275,7 @@ impl TaskRunner {
 
     /// A run is over and nothing of it is left: what follows.
     fn decide(&mut self, cx: &mut Cx<'_>) {
+        self.answer_signals(cx);
         let record = self.edit();
         let (exit, failed_start) = match record.launch.take() {
             Some(launch) => (launch.exit, launch.start_failed),
@@ -345,6 +346,7 @@ impl TaskRunner {
 
     /// The task ends for good, unless all tasks are asked to run again.
     pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
+        self.answer_signals(cx);
         let wall = cx.now.wall;
         let record = self.edit();
         record.state.state = TaskLife::Dead;

@@ -9,7 +9,9 @@ use core::ffi::CStr;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw};
 use rustix::io::{Errno, Result, read, write};
-use rustix::process::{Gid, Uid, chdir, fchdir, setsid, umask};
+use rustix::process::{
+    Gid, Resource, Rlimit, Uid, chdir, fchdir, getrlimit, setrlimit, setsid, umask,
+};
 use rustix::runtime_448b8ad740e2a26f as runtime;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -70,6 +72,9 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
     if let Some(mask) = start.umask {
         umask(Mode::from_raw_mode(mask & 0o777));
     }
+    if let Some(soft) = start.open_files {
+        limit_open_files(soft).map_err(Fault::at(Step::OpenFiles))?;
+    }
     stdio(ends).map_err(Fault::at(Step::Stdio))?;
     become_user(start)?;
     match start.work_dir {
@@ -79,6 +84,13 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
     .map_err(Fault::at(Step::WorkDir))?;
     signals::reset();
     Ok(())
+}
+
+/// Sets the soft limit; the hard one stays, and bounds it.
+fn limit_open_files(soft: u64) -> Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = Some(maximum.map_or(soft, |maximum| soft.min(maximum)));
+    setrlimit(Resource::Nofile, Rlimit { current, maximum })
 }
 
 /// The sources lie above 2, since the agent gave the shim all three standard descriptors, so no

@@ -54,12 +54,16 @@ impl From<Fault> for Refusal {
 }
 
 /// Locks the record in the current directory. `None` as content means that it was empty.
-fn lock(launch: &Id) -> core::result::Result<(OwnedFd, Option<Record>), Refusal> {
+fn lock(launch: &Id, create: OFlags) -> core::result::Result<(OwnedFd, Option<Record>), Refusal> {
     let fault = Fault::at(Step::Record);
     let name = Text::new().push(launch).push(b".r");
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | create | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
-    let file = openat(CWD, name.as_c_str(), flags, mode).map_err(&fault)?;
+    let file = match openat(CWD, name.as_c_str(), flags, mode) {
+        // Forgotten meanwhile: nobody's any more.
+        Err(Errno::NOENT) => return Err(Refusal::Taken),
+        file => file.map_err(&fault)?,
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Err(Refusal::Taken),
@@ -77,7 +81,7 @@ fn lock(launch: &Id) -> core::result::Result<(OwnedFd, Option<Record>), Refusal>
 
 /// Claims a launch that nobody decided yet. The current directory must be the run directory.
 pub fn fresh(launch: &Id) -> core::result::Result<(Claim, OwnedFd), Refusal> {
-    let (file, content) = lock(launch)?;
+    let (file, content) = lock(launch, OFlags::CREATE)?;
     if content.is_some() {
         return Err(Refusal::Taken);
     }
@@ -94,7 +98,7 @@ pub fn fresh(launch: &Id) -> core::result::Result<(Claim, OwnedFd), Refusal> {
 
 /// Takes the record of a shim that died while its task ran.
 pub fn inherit(launch: &Id) -> core::result::Result<(Claim, OwnedFd), Refusal> {
-    let (file, content) = lock(launch)?;
+    let (file, content) = lock(launch, OFlags::empty())?;
     let record = match content {
         Some(record)
             if matches!(record.state, State::Running | State::Ended)

@@ -84,13 +84,15 @@ impl Control {
     }
 
     /// Answers with the record and the pipes, and closes.
-    pub fn introduce(&mut self, record: &Record, pipes: [BorrowedFd<'_>; 2]) {
+    pub fn introduce(&mut self, record: &Record, pipes: Option<[BorrowedFd<'_>; 2]>) {
         let Some(client) = self.client.take() else {
             return;
         };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&pipes));
+        if let Some(pipes) = &pipes {
+            control.push(SendAncillaryMessage::ScmRights(pipes));
+        }
         let bytes = record.encode();
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let _ = sendmsg(&client, &[IoSlice::new(&bytes)], &mut control, flags);

@@ -78,7 +78,7 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
         let _ = rustix::net::shutdown(link, rustix::net::Shutdown::Both);
     }
     let mut report = [0; 12];
-    let outcome = match (saved, read(link, &mut report)) {
+    let outcome = match (saved, hear(link, &mut report)) {
         (Err(fault), _) => Err(fault),
         // The link closes without a word when the program is executed.
         (Ok(()), Ok(0)) => return Ok(pid),
@@ -91,6 +91,15 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
     };
     let _ = waitpid(Some(pid), WaitOptions::empty());
     outcome
+}
+
+/// Reads the report. A child that failed before it read `go` resets the link by leaving that unread;
+/// its report lies behind the error that this makes.
+fn hear(link: &OwnedFd, report: &mut [u8; 12]) -> Result<usize, Errno> {
+    match read(link, report.as_mut_slice()) {
+        Err(Errno::CONNRESET) => read(link, report.as_mut_slice()),
+        heard => heard,
+    }
 }
 
 fn parse(report: &[u8; 12]) -> Fault {

@@ -1,8 +1,9 @@
 //! Log files: `<base>.0`, `<base>.1`, ... in the current directory.
 //!
 //! The directory is shared with the task, which may be hostile: it can plant links, pipes and files
-//! under any name. So a file is only ever created anew, never opened for who made it; and only
-//! regular files of our own user count when we look for the newest or delete the oldest.
+//! under any name. So a file is created anew, or it is one that no task can have made: a plain file
+//! of our own user with one name. Only such files count when we look for the newest or delete the
+//! oldest. A shim holds a lock on the file that it writes, so that no two write the same.
 
 use crate::record::LogFile;
 use crate::text::{self, Text};
@@ -10,7 +11,8 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, flock, fstat, openat, statat,
+    unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
@@ -21,7 +23,8 @@ const TRIES: u64 = 4096;
 /// What the directory holds of one stream.
 #[derive(Clone, Copy, Default)]
 pub struct Census {
-    count: u32,
+    /// How many there are.
+    pub count: u32,
     oldest: u64,
     /// The first index that is higher than all of ours.
     pub next: u64,
@@ -92,6 +95,7 @@ pub fn create(base: &CStr, from: u64) -> Result<(OwnedFd, LogFile)> {
             Err(errno) => return Err(errno),
             Ok(file) => {
                 let stat = fstat(&file)?;
+                lock(&file);
                 return Ok((file, identity(&stat, index)));
             }
         }
@@ -101,11 +105,34 @@ pub fn create(base: &CStr, from: u64) -> Result<(OwnedFd, LogFile)> {
 
 /// Opens the file that a dead shim was writing, if it is that very file still. Also tells its size.
 pub fn reopen(base: &CStr, log: LogFile) -> Option<(OwnedFd, u64)> {
+    let (file, stat) = open_trusted(base, log.index)?;
+    lock(&file);
+    (identity(&stat, log.index) == log).then_some((file, stat.st_size as u64))
+}
+
+/// Opens the newest file, to go on in it, if it is to be trusted, has room left, and nobody else
+/// writes it.
+pub fn newest(base: &CStr, census: &Census, max_size: u64) -> Option<(OwnedFd, LogFile, u64)> {
+    let index = census.next.checked_sub(1)?;
+    let (file, stat) = open_trusted(base, index)?;
+    let size = stat.st_size as u64;
+    (size < max_size && lock(&file)).then_some((file, identity(&stat, index), size))
+}
+
+/// Opens a file for writing, if no task can have made it, and no other name leads to it. What is
+/// looked at is what was opened.
+fn open_trusted(base: &CStr, index: u64) -> Option<(OwnedFd, Stat)> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(CWD, name(base, log.index).as_c_str(), flags, Mode::empty()).ok()?;
+    let file = openat(CWD, name(base, index).as_c_str(), flags, Mode::empty()).ok()?;
     let stat = fstat(&file).ok()?;
-    let same = ours(&stat) && stat.st_nlink == 1 && identity(&stat, log.index) == log;
-    same.then_some((file, stat.st_size as u64))
+    // No log was ever a program: who made this one meant something else.
+    let plain = stat.st_mode & 0o7111 == 0;
+    (ours(&stat) && stat.st_nlink == 1 && plain).then_some((file, stat))
+}
+
+/// Marks a file as being written; false if somebody else has marked it.
+fn lock(file: &OwnedFd) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Deletes our oldest files until no more than `keep` are left.

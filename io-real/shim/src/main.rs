@@ -104,11 +104,16 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
     } else {
         claim::inherit(launch)?
     };
-    fchdir(some(&log_dir)?).map_err(Fault::at(Step::Log))?;
     let keep = spec.keep;
+    let kept = keep.max_files > 0;
+    if kept {
+        fchdir(some(&log_dir)?).map_err(Fault::at(Step::Log))?;
+    }
     let [out_base, err_base] = keep.bases;
     let stream = |pipe, base| Stream::new(pipe, base, keep.max_files, keep.max_size);
-    let streams = [stream(owned(out)?, out_base), stream(owned(err)?, err_base)];
+    // Output that is thrown away goes to /dev/null, which came in place of the pipes.
+    let pipe = |fd: Option<OwnedFd>| if kept { owned(fd).map(Some) } else { Ok(None) };
+    let streams = [stream(pipe(out)?, out_base), stream(pipe(err)?, err_base)];
     let control = Control {
         listener,
         client: None,

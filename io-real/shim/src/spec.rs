@@ -56,7 +56,7 @@ impl Iterator for List {
 pub struct Keep {
     /// The launch.
     pub launch: Id,
-    /// How many log files to keep for each stream.
+    /// How many log files to keep for each stream; 0 = output is thrown away.
     pub max_files: u32,
     /// Bytes of a log file.
     pub max_size: u64,
@@ -78,6 +78,8 @@ pub struct Start {
     pub oom_score: Option<i32>,
     /// File creation mask.
     pub umask: Option<u32>,
+    /// Soft limit of open files.
+    pub open_files: Option<u64>,
     /// Working directory; `None` = the task directory.
     pub work_dir: Option<&'static CStr>,
     /// cgroup files to write `0` to.
@@ -107,10 +109,12 @@ impl Spec {
     /// Frees what only the start needed.
     pub fn release(&mut self) {
         self.start = None;
-        let kept = self.kept.next_multiple_of(4096).min(self.size);
-        // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may be
-        // refused, and the memory just stays.
-        let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        let kept = self.kept.next_multiple_of(4096);
+        if kept < self.size {
+            // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may
+            // be refused, and the memory just stays.
+            let _ = unsafe { munmap(self.base.add(kept).cast(), self.size - kept) };
+        }
     }
 }
 
@@ -153,7 +157,7 @@ impl Reader {
     fn keep(&mut self) -> Option<Keep> {
         Some(Keep {
             launch: self.take(36)?.try_into().ok()?,
-            max_files: self.u32()?.max(1),
+            max_files: self.u32()?,
             max_size: u64::from_le_bytes(self.take(8)?.try_into().ok()?).max(1),
             bases: [self.string()?, self.string()?],
             kill: self.path()?,
@@ -256,6 +260,7 @@ fn parse_start(reader: &mut Reader, counts: &Counts, arena: *mut u8) -> Option<S
     let (uid, gid) = (reader.u32()?, reader.u32()?);
     let oom_score = reader.u32()? as i32;
     let umask = reader.u32()?;
+    let open_files = u64::from_le_bytes(reader.take(8)?.try_into().ok()?);
     let raw_groups = reader.take(counts.groups as usize * 4)?;
     let work_dir = reader.path()?;
     let procs = reader.list(counts.procs)?;
@@ -287,6 +292,7 @@ fn parse_start(reader: &mut Reader, counts: &Counts, arena: *mut u8) -> Option<S
         groups: (flags & wire::HAS_GROUPS != 0).then_some(groups),
         oom_score: (flags & wire::HAS_OOM_SCORE != 0).then_some(oom_score),
         umask: (flags & wire::HAS_UMASK != 0).then_some(umask),
+        open_files: (flags & wire::HAS_OPEN_FILES != 0).then_some(open_files),
         work_dir,
         procs,
         candidates,

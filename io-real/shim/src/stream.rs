@@ -28,10 +28,21 @@ enum Flow {
     Stuck,
 }
 
+/// What a step did.
+enum Piece {
+    /// Moved that many bytes.
+    Moved(u64),
+    /// Began a new file. Before a byte goes into it, the record has to name it: a shim that takes
+    /// over would go on with the old one, and mix up the order.
+    NewFile,
+    /// The pipe is empty.
+    None,
+}
+
 /// A stream.
 pub struct Stream {
-    /// The pipe's read end.
-    pub pipe: OwnedFd,
+    /// The pipe's read end; none if output is thrown away.
+    pub pipe: Option<OwnedFd>,
     /// Nobody can write any more, and all is written.
     pub ended: bool,
     /// Bytes moved so far.
@@ -49,11 +60,16 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream without a file.
-    pub fn new(pipe: OwnedFd, base: &'static CStr, max_files: u32, max_size: u64) -> Self {
+    /// A stream without a file. Without a pipe, too, it is one that ended before it began.
+    pub fn new(
+        pipe: Option<OwnedFd>,
+        base: &'static CStr,
+        max_files: u32,
+        max_size: u64,
+    ) -> Self {
         Self {
+            ended: pipe.is_none(),
             pipe,
-            ended: false,
             moved: 0,
             log: LogFile::default(),
             stuck: false,
@@ -66,34 +82,58 @@ impl Stream {
         }
     }
 
-    /// Opens a new file after all that are there.
+    /// Goes on in the newest file, or opens a new one after all that are there.
     pub fn begin(&mut self) -> Result<()> {
-        let next = logs::census(self.base)?.next;
-        self.create(next)
+        if self.pipe.is_none() {
+            return Ok(());
+        }
+        let mut census = logs::census(self.base)?;
+        match logs::newest(self.base, &census, self.max_size) {
+            Some((file, log, size)) => self.go_on(file, log, size),
+            None => {
+                self.create(census.next)?;
+                census.count += 1;
+            }
+        }
+        if census.count > self.max_files {
+            self.prune();
+        }
+        Ok(())
     }
 
     /// Goes on with the file of a dead shim; a new one if that is not what it was.
     pub fn resume(&mut self, log: LogFile) -> Result<()> {
+        if self.pipe.is_none() {
+            return Ok(());
+        }
         match logs::reopen(self.base, log) {
             Some((file, size)) => {
-                (self.file, self.size, self.log) = (Some(file), size, log);
+                self.go_on(file, log, size);
                 Ok(())
             }
             None => self.begin(),
         }
     }
 
+    fn go_on(&mut self, file: OwnedFd, log: LogFile, size: u64) {
+        (self.file, self.log, self.size, self.full) = (Some(file), log, size, false);
+    }
+
     fn create(&mut self, from: u64) -> Result<()> {
         let (file, log) = logs::create(self.base, from)?;
-        (self.file, self.log, self.size, self.full) = (Some(file), log, 0, false);
-        // A name that cannot be deleted must not stop the output.
-        let _ = logs::prune(self.base, self.max_files);
+        self.go_on(file, log, 0);
         Ok(())
+    }
+
+    /// A name that cannot be deleted must not stop the output.
+    fn prune(&self) {
+        let _ = logs::prune(self.base, self.max_files);
     }
 
     /// Bytes that wait in the pipe.
     pub fn waiting(&self) -> u64 {
-        ioctl_fionread(&self.pipe).unwrap_or(0)
+        let waiting = self.pipe.as_ref().map(ioctl_fionread);
+        waiting.and_then(Result::ok).unwrap_or(0)
     }
 
     /// Moves what waits, as far as a visit goes. `hung_up`: the last writer was gone before.
@@ -104,9 +144,9 @@ impl Stream {
                 break Flow::Going;
             }
             match self.step() {
-                Ok(0) if hung_up => break Flow::Ended,
-                Ok(0) => break Flow::Going,
-                Ok(more) => moved += more,
+                Ok(Piece::Moved(bytes)) => moved += bytes,
+                Ok(Piece::None) if hung_up => break Flow::Ended,
+                Ok(Piece::None | Piece::NewFile) => break Flow::Going,
                 Err(Errno::AGAIN | Errno::INTR) => break Flow::Going,
                 Err(_) => break Flow::Stuck,
             }
@@ -116,19 +156,20 @@ impl Stream {
         self.ended = flow == Flow::Ended;
     }
 
-    /// Moves one piece; 0 = the pipe is empty.
-    fn step(&mut self) -> Result<u64> {
+    /// Moves one piece.
+    fn step(&mut self) -> Result<Piece> {
         loop {
             let waiting = self.waiting();
-            if waiting == 0 {
-                return Ok(0);
-            }
-            if self.full || self.size >= self.max_size || self.file.is_none() {
-                self.create(self.log.index + 1)?;
-                continue;
-            }
-            let Some(file) = &self.file else {
-                return Err(Errno::BADF);
+            let Some(pipe) = self.pipe.as_ref().filter(|_| waiting > 0) else {
+                return Ok(Piece::None);
+            };
+            let file = match &self.file {
+                Some(file) if !self.full && self.size < self.max_size => file,
+                _ => {
+                    self.create(self.log.index + 1)?;
+                    self.prune();
+                    return Ok(Piece::NewFile);
+                }
             };
             let room = self.max_size - self.size;
             let cut = if waiting + RESERVE.min(self.max_size / 4) <= room {
@@ -137,7 +178,7 @@ impl Stream {
                     full: false,
                 }
             } else {
-                cut(&self.pipe, waiting.min(room), room, self.size == 0)
+                cut(pipe, waiting.min(room), room, self.size == 0)
             };
             if cut.len == 0 {
                 self.full = true;
@@ -145,13 +186,13 @@ impl Stream {
             }
             let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
             let len = cut.len as usize;
-            let moved = splice(&self.pipe, None, file, Some(&mut self.size), len, flags)?;
+            let moved = splice(pipe, None, file, Some(&mut self.size), len, flags)?;
             self.full = cut.full && moved == len;
             // Nothing moved though bytes wait: a file that takes none. Do not spin.
             return if moved == 0 {
                 Err(Errno::IO)
             } else {
-                Ok(moved as u64)
+                Ok(Piece::Moved(moved as u64))
             };
         }
     }

@@ -198,15 +198,13 @@ impl Supervisor {
         let entry = |fd, events| PollFd::from_borrowed_fd(fd, events);
         let stream = |stream: &'_ Stream| !stream.ended && !stream.stuck;
         let mut fds = [
-            if stream(out) {
-                entry(out.pipe.as_fd(), PollFlags::IN)
-            } else {
-                entry(door, none)
+            match &out.pipe {
+                Some(pipe) if stream(out) => entry(pipe.as_fd(), PollFlags::IN),
+                _ => entry(door, none),
             },
-            if stream(err) {
-                entry(err.pipe.as_fd(), PollFlags::IN)
-            } else {
-                entry(door, none)
+            match &err.pipe {
+                Some(pipe) if stream(err) => entry(pipe.as_fd(), PollFlags::IN),
+                _ => entry(door, none),
             },
             entry(door, PollFlags::IN),
             match &self.control.client {
@@ -255,7 +253,8 @@ impl Supervisor {
             None => {}
             Some(Request::Hello) => {
                 let [out, err] = &self.streams;
-                let pipes = [out.pipe.as_fd(), err.pipe.as_fd()];
+                let pipes = out.pipe.as_ref().zip(err.pipe.as_ref());
+                let pipes = pipes.map(|(out, err)| [out.as_fd(), err.as_fd()]);
                 self.control.introduce(&self.claim.record, pipes);
             }
             Some(Request::Signal(number)) => {

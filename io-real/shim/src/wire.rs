@@ -8,10 +8,11 @@
 //! length, and the number of cgroup files, candidate paths, arguments, variables and groups.
 //!
 //! A *string* is a `u32` length that counts the final NUL, and the bytes with that NUL. Body:
-//! 1. launch id (36 bytes); `u32` files to keep; `u64` bytes of a file
+//! 1. launch id (36 bytes); `u32` files to keep (0 = output is thrown away); `u64` bytes of a file
 //! 2. strings: name of the stdout logs, of the stderr logs; paths of `cgroup.kill` and of the file
 //!    with the line `oom_kill N` (empty = none)
-//! 3. `u32` flags ([`HAS_USER`] ...), `u32` uid, `u32` gid, `i32` oom_score_adj, `u32` umask
+//! 3. `u32` flags ([`HAS_USER`] ...), `u32` uid, `u32` gid, `i32` oom_score_adj, `u32` umask, `u64`
+//!    soft limit of open files
 //! 4. the groups, `u32` each
 //! 5. strings: working directory (empty = the task directory), then the cgroup files, candidate
 //!    paths, arguments, variables
@@ -19,14 +20,15 @@
 //! An adopt body ends after 2.
 //!
 //! Descriptors for start: run directory, log directory, stdout and stderr read ends, task
-//! directory, `/dev/null`, stdout and stderr write ends. For adopt: the first four.
+//! directory, `/dev/null`, stdout and stderr write ends. For adopt: the first four. Where output is
+//! thrown away, `/dev/null` stands for the log directory and for the ends of the pipes.
 //!
 //! Answer: `u32` kind (see [`Verdict`]), then for a failure `u32` step, `i32` errno, `u32` path;
 //! for a start `i32` pid, 4 bytes of nothing, `u64` start time, both at offset 16.
 //!
 //! **Control**, on the seqpacket socket `run/<launch>.s`: a request is [`REQUEST`] bytes, `u32`
 //! operation and `i32` argument. `HELLO` is answered by the record (`record::SIZE` bytes) with the
-//! read ends of both pipes attached; the others by an `i32` errno, 0 = done.
+//! read ends of both pipes attached, if there are pipes; the others by an `i32` errno, 0 = done.
 
 /// Bytes of the header.
 pub const HEADER: usize = 32;
@@ -53,6 +55,8 @@ pub const HAS_GROUPS: u32 = 2;
 pub const HAS_OOM_SCORE: u32 = 4;
 /// Flag: set the given umask.
 pub const HAS_UMASK: u32 = 8;
+/// Flag: set the given soft limit of open files.
+pub const HAS_OPEN_FILES: u32 = 16;
 
 /// Bytes of the shim's answer.
 pub const ANSWER: usize = 32;
@@ -69,7 +73,7 @@ pub enum Verdict {
     Failed = 3,
 }
 
-/// The steps of a start, in order.
+/// The steps of a start, in order; later additions at the end, since records name them by number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Step {
@@ -103,12 +107,14 @@ pub enum Step {
     Exec = 14,
     /// Finding the task that is to be adopted.
     Adopt = 15,
+    /// Setting the limit of open files.
+    OpenFiles = 16,
 }
 
 impl Step {
     /// The step with this number.
     pub fn from_raw(raw: u32) -> Option<Self> {
-        const ALL: [Step; 15] = [
+        const ALL: [Step; 16] = [
             Step::Spec,
             Step::Record,
             Step::Socket,
@@ -124,6 +130,7 @@ impl Step {
             Step::WorkDir,
             Step::Exec,
             Step::Adopt,
+            Step::OpenFiles,
         ];
         ALL.iter().copied().find(|step| *step as u32 == raw)
     }

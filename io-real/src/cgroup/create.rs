@@ -58,6 +58,15 @@ impl Cgroups {
         Ok(())
     }
 
+    /// The files of a group that was made before, with its limits as they are.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name.
+    pub fn find(&self, name: &str) -> io::Result<Group> {
+        check(name)?;
+        Ok(self.group(name))
+    }
+
     fn group(&self, name: &str) -> Group {
         let dirs: Vec<PathBuf> = self.dirs().map(|dir| dir.join(name)).collect();
         let there = |file: PathBuf| file.exists().then_some(file);

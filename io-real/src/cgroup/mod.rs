@@ -99,10 +99,7 @@ impl Cgroups {
             Some(point.join(parent))
         };
         let controlled = vec![dir(Controllers::Cpu)?, dir(Controllers::Mem)?];
-        let unified = hierarchies::mountinfo_self()
-            .into_iter()
-            .find(|mount| mount.fs_type.0 == "cgroup2")
-            .map(|mount| mount.mount_point.join(parent));
+        let unified = unified_mount().map(|point| point.join(parent));
         let version = if unified.is_some() {
             Version::Hybrid
         } else {
@@ -161,6 +158,17 @@ impl Cgroups {
         };
         parent.map(|parent| parent.join(name))
     }
+}
+
+/// Where the version 2 tree is mounted. cgroups-rs lists version 1 mounts only.
+fn unified_mount() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let point = mount.split(' ').nth(4)?;
+        // A blank in the path would be escaped; nobody mounts control groups at such a path.
+        kind.starts_with("cgroup2 ").then(|| PathBuf::from(point))
+    })
 }
 
 /// A group's name must be one plain component, so that it cannot lead out of the parent.

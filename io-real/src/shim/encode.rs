@@ -17,7 +17,8 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>) -> io::Result<Vec<u8>> {
         flag(spec.user.ids.is_some(), wire::HAS_USER)
             | flag(spec.user.groups.is_some(), wire::HAS_GROUPS)
             | flag(spec.oom_score_adj.is_some(), wire::HAS_OOM_SCORE)
-            | flag(spec.umask.is_some(), wire::HAS_UMASK),
+            | flag(spec.umask.is_some(), wire::HAS_UMASK)
+            | flag(spec.open_files.is_some(), wire::HAS_OPEN_FILES),
     );
     let (uid, gid) = spec.user.ids.unwrap_or_default();
     body.u32(uid);
@@ -25,6 +26,8 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>) -> io::Result<Vec<u8>> {
     body.bytes
         .extend(spec.oom_score_adj.unwrap_or_default().to_le_bytes());
     body.u32(spec.umask.unwrap_or_default());
+    body.bytes
+        .extend(spec.open_files.unwrap_or_default().to_le_bytes());
     for group in groups {
         body.u32(*group);
     }
@@ -61,7 +64,11 @@ impl Body {
             bytes: vec![0; wire::HEADER],
         };
         body.bytes.extend(launch);
-        body.u32(logs.max_files);
+        body.u32(if logs.discarded {
+            0
+        } else {
+            logs.max_files.max(1)
+        });
         body.bytes.extend(logs.max_file_size.to_le_bytes());
         for base in [logs.stdout, logs.stderr] {
             // Room for the dot and a number of 18 digits.

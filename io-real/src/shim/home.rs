@@ -4,7 +4,7 @@ use super::live::Live;
 use super::lock;
 use super::program;
 use super::record::Record;
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -85,8 +85,7 @@ impl ShimHome {
         lock::parse_id(launch)?;
         // The record last: as long as it is there, the launch is still listed.
         for suffix in ["s", "r"] {
-            let removed = unlinkat(&self.run, format!("{launch}.{suffix}"), AtFlags::empty());
-            match removed {
+            match self.remove(launch, suffix) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -99,11 +98,17 @@ impl ShimHome {
     /// # Errors
     /// What the file system says.
     pub fn list(&self) -> io::Result<Vec<String>> {
+        self.named("r")
+    }
+
+    /// All launches that have a file with this suffix.
+    pub(super) fn named(&self, suffix: &str) -> io::Result<Vec<String>> {
         let mut launches = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.run)? {
             let entry = entry?;
             let name = entry.file_name().to_str().unwrap_or_default();
-            if let Some(launch) = name.strip_suffix(".r")
+            if let Some((launch, last)) = name.split_once('.')
+                && last == suffix
                 && lock::parse_id(launch).is_ok()
             {
                 launches.push(launch.to_owned());
@@ -117,15 +122,13 @@ impl ShimHome {
         &self,
         launch: &str,
         shim: OwnedFd,
-        child: bool,
         task: super::record::Process,
-        pipes: [OwnedFd; 2],
+        pipes: Option<[OwnedFd; 2]>,
     ) -> Live {
         Live {
             launch: launch.to_owned(),
             home: self.clone(),
             shim,
-            child,
             task,
             pipes,
         }

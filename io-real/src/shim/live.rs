@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, connect, recvmsg, send, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, send, socket_with,
 };
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::io;
@@ -38,9 +38,8 @@ pub struct Live {
     pub(super) launch: String,
     pub(super) home: ShimHome,
     pub(super) shim: OwnedFd,
-    pub(super) child: bool,
     pub(super) task: Process,
-    pub(super) pipes: [OwnedFd; 2],
+    pub(super) pipes: Option<[OwnedFd; 2]>,
 }
 
 impl AsFd for Live {
@@ -60,10 +59,12 @@ impl Live {
         self.task
     }
 
-    /// Read ends of the task's stdout and stderr. Never read from them: they are held so that no
-    /// task loses its output, or is killed by writing it, when its shim is killed.
-    pub fn pipes(&self) -> [BorrowedFd<'_>; 2] {
-        self.pipes.each_ref().map(OwnedFd::as_fd)
+    /// Read ends of the task's stdout and stderr; none if its output is thrown away. Never read
+    /// from them: they are held so that no task loses its output, or is killed by writing it, when
+    /// its shim is killed.
+    pub fn pipes(&self) -> Option<[BorrowedFd<'_>; 2]> {
+        let pipes = self.pipes.as_ref()?;
+        Some(pipes.each_ref().map(OwnedFd::as_fd))
     }
 
     /// Sends a signal to the task's main process; never to another, whatever became of its pid.
@@ -109,12 +110,10 @@ impl Live {
         }))
     }
 
+    /// Leaves no zombie, if the shim was our child and is dead; else the call fails, which is fine.
     fn reap(&self) {
-        if self.child {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-            // Fails if it was reaped before; there is nothing to do then.
-            let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
-        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
     }
 
     fn ask(&self, operation: u32, argument: i32) -> io::Result<()> {
@@ -146,12 +145,18 @@ fn gone(error: &io::Error, launch: &str) -> io::Error {
 }
 
 /// Asks the shim of a launch who it is.
-pub(super) fn hello(run: BorrowedFd<'_>, launch: &str) -> io::Result<(Record, [OwnedFd; 2])> {
+pub(super) fn hello(
+    run: BorrowedFd<'_>,
+    launch: &str,
+) -> io::Result<(Record, Option<[OwnedFd; 2]>)> {
     let mut answer = [0; record::SIZE];
     let (_, pipes) = ask(run, launch, wire::HELLO, 0, &mut answer)?;
-    let record = Record::decode(&answer);
-    let pipes = <[OwnedFd; 2]>::try_from(pipes).ok();
-    record
+    // None, if output is thrown away.
+    let pipes = match pipes.len() {
+        0 => Some(None),
+        _ => <[OwnedFd; 2]>::try_from(pipes).ok().map(Some),
+    };
+    Record::decode(&answer)
         .zip(pipes)
         .ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
 }
@@ -193,6 +198,10 @@ fn ask(
     }
     if message.bytes == 0 {
         return Err(io::ErrorKind::ConnectionReset.into());
+    }
+    // Descriptors came, and there was no room for them: not to be taken for none.
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Errno::MFILE.into());
     }
     Ok((message.bytes, fds))
 }

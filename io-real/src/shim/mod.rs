@@ -28,9 +28,12 @@ mod program;
 #[path = "../../shim/src/record.rs"]
 #[allow(dead_code, reason = "shared with the shim, which uses all of it")]
 pub mod record;
+#[cfg(test)]
+mod record_tests;
 mod recover;
 mod spec;
 mod start;
+mod tidy;
 #[path = "../../shim/src/wire.rs"]
 #[allow(dead_code, reason = "shared with the shim, which uses all of it")]
 pub mod wire;
@@ -39,6 +42,7 @@ pub use home::ShimHome;
 pub use live::{Live, Outcome};
 pub use record::Process;
 pub use recover::Recovered;
+pub(crate) use recover::open_process;
 pub use spec::{Cgroup, ExitRecord, LaunchSpec, Logs, User};
 pub use start::StartError;
 pub use wire::Step;

@@ -78,12 +78,12 @@ impl ShimHome {
     fn meet(&self, launch: &str) -> io::Result<Live> {
         let (record, pipes) = live::hello(self.run.as_fd(), launch)?;
         let shim = open_process(record.shim)?;
-        Ok(self.live(launch, shim, false, record.task, pipes))
+        Ok(self.live(launch, shim, record.task, pipes))
     }
 }
 
-/// Opens a process, if it is still that one.
-fn open_process(process: Process) -> io::Result<OwnedFd> {
+/// Opens a process, if it is still that one; `NotFound` or ESRCH if not.
+pub(crate) fn open_process(process: Process) -> io::Result<OwnedFd> {
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let handle = pidfd_open(
         Pid::from_raw(process.pid).ok_or_else(gone)?,

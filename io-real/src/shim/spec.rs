@@ -25,9 +25,12 @@ pub struct Cgroup<'a> {
     pub oom: Option<&'a Path>,
 }
 
-/// Where a task's output goes: `<base>.0`, `<base>.1`, ... in one directory.
+/// Where a task's output goes: `<base>.0`, `<base>.1`, ... in one directory. A launch goes on in the
+/// newest file.
 #[derive(Clone, Copy, Debug)]
 pub struct Logs<'a> {
+    /// Output is thrown away: it goes to `/dev/null`, and the rest here is of no meaning.
+    pub discarded: bool,
     /// The directory.
     pub dir: BorrowedFd<'a>,
     /// First part of the names for standard output.
@@ -62,6 +65,8 @@ pub struct LaunchSpec<'a> {
     pub oom_score_adj: Option<i32>,
     /// File creation mask; `None` = 022.
     pub umask: Option<u32>,
+    /// Soft limit of open files; `None` = the agent's.
+    pub open_files: Option<u64>,
     /// cgroup files.
     pub cgroup: Cgroup<'a>,
     /// Log files.

@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Why nothing was started.
 #[derive(Debug)]
@@ -83,24 +84,44 @@ impl ShimHome {
     /// See [`StartError`]. Unless it is `Spawn`, no task runs.
     pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
         let message = encode::start(&lock::parse_id(spec.launch)?, spec)?;
-        let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let pipes = if spec.logs.discarded {
+            None
+        } else {
+            Some([
+                pipe_with(PipeFlags::CLOEXEC)?,
+                pipe_with(PipeFlags::CLOEXEC)?,
+            ])
+        };
+        let null = self.null.as_fd();
+        let [log_dir, out, err, out_end, err_end] = match &pipes {
+            None => [null; 5],
+            Some([(out, out_end), (err, err_end)]) => [
+                spec.logs.dir,
+                out.as_fd(),
+                err.as_fd(),
+                out_end.as_fd(),
+                err_end.as_fd(),
+            ],
+        };
+        let run = self.run.as_fd();
         let fds: [BorrowedFd<'_>; wire::START_FDS] = [
-            self.run.as_fd(),
-            spec.logs.dir,
-            out.as_fd(),
-            err.as_fd(),
+            run,
+            log_dir,
+            out,
+            err,
             spec.task_dir,
-            self.null.as_fd(),
-            out_end.as_fd(),
-            err_end.as_fd(),
+            null,
+            out_end,
+            err_end,
         ];
         let started = self.spawn(&message, &fds);
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
-        Ok(self.live(spec.launch, shim, true, task, [out, err]))
+        let pipes = pipes.map(|pipes| pipes.map(|(read_end, _)| read_end));
+        Ok(self.live(spec.launch, shim, task, pipes))
     }
 
-    /// Gives a task whose shim was killed a new one, which goes on where the old one was.
+    /// Gives a task whose shim was killed a new one, which goes on where the old one was. Output
+    /// that was thrown away still is, and output that was kept still is, whatever `logs` says.
     ///
     /// # Errors
     /// `AlreadyClaimed` if the old shim lives, or the record is final or not of this boot.
@@ -110,12 +131,22 @@ impl ShimHome {
         logs: &Logs<'_>,
         cgroup: &Cgroup<'_>,
     ) -> Result<Live, StartError> {
-        let message = encode::adopt(&lock::parse_id(old.launch())?, logs, cgroup)?;
-        let [out, err] = old.pipes();
-        let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), logs.dir, out, err];
-        let pipes = [out.try_clone_to_owned()?, err.try_clone_to_owned()?];
+        let logs = Logs {
+            discarded: old.pipes().is_none(),
+            ..*logs
+        };
+        let message = encode::adopt(&lock::parse_id(old.launch())?, &logs, cgroup)?;
+        let [log_dir, out, err] = match old.pipes() {
+            None => [self.null.as_fd(); 3],
+            Some([out, err]) => [logs.dir, out, err],
+        };
+        let fds: [BorrowedFd<'_>; wire::ADOPT_FDS] = [self.run.as_fd(), log_dir, out, err];
+        let pipes = match old.pipes() {
+            None => None,
+            Some([out, err]) => Some([out.try_clone_to_owned()?, err.try_clone_to_owned()?]),
+        };
         let (shim, task) = self.spawn(&message, &fds)?;
-        Ok(self.live(old.launch(), shim, true, task, pipes))
+        Ok(self.live(old.launch(), shim, task, pipes))
     }
 
     /// Runs a shim, tells it what to do, and hears how it went.
@@ -126,31 +157,50 @@ impl ShimHome {
     ) -> Result<(OwnedFd, Process), StartError> {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
-        // copy the agent's page tables.
-        let mut child = Command::new(&self.program)
-            .env_clear()
-            .stdin(Stdio::from(its))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| named(&error, format!("run {}", self.program.display())))?;
-        let outcome = converse(mine, message, fds).and_then(|task| {
-            // Our child, and not reaped: the pid is its own.
-            let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-            Ok((shim, task))
-        });
+        let mut child = self.run_program(its)?;
+        // Our child, and not reaped: the pid is its own.
+        let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        // Without a handle it is told nothing, and ends.
+        let outcome = match shim {
+            Ok(shim) => converse(mine, message, fds).map(|task| (shim, task)),
+            Err(errno) => {
+                drop(mine);
+                Err(errno.into())
+            }
+        };
         if outcome.is_err() {
-            reap(&mut child);
+            // It refused, or closed its socket without an answer: either way it is ending.
+            let _ = child.wait();
         }
         outcome
     }
-}
 
-/// Waits for a shim that said that it ends. One that did not answer may live on: it is left alone,
-/// and [`ShimHome::recover`] finds it.
-fn reap(child: &mut Child) {
-    let _ = child.try_wait();
+    /// Runs the shim program with `socket` as its standard input.
+    fn run_program(&self, socket: OwnedFd) -> io::Result<Child> {
+        // No pre_exec, no uid, no group: so the standard library takes its fast way, which does not
+        // copy the agent's page tables.
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut tries = 0;
+        loop {
+            match command.spawn() {
+                // The program was only just written, and while it was, another thread started a
+                // process, which holds a copy of the descriptor until it executes its own program.
+                Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < 100 => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => {
+                    return Err(named(&error, format!("run {}", self.program.display())));
+                }
+                Ok(child) => return Ok(child),
+            }
+        }
+    }
 }
 
 fn converse(

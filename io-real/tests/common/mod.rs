@@ -55,6 +55,8 @@ pub struct Task {
     pub umask: Option<u32>,
     pub max_files: u32,
     pub max_file_size: u64,
+    pub discarded: bool,
+    pub open_files: Option<u64>,
     pub procs: Vec<PathBuf>,
     pub kill: Option<PathBuf>,
     pub oom: Option<PathBuf>,
@@ -88,6 +90,8 @@ impl Task {
             umask: None,
             max_files: 10,
             max_file_size: 10 << 20,
+            discarded: false,
+            open_files: None,
             procs: Vec::new(),
             kill: None,
             oom: None,
@@ -146,6 +150,7 @@ impl Rig {
             work_dir: task.work_dir.as_deref(),
             oom_score_adj: task.oom_score_adj,
             umask: task.umask,
+            open_files: task.open_files,
             cgroup: Cgroup {
                 procs: &procs,
                 kill: task.kill.as_deref(),
@@ -243,6 +248,7 @@ fn refs(list: &[CString]) -> Vec<&CStr> {
 fn logs<'a>(dir: std::os::fd::BorrowedFd<'a>, task: &Task) -> Logs<'a> {
     let (max_files, max_file_size) = (task.max_files, task.max_file_size);
     Logs {
+        discarded: task.discarded,
         dir,
         stdout: OUT,
         stderr: ERR,

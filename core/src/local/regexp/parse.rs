@@ -203,15 +203,11 @@ impl Parser<'_> {
             return Err(unknown());
         }
         if self.accept('<') {
-            let mut length = 0;
-            while let Some(c) = self.rest.next() {
-                if c == '>' && length > 0 {
-                    return Ok(true);
-                }
-                if !(c.is_ascii_alphanumeric() || c == '_') {
-                    break;
-                }
-                length += 1;
+            let part_of_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            let named = self.rest.next_if(part_of_name).is_some();
+            while self.rest.next_if(part_of_name).is_some() {}
+            if named && self.accept('>') {
+                return Ok(true);
             }
             return Err(unknown());
         }

@@ -1,0 +1,280 @@
+//! The commands that are an agent: `drover agent` and `drover up`.
+
+use std::env;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use drover_core::effect::{Refusal, Reply};
+use drover_core::input::{LocalInput, ShutdownMode};
+use drover_core::model::job::Job;
+use tokio::net::TcpListener;
+
+use super::terminal::Terminal;
+use super::up::{Followed, Follower};
+use super::{Running, Settings, Signals, init_log, start};
+use crate::admission::{self, FileOptions, Refused};
+use crate::cli::args::{AgentArgs, UpArgs, VariableArgs};
+use crate::http;
+
+/// The largest job file that is read.
+const MAX_FILE: u64 = 10 * 1024 * 1024;
+
+/// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
+pub async fn agent(args: AgentArgs) -> ExitCode {
+    init_log(&args.log_level);
+    match run_agent(&args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("Error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_agent(args: &AgentArgs) -> Result<(), String> {
+    let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
+    let mut serving = serve(args).await?;
+    for remark in &serving.running.remarks {
+        tracing::warn!("{remark}");
+    }
+    tracing::info!(
+        http = serving.url,
+        data_dir = %serving.running.data_dir.path().display(),
+        "drover {} is ready",
+        env!("CARGO_PKG_VERSION")
+    );
+    tokio::select! {
+        () = signals.next() => {}
+        _ = &mut serving.running.core => return Err("the agent's core ended".to_owned()),
+    }
+    tracing::info!("stopping; tasks go on");
+    serving.end(ShutdownMode::KeepTasks).await;
+    Ok(())
+}
+
+/// `drover up`: an agent with one job in the foreground.
+pub async fn up(args: UpArgs) -> ExitCode {
+    init_log(if std::io::stdout().is_terminal() {
+        "error"
+    } else {
+        &args.agent.log_level
+    });
+    match run_up(&args).await {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
+    let mut terminal = Terminal::new();
+    let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
+    // The file first: a mistake in it costs no agent.
+    let job = read_job(&args.file, &args.variables, &terminal)?;
+    let mut serving = serve(&args.agent).await?;
+    let data_dir = serving.running.data_dir.path().display().to_string();
+    terminal.say(&format!("Agent at {}, data in {data_dir}", serving.url));
+    for remark in &serving.running.remarks {
+        terminal.say(remark);
+    }
+    let key = job.key();
+    let mut follower = Follower::new(&serving.running.door, key.clone());
+    if let Err(why) = register(&serving.running, job).await {
+        serving.end(ShutdownMode::KeepTasks).await;
+        return Err(why);
+    }
+    let end = follower.until_over(&mut signals, &mut terminal).await;
+    if end == Followed::Interrupted {
+        terminal.stopping(&key.id);
+    }
+    serving.begin_end(ShutdownMode::StopTasks).await;
+    follower.rest(&mut signals, &mut terminal).await;
+    serving.wait(&mut signals).await;
+    terminal.finish();
+    let (words, code) = match end {
+        Followed::Complete => ("is complete", ExitCode::SUCCESS),
+        Followed::Interrupted => ("is stopped", ExitCode::SUCCESS),
+        Followed::Failed => ("failed", ExitCode::FAILURE),
+        Followed::Blocked => ("has no place on this node", ExitCode::from(2)),
+        Followed::Gone => ("lost its agent", ExitCode::FAILURE),
+    };
+    terminal.say(&format!("Job \"{}\" {words}", key.id));
+    Ok(code)
+}
+
+/// Registers the job. One that is over from an earlier time runs again: who types `up` wants to
+/// see it run.
+async fn register(running: &Running, job: Job) -> Result<(), String> {
+    let key = job.key();
+    let asked = key.clone();
+    let over = running
+        .door
+        .ask(move |view| view.job(&asked).is_some() && view.job_status(&asked) == "dead");
+    if over.await.unwrap_or(false) {
+        let deregister = LocalInput::Deregister {
+            job: key,
+            purge: false,
+        };
+        running
+            .door
+            .local(deregister)
+            .await
+            .map_err(|gone| gone.to_string())?;
+    }
+    let register = LocalInput::Register {
+        job: Arc::new(job),
+        expect_index: None,
+    };
+    match running.door.local(register).await {
+        Ok(Reply::Registered { .. }) => Ok(()),
+        Ok(Reply::Refused(
+            Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
+        )) => Err(why),
+        Ok(Reply::Stopping { .. } | Reply::Done { .. }) => Ok(()),
+        Err(gone) => Err(gone.to_string()),
+    }
+}
+
+/// Reads a job file (`-` for standard input), complete and valid.
+fn read_job(path: &Path, args: &VariableArgs, terminal: &Terminal) -> Result<Job, String> {
+    let said = |Refused(messages): Refused| messages.join("\n\n");
+    let text = read_text(path)?;
+    let name = path.display().to_string();
+    let options = file_options(path, args)?;
+    let admitted = admission::read_file(&text, &name, &options)
+        .and_then(admission::Read::admit)
+        .map_err(said)?;
+    for warning in &admitted.warnings {
+        terminal.say(&format!("Warning: {warning}"));
+    }
+    Ok(admitted.job)
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin()
+            .take(MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+    } else {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+    }
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {
+        let size = MAX_FILE / 1024 / 1024;
+        return Err(format!(
+            "{}: a job file may have at most {size} MiB",
+            path.display()
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))
+}
+
+fn file_options(path: &Path, args: &VariableArgs) -> Result<FileOptions, String> {
+    let var = |text: &String| {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("-var {text}: must be NAME=VALUE"))?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    let file = |path: &PathBuf| Ok((path.display().to_string(), read_text(path)?));
+    let env = env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+    Ok(FileOptions {
+        vars: args.vars.iter().map(var).collect::<Result<_, String>>()?,
+        var_files: args
+            .var_files
+            .iter()
+            .map(file)
+            .collect::<Result<_, String>>()?,
+        env: env.collect(),
+        lenient: !args.strict,
+        files: Some(path.parent().map(Path::to_owned).unwrap_or_default()),
+    })
+}
+
+/// An agent that serves its API.
+struct Serving {
+    running: Running,
+    url: String,
+    server: tokio::task::JoinHandle<()>,
+}
+
+async fn serve(args: &AgentArgs) -> Result<Serving, String> {
+    let listener = TcpListener::bind(&args.http).await.map_err(|error| {
+        format!(
+            "cannot listen on {}: {error}; choose another address with -http ADDR:PORT",
+            args.http
+        )
+    })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .to_string();
+    let data_dir = args.data_dir.clone().unwrap_or_else(default_data_dir);
+    let settings = Settings {
+        data_dir,
+        node_name: args.node_name.clone(),
+        datacenter: args.dc.clone(),
+        http_addr: address.clone(),
+    };
+    let running = start(&settings).map_err(|error| error.to_string())?;
+    let api = http::Settings {
+        names: Vec::new(),
+        http_addr: address.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        data_dir: running.data_dir.path().display().to_string(),
+    };
+    let router = http::router(running.door.clone(), api);
+    let server = tokio::spawn(http::serve(listener, router));
+    Ok(Serving {
+        running,
+        url: format!("http://{address}"),
+        server,
+    })
+}
+
+impl Serving {
+    async fn begin_end(&self, mode: ShutdownMode) {
+        // If it is gone already, that is what was wanted.
+        let _ = self.running.door.shutdown(mode).await;
+    }
+
+    /// Waits for the end of the core; a signal ends the waiting.
+    async fn wait(&mut self, signals: &mut Signals) {
+        tokio::select! {
+            _ = &mut self.running.core => {}
+            () = signals.next() => {}
+        }
+        self.server.abort();
+    }
+
+    async fn end(mut self, mode: ShutdownMode) {
+        self.begin_end(mode).await;
+        // Whether it ended well or not, it ended.
+        let _ = (&mut self.running.core).await;
+        self.server.abort();
+    }
+}
+
+/// Where an agent keeps its data unless told otherwise: the system's place for root, the user's
+/// own for others.
+fn default_data_dir() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/var/lib/drover");
+    }
+    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    state
+        .or_else(home)
+        .unwrap_or_else(|| PathBuf::from("."))
+        .join("drover")
+}

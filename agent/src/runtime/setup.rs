@@ -1,0 +1,170 @@
+//! Putting an agent together: its directory, its store, its drivers, its core.
+
+use std::env;
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use drover_core::config::Config;
+use drover_core::ids::NodeId;
+use drover_core::model::node::Node as NodeModel;
+use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
+use drover_io_real::cgroup::Cgroups;
+use drover_io_real::data_dir::{DataDir, DataDirError};
+use drover_io_real::dirs::AllocDirs;
+use drover_io_real::door::Door;
+use drover_io_real::driver::mock::Mock;
+use drover_io_real::driver::raw_exec::RawExec;
+use drover_io_real::driver::{Driver, Inbox};
+use drover_io_real::facts;
+use drover_io_real::hooks::Hooks;
+use drover_io_real::node::{Node, Parts};
+use drover_io_real::open_files;
+use drover_io_real::shim::ShimHome;
+use drover_io_real::store::{Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Settings;
+
+/// The control group below which all tasks are.
+const CGROUP_PARENT: &str = "drover";
+
+/// The ports that the node gives away.
+const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
+
+/// An agent that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// The way to it.
+    pub door: Door,
+    /// Its loop; over when the agent has stopped.
+    pub core: JoinHandle<()>,
+    /// What the operator should know of this machine.
+    pub remarks: Vec<String>,
+    /// Held for as long as the agent runs.
+    pub data_dir: DataDir,
+}
+
+/// Why an agent cannot start. Each says what to do.
+#[derive(Debug)]
+pub enum SetupError {
+    /// Its directory cannot be used.
+    DataDir(DataDirError),
+    /// Its store cannot be read.
+    Store(StoreError),
+    /// Something else of the machine says no.
+    Io(&'static str, io::Error),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetupError::DataDir(error) => error.fmt(f),
+            SetupError::Store(error) => error.fmt(f),
+            SetupError::Io(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl From<DataDirError> for SetupError {
+    fn from(error: DataDirError) -> SetupError {
+        SetupError::DataDir(error)
+    }
+}
+
+impl From<StoreError> for SetupError {
+    fn from(error: StoreError) -> SetupError {
+        SetupError::Store(error)
+    }
+}
+
+/// Starts an agent. It finds again what it ran before.
+///
+/// # Errors
+/// See [`SetupError`]; nothing was started or changed then.
+pub fn start(settings: &Settings) -> Result<Running, SetupError> {
+    let data_dir = DataDir::open(&settings.data_dir)?;
+    let opened = Store::open(&data_dir.state())?;
+    let mut remarks: Vec<String> = opened
+        .damaged
+        .iter()
+        .map(|what| format!("a record of the state cannot be read and is left alone: {what}"))
+        .collect();
+    let home = ShimHome::open(data_dir.path())
+        .map_err(|error| SetupError::Io("install the task shim", error))?;
+    if let Err(error) = home.tidy() {
+        remarks.push(format!("cannot clear away what old launches left: {error}"));
+    }
+    let open_files = open_files::raise()
+        .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
+    let cgroups = Cgroups::detect(CGROUP_PARENT)
+        .map_err(|error| SetupError::Io("use control groups", error))?;
+    if cgroups.is_none() {
+        remarks.push("no control groups here (not root?): tasks run without limits".to_owned());
+    }
+    let (answers_in, answers) = mpsc::unbounded_channel();
+    let inbox = Inbox::new(answers_in);
+    let dirs = AllocDirs::new(data_dir.allocs());
+    let drivers: Vec<Arc<dyn Driver>> = vec![
+        Arc::new(RawExec::new(
+            home,
+            dirs.clone(),
+            cgroups,
+            open_files,
+            inbox.clone(),
+        )),
+        Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
+        Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
+    ];
+    let (door, inside) = Door::new(data_dir.allocs());
+    let id = opened
+        .saved
+        .meta
+        .as_ref()
+        .map_or_else(|| NodeId(facts::random()), |meta| meta.node);
+    let config = config(settings, id, &data_dir);
+    let node = Node::new(Parts {
+        config,
+        saved: opened.saved,
+        store: opened.store,
+        drivers,
+        hooks: Hooks::new(dirs, inbox.clone()),
+        answers,
+        inbox,
+        inside,
+    });
+    let core = tokio::spawn(node.run());
+    Ok(Running {
+        door,
+        core,
+        remarks,
+        data_dir,
+    })
+}
+
+fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
+    let node = NodeModel {
+        id,
+        name: settings.node_name.clone().unwrap_or_else(facts::hostname),
+        datacenter: settings.datacenter.clone(),
+        region: "global".to_owned(),
+        pool: "default".to_owned(),
+        http_addr: settings.http_addr.clone(),
+        attributes: facts::attributes(),
+        dynamic_ports: DYNAMIC_PORTS,
+        address: Ipv4Addr::LOCALHOST.to_string(),
+        ..NodeModel::default()
+    };
+    // The lower half of random bits is as random as all of them.
+    let seed = u64::try_from(facts::random() & u128::from(u64::MAX)).unwrap_or(0);
+    let root = data_dir.alloc_root().to_string_lossy().into_owned();
+    let mut config = Config::new(seed, node, root);
+    let env = env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+    config.host_env = filter_env(env, HOST_ENV_DENYLIST);
+    config
+}

@@ -1,0 +1,268 @@
+//! `drover up`: follows one job on the terminal, its events and its output, until it is over or
+//! somebody ends it.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::View;
+use drover_core::ids::{AllocId, JobKey, TaskName};
+use drover_core::input::TaskKey;
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::event::TaskEvent;
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::{mpsc, watch};
+
+use super::Signals;
+use super::output::{self, Line};
+use super::terminal::Terminal;
+use crate::door::{Door, Gone};
+
+/// How many lines of output may wait to be shown.
+const LINES: usize = 256;
+
+/// How following a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// Everything of it ended well.
+    Complete,
+    /// Everything of it ended, and something failed.
+    Failed,
+    /// There is no place for it on this node.
+    Blocked,
+    /// Somebody ended it.
+    Interrupted,
+    /// The agent is gone.
+    Gone,
+}
+
+/// What a look at a job finds.
+#[derive(Clone, Debug)]
+struct Look {
+    allocs: Vec<Seen>,
+    blocked: Vec<(String, String)>,
+    status: &'static str,
+    failed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    id: AllocId,
+    name: String,
+    tasks: Vec<TaskName>,
+    running: bool,
+    finished: bool,
+}
+
+/// Who follows a job. Made before the job is registered, so that nothing is missed.
+pub(super) struct Follower {
+    door: Door,
+    job: JobKey,
+    events: broadcast::Receiver<(TaskKey, TaskEvent)>,
+    index: watch::Receiver<u64>,
+    lines: mpsc::Receiver<Line>,
+    lines_in: Option<mpsc::Sender<Line>>,
+    shown: Vec<Seen>,
+    blocked: BTreeSet<(String, String)>,
+}
+
+enum Next {
+    Event(TaskKey, TaskEvent),
+    Line(Line),
+    Changed,
+    Interrupted,
+    Missed,
+    Gone,
+}
+
+impl Follower {
+    /// Follows `job` from now on.
+    pub(super) fn new(door: &Door, job: JobKey) -> Follower {
+        let (lines_in, lines) = mpsc::channel(LINES);
+        Follower {
+            door: door.clone(),
+            job,
+            events: door.events(),
+            index: door.index(),
+            lines,
+            lines_in: Some(lines_in),
+            shown: Vec::new(),
+            blocked: BTreeSet::new(),
+        }
+    }
+
+    /// Shows the job until it is over or a signal comes.
+    pub(super) async fn until_over(
+        &mut self,
+        signals: &mut Signals,
+        terminal: &mut Terminal,
+    ) -> Followed {
+        loop {
+            self.index.borrow_and_update();
+            let Ok(look) = self.look().await else {
+                return Followed::Gone;
+            };
+            self.show(&look, terminal);
+            if let Some(end) = self.end(&look) {
+                return end;
+            }
+            loop {
+                match self.next(signals).await {
+                    Next::Event(task, event) => {
+                        if self.name(task.alloc).is_none() {
+                            let Ok(look) = self.look().await else {
+                                return Followed::Gone;
+                            };
+                            self.show(&look, terminal);
+                        }
+                        self.show_event(&task, &event, terminal);
+                    }
+                    Next::Line(line) => terminal.line(&line),
+                    Next::Missed => {}
+                    Next::Changed => break,
+                    Next::Interrupted => return Followed::Interrupted,
+                    Next::Gone => return Followed::Gone,
+                }
+            }
+        }
+    }
+
+    /// Shows what still comes, until all tasks' output is read. A further signal ends that.
+    pub(super) async fn rest(&mut self, signals: &mut Signals, terminal: &mut Terminal) {
+        // With the last of its senders, the way of lines ends.
+        self.lines_in = None;
+        let mut events_over = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = signals.next() => return,
+                event = self.events.recv(), if !events_over => match event {
+                    Ok((task, event)) => self.show_event(&task, &event, terminal),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => events_over = true,
+                },
+                line = self.lines.recv() => match line {
+                    Some(line) => terminal.line(&line),
+                    None => break,
+                },
+            }
+        }
+        while let Ok((task, event)) = self.events.try_recv() {
+            self.show_event(&task, &event, terminal);
+        }
+    }
+
+    async fn next(&mut self, signals: &mut Signals) -> Next {
+        tokio::select! {
+            biased;
+            () = signals.next() => Next::Interrupted,
+            event = self.events.recv() => match event {
+                Ok((task, event)) => Next::Event(task, event),
+                Err(RecvError::Lagged(_)) => Next::Missed,
+                Err(RecvError::Closed) => Next::Gone,
+            },
+            Some(line) = self.lines.recv() => Next::Line(line),
+            changed = self.index.changed() => match changed {
+                Ok(()) => Next::Changed,
+                Err(_) => Next::Gone,
+            },
+        }
+    }
+
+    async fn look(&self) -> Result<Look, Gone> {
+        let job = self.job.clone();
+        self.door.ask(move |view| look_at(view, &job)).await
+    }
+
+    fn name(&self, alloc: AllocId) -> Option<&str> {
+        self.shown
+            .iter()
+            .find(|seen| seen.id == alloc)
+            .map(|seen| seen.name.as_str())
+    }
+
+    fn show(&mut self, look: &Look, terminal: &mut Terminal) {
+        for seen in &look.allocs {
+            let known = self.shown.iter().any(|known| known.id == seen.id);
+            if !known && !seen.finished {
+                terminal.alloc(seen.id, &seen.name, seen.running);
+                self.follow_output(seen);
+                self.shown.push(seen.clone());
+            }
+        }
+        for (group, why) in &look.blocked {
+            if self.blocked.insert((group.clone(), why.clone())) {
+                terminal.blocked(group, why);
+            }
+        }
+        let running = look.allocs.iter().filter(|seen| seen.running).count();
+        let waiting = look
+            .allocs
+            .iter()
+            .filter(|seen| !seen.running && !seen.finished)
+            .count();
+        terminal.status(&self.job.id, running, waiting);
+    }
+
+    fn follow_output(&self, seen: &Seen) {
+        let Some(lines) = &self.lines_in else { return };
+        for task in &seen.tasks {
+            for stream in ["stdout", "stderr"] {
+                let chunks = crate::http::logs::follow(
+                    self.door.clone(),
+                    seen.id,
+                    task.clone(),
+                    stream,
+                    seen.running,
+                );
+                let label = task.as_str().to_owned();
+                tokio::spawn(output::lines(
+                    chunks,
+                    label,
+                    stream == "stderr",
+                    lines.clone(),
+                ));
+            }
+        }
+    }
+
+    fn show_event(&self, task: &TaskKey, event: &TaskEvent, terminal: &mut Terminal) {
+        if let Some(name) = self.name(task.alloc) {
+            terminal.event(name, task.task.as_str(), event);
+        }
+    }
+
+    fn end(&self, look: &Look) -> Option<Followed> {
+        if look.allocs.is_empty() && !look.blocked.is_empty() {
+            return Some(Followed::Blocked);
+        }
+        match (look.status, look.allocs.is_empty(), look.failed) {
+            ("dead", false, true) => Some(Followed::Failed),
+            ("dead", false, false) => Some(Followed::Complete),
+            _ => None,
+        }
+    }
+}
+
+fn look_at(view: View<'_>, job: &JobKey) -> Look {
+    let allocs = view.allocs_of(job).map(|alloc| Seen {
+        id: alloc.record().id,
+        name: alloc.record().name.clone(),
+        tasks: alloc
+            .tasks()
+            .iter()
+            .map(|task| task.spec().key.task.clone())
+            .collect(),
+        running: alloc.is_running(),
+        finished: alloc.record().finished,
+    });
+    let latest = view
+        .allocs_of(job)
+        .filter(|alloc| alloc.record().next.is_none());
+    Look {
+        failed: latest
+            .clone()
+            .any(|alloc| alloc.record().status == ClientStatus::Failed),
+        allocs: allocs.collect(),
+        blocked: view.blocked(job).to_vec(),
+        status: view.job_status(job),
+    }
+}

@@ -1,0 +1,122 @@
+//! What a task leaves open.
+
+use super::service::fill_service;
+use super::{conditions, fill, merged};
+use crate::model::policy::RestartPolicy;
+use crate::model::task::{DEFAULT_KILL_TIMEOUT, LogConfig, Task};
+use crate::model::value::Value;
+use crate::time::SECOND;
+
+/// Fills in a task of a group with this restart policy, whose services are named like this.
+pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &str) {
+    task.kill_timeout.get_or_insert(DEFAULT_KILL_TIMEOUT);
+    task.log_config.get_or_insert_with(LogConfig::default);
+    let own = task.restart_policy.unwrap_or_default();
+    task.restart_policy = Some(merged(own, *restart));
+    conditions(&mut task.constraints, &mut task.affinities, &mut []);
+    for device in &mut task.resources.devices {
+        fill(device, &[("Count", Value::Int(1))]);
+    }
+    if let Some(numa) = &mut task.resources.numa {
+        fill(numa, &[("Affinity", Value::from("none"))]);
+    }
+    let name = format!("{group_name}-{}", task.name);
+    task.services
+        .iter_mut()
+        .for_each(|service| fill_service(service, &name));
+    task.artifacts.iter_mut().for_each(fill_artifact);
+    task.templates.iter_mut().for_each(fill_template);
+    for mount in &mut task.volume_mounts {
+        fill(
+            mount,
+            &[
+                ("ReadOnly", Value::Bool(false)),
+                ("PropagationMode", Value::from("private")),
+            ],
+        );
+    }
+    if let Some(vault) = &mut task.vault {
+        fill(
+            vault,
+            &[
+                ("Cluster", Value::from("default")),
+                ("Env", Value::Bool(true)),
+                ("DisableFile", Value::Bool(false)),
+                ("ChangeMode", Value::from("restart")),
+                ("AllowTokenExpiration", Value::Bool(false)),
+            ],
+        );
+        fill_signal(vault);
+    }
+    if let Some(plugin) = &mut task.csi_plugin_config {
+        fill(
+            plugin,
+            &[
+                ("MountDir", Value::from("/csi")),
+                ("StagePublishBaseDir", Value::from("/local/csi")),
+                ("HealthTimeout", Value::Int(30 * SECOND)),
+            ],
+        );
+    }
+}
+
+fn fill_artifact(artifact: &mut Value) {
+    fill(
+        artifact,
+        &[
+            ("GetterMode", Value::from("any")),
+            ("GetterInsecure", Value::Bool(false)),
+            ("Chown", Value::Bool(false)),
+        ],
+    );
+    let text = |key: &str| {
+        let value = artifact.as_map().and_then(|artifact| artifact.get(key));
+        value.and_then(Value::as_str).unwrap_or("")
+    };
+    // A single file keeps its name.
+    let place = match text("GetterMode") {
+        "file" => {
+            let path = text("GetterSource").split(['?', '#']).next().unwrap_or("");
+            let name = path.rsplit('/').next().unwrap_or("");
+            format!("local/{name}")
+        }
+        _ => "local/".to_owned(),
+    };
+    fill(artifact, &[("RelativeDest", Value::String(place))]);
+}
+
+fn fill_template(template: &mut Value) {
+    fill(
+        template,
+        &[
+            ("ChangeMode", Value::from("restart")),
+            ("Splay", Value::Int(5 * SECOND)),
+            ("Perms", Value::from("0644")),
+            ("LeftDelim", Value::from("{{")),
+            ("RightDelim", Value::from("}}")),
+            ("Envvars", Value::Bool(false)),
+            ("ErrMissingKey", Value::Bool(false)),
+            ("Once", Value::Bool(false)),
+        ],
+    );
+    fill_signal(template);
+    if let Value::Map(fields) = template
+        && let Some(script) = fields.get_mut("ChangeScript")
+    {
+        fill(
+            script,
+            &[
+                ("Timeout", Value::Int(5 * SECOND)),
+                ("FailOnError", Value::Bool(false)),
+            ],
+        );
+    }
+}
+
+/// The signal that is sent where a change is told by one.
+fn fill_signal(block: &mut Value) {
+    let mode = block.as_map().and_then(|fields| fields.get("ChangeMode"));
+    if mode.and_then(Value::as_str) == Some("signal") {
+        fill(block, &[("ChangeSignal", Value::from("SIGHUP"))]);
+    }
+}

@@ -1,0 +1,161 @@
+//! What is checked of a group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::policy::{check_reschedule, check_restart, check_update, not_negative};
+use super::{Report, check_constraints, check_meta, check_preferences, names, task};
+use crate::model::group::{Network, Port, TaskGroup};
+use crate::model::job::{Job, JobType};
+use crate::model::policy::RestartRules;
+use crate::model::task::Stage;
+use crate::text::quote;
+
+/// The smallest shared directory, in megabytes.
+const LEAST_DISK: i64 = 10;
+
+pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
+    if let Err(why) = names::component(&group.name) {
+        report.problem(path, why);
+    }
+    check_numbers(report, job, group, path);
+    check_blocks(report, job, group, path);
+    check_networks(report, group, path);
+    check_tasks(report, job, group, path);
+}
+
+fn check_numbers(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
+    if group.wanted() < 0 {
+        report.problem(format!("{path}.count"), "must not be negative");
+    }
+    match job.job_type {
+        JobType::System if group.wanted() > 1 => {
+            let message = "must be 0 or 1 for a job of type system";
+            report.problem(format!("{path}.count"), message);
+        }
+        JobType::System | JobType::Service | JobType::Batch | JobType::Sysbatch => {}
+    }
+    let delay = format!("{path}.shutdown_delay");
+    not_negative(report, group.shutdown_delay, &delay);
+    if let Some(longest) = group.max_run_duration {
+        let path = format!("{path}.max_run_duration");
+        if !job.job_type.runs_to_completion() {
+            report.problem(path, "is for jobs of type batch and sysbatch only");
+        } else if longest.is_zero() {
+            report.problem(path, "must be more than nothing");
+        }
+    }
+    let disk = group.ephemeral_disk.unwrap_or_default();
+    if disk.size_mb < LEAST_DISK {
+        let message = format!("must be at least {LEAST_DISK} MB, is {}", disk.size_mb);
+        report.problem(format!("{path}.ephemeral_disk.size"), message);
+    }
+}
+
+fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
+    check_constraints(report, &group.constraints, path);
+    check_meta(report, &group.meta, path);
+    check_preferences(report, job, !group.affinities.is_empty(), path, "affinity");
+    check_preferences(report, job, !group.spreads.is_empty(), path, "spread");
+    if let Some(policy) = &group.restart_policy {
+        let base = RestartRules::default_for(job.job_type);
+        check_restart(report, base, policy, &format!("{path}.restart"));
+    }
+    if let Some(policy) = &group.reschedule_policy {
+        let path = format!("{path}.reschedule");
+        check_reschedule(report, job.job_type, policy, &path);
+    }
+    if let Some(update) = &group.update {
+        check_update(report, update, &format!("{path}.update"));
+    }
+    report.unsupported(!group.volumes.is_empty(), path, "volume");
+    let connects = group.services.iter().any(task::wants_connect);
+    report.unsupported(connects, path, "connect");
+    report.no_effect(!group.services.is_empty(), path, "service");
+    report.no_effect(group.migrate.is_some(), path, "migrate");
+    report.no_effect(group.disconnect.is_some(), path, "disconnect");
+    report.no_effect(group.scaling.is_some(), path, "scaling");
+    report.no_effect(group.consul.is_some(), path, "consul");
+}
+
+fn check_networks(report: &mut Report, group: &TaskGroup, above: &str) {
+    let path = format!("{above}.network");
+    if group.networks.len() > 1 {
+        report.problem(path.as_str(), "only one may be given");
+    }
+    for network in &group.networks {
+        check_mode(report, network, &path);
+        check_ports(report, group, network, &path);
+    }
+}
+
+fn check_mode(report: &mut Report, network: &Network, path: &str) {
+    let mode = network.mode.as_str();
+    if !matches!(mode, "" | "host") {
+        let message = match mode {
+            "bridge" | "none" => format!("not supported by this version: network mode {mode}"),
+            _ if mode.starts_with("cni/") => {
+                "not supported by this version: network mode cni".to_owned()
+            }
+            _ => format!("unknown network mode {}", quote(mode)),
+        };
+        report.problem(format!("{path}.mode"), message);
+    }
+    report.no_effect(network.dns.is_some(), path, "dns");
+    report.no_effect(!network.hostname.is_empty(), path, "hostname");
+    report.no_effect(network.cni.is_some(), path, "cni");
+}
+
+fn check_ports(report: &mut Report, group: &TaskGroup, network: &Network, above: &str) {
+    let mut labels = BTreeSet::new();
+    for port in network.reserved_ports.iter().chain(&network.dynamic_ports) {
+        let path = format!("{above}.port[{}]", quote(&port.label));
+        if let Err(why) = names::label(&port.label) {
+            report.problem(path.as_str(), why);
+        }
+        if !labels.insert(port.label.as_str()) {
+            report.problem(path.as_str(), "another port has the same label");
+        }
+        if !(-1..=65_535).contains(&port.to) {
+            report.problem(format!("{path}.to"), "must be from -1 to 65535");
+        }
+        let elsewhere = !matches!(port.host_network.as_str(), "" | "default");
+        report.unsupported(elsewhere, &path, "host_network");
+    }
+    let mut taken: BTreeMap<i64, &Port> = BTreeMap::new();
+    for port in &network.reserved_ports {
+        let path = format!("{above}.port[{}].static", quote(&port.label));
+        if !(1..=65_535).contains(&port.value) {
+            report.problem(path.as_str(), "must be from 1 to 65535");
+        }
+        if let Some(other) = taken.insert(port.value, port) {
+            let message = format!("port {} has the same number", quote(&other.label));
+            report.problem(path.as_str(), message);
+        }
+        if group.wanted() > 1 && !port.ignore_collision {
+            let message = "only one allocation of this group has room on one node";
+            report.warning(path, message);
+        }
+    }
+}
+
+fn check_tasks(report: &mut Report, job: &Job, group: &TaskGroup, above: &str) {
+    let tasks = &group.tasks;
+    if tasks.is_empty() {
+        return report.problem(above, "must have at least one task");
+    }
+    if tasks.iter().filter(|task| task.leader).count() > 1 {
+        report.problem(above, "only one task may be the leader");
+    }
+    if !tasks.iter().any(|task| task.stage() == Stage::Main) {
+        let message = "must have at least one task without a lifecycle block";
+        report.problem(above, message);
+    }
+    let mut seen = BTreeSet::new();
+    for task in tasks {
+        let path = format!("{above}.task[{}]", quote(&task.name));
+        if !seen.insert(task.name.as_str()) {
+            report.problem(path.as_str(), "another task has the same name");
+        }
+        task::check(report, job, group, task, &path);
+    }
+}

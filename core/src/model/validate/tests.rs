@@ -1,0 +1,246 @@
+mod policy;
+mod support;
+mod task;
+
+use super::*;
+use crate::model::group::{EphemeralDisk, Network, Port, TaskGroup};
+use crate::model::policy::{
+    PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
+};
+use crate::model::task::{Hook, Lifecycle, LogConfig, Task};
+use crate::model::value::Value;
+use crate::time::Span;
+
+fn task(name: &str) -> Task {
+    Task {
+        name: name.to_owned(),
+        driver: "raw_exec".to_owned(),
+        config: [("command".to_owned(), Value::from("/bin/true"))].into(),
+        ..Task::default()
+    }
+}
+
+fn job() -> Job {
+    Job {
+        id: "shop".to_owned(),
+        task_groups: vec![TaskGroup {
+            name: "web".to_owned(),
+            tasks: vec![task("server")],
+            ..TaskGroup::default()
+        }],
+        ..Job::default()
+    }
+}
+
+fn lines(list: &[Problem]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+/// The problems after changing something of the job.
+fn job_with(change: impl FnOnce(&mut Job)) -> Vec<String> {
+    let mut job = job();
+    change(&mut job);
+    lines(&validate(&job).problems)
+}
+
+fn group_with(change: impl FnOnce(&mut TaskGroup)) -> Vec<String> {
+    job_with(|job| job.task_groups.iter_mut().take(1).for_each_once(change))
+}
+
+fn task_with(change: impl FnOnce(&mut Task)) -> Vec<String> {
+    group_with(|group| group.tasks.iter_mut().take(1).for_each_once(change))
+}
+
+/// Applies a function that can be called once to an iterator of one item.
+trait ForEachOnce: Iterator + Sized {
+    fn for_each_once(mut self, change: impl FnOnce(Self::Item)) {
+        if let Some(item) = self.next() {
+            change(item);
+        }
+    }
+}
+
+impl<I: Iterator> ForEachOnce for I {}
+
+fn warnings(change: impl FnOnce(&mut Job)) -> Vec<String> {
+    let mut job = job();
+    change(&mut job);
+    let report = validate(&job);
+    assert_eq!(lines(&report.problems), Vec::<String>::new());
+    lines(&report.warnings)
+}
+
+#[test]
+fn a_plain_job_is_fine() {
+    assert_eq!(validate(&job()), Report::default());
+    assert!(validate(&job()).is_ok());
+}
+
+#[test]
+fn ids_and_numbers_of_the_job() {
+    assert_eq!(job_with(|j| j.id.clear()), ["job.id: must not be empty"]);
+    assert_eq!(
+        job_with(|j| j.id = "a b".into()),
+        ["job.id: must not contain spaces"]
+    );
+    assert_eq!(
+        job_with(|j| j.id = "a\0b".into()),
+        ["job.id: must not contain control characters"]
+    );
+    assert_eq!(job_with(|j| j.id = "a/dispatch-1".into()).len(), 0);
+    assert_eq!(job_with(|j| j.id = "x".repeat(257)).len(), 1);
+    assert_eq!(job_with(|j| j.name = "a\0".into()).len(), 1);
+    assert_eq!(job_with(|j| j.namespace.clear()).len(), 1);
+    for priority in [0, 101, -1] {
+        assert_eq!(job_with(|j| j.priority = priority).len(), 1);
+    }
+    assert_eq!(
+        job_with(|j| j.datacenters = vec![String::new()]),
+        ["job.datacenters[0]: must not be empty"]
+    );
+    assert_eq!(job_with(|j| j.datacenters.clear()).len(), 1);
+}
+
+#[test]
+fn names_are_single_components_of_a_path() {
+    let long = "x".repeat(129);
+    for bad in [
+        "", ".", "..", "../x", "a/b", "/a", "a\\b", "a\0", "a\n", &long,
+    ] {
+        assert_eq!(task_with(|t| t.name = bad.into()).len(), 1, "{bad:?}");
+        assert_eq!(group_with(|g| g.name = bad.into()).len(), 1, "{bad:?}");
+    }
+    assert_eq!(
+        task_with(|t| t.name = "alloc".into()),
+        ["group[\"web\"].task[\"alloc\"]: the name alloc is the shared directory's"]
+    );
+    assert_eq!(task_with(|t| t.name = "alloc2".into()).len(), 0);
+    assert_eq!(group_with(|g| g.name = "alloc".into()).len(), 0);
+    assert_eq!(task_with(|t| t.name = "x".repeat(128)).len(), 0);
+    assert_eq!(task_with(|t| t.name = "...".into()).len(), 0);
+}
+
+#[test]
+fn names_are_unique() {
+    assert_eq!(
+        group_with(|g| g.tasks.push(task("server"))),
+        ["group[\"web\"].task[\"server\"]: another task has the same name"]
+    );
+    let twice = job_with(|j| j.task_groups.extend_from_within(..));
+    assert_eq!(twice, ["group[\"web\"]: another group has the same name"]);
+}
+
+#[test]
+fn bounds_hold() {
+    assert_eq!(
+        job_with(|j| j.task_groups.clear()),
+        ["job: must have at least one group"]
+    );
+    let many_groups = job_with(|j| {
+        let group = j.task_groups.first().cloned().unwrap_or_default();
+        j.task_groups = (0..=MAX_GROUPS)
+            .map(|n| TaskGroup {
+                name: format!("g{n}"),
+                ..group.clone()
+            })
+            .collect();
+    });
+    assert_eq!(many_groups, ["job: must not have more than 1000 groups"]);
+    let many_tasks = group_with(|g| {
+        g.tasks = (0..=MAX_TASKS).map(|n| task(&format!("t{n}"))).collect();
+    });
+    assert_eq!(
+        many_tasks,
+        ["group[\"web\"]: must not have more than 100 tasks"]
+    );
+    assert_eq!(group_with(|g| g.count = Some(MAX_COUNT)).len(), 0);
+    assert_eq!(group_with(|g| g.count = Some(i64::MAX)).len(), 1);
+    let overflow = job_with(|j| {
+        j.task_groups.extend_from_within(..);
+        j.task_groups
+            .iter_mut()
+            .for_each(|g| g.count = Some(i64::MAX));
+    });
+    assert_eq!(overflow.len(), 2);
+    let large = task_with(|t| {
+        t.env.insert("A".into(), "x".repeat(MAX_TEXT));
+    });
+    assert_eq!(large.len(), 1);
+    let endless = job_with(|j| j.datacenters = vec![String::new(); 10_000]);
+    assert_eq!(endless.len(), MAX_PROBLEMS);
+    let conditions = job_with(|j| {
+        let fine = Constraint {
+            target: "a".into(),
+            value: "b".into(),
+            operand: String::new(),
+        };
+        j.constraints = vec![fine; MAX_CONSTRAINTS + 1];
+    });
+    assert_eq!(conditions.len(), 1);
+}
+
+#[test]
+fn counts() {
+    assert_eq!(
+        group_with(|g| g.count = Some(-1)),
+        ["group[\"web\"].count: must not be negative"]
+    );
+    assert_eq!(group_with(|g| g.count = Some(0)).len(), 0);
+    let of_type = |job_type| {
+        job_with(|j| {
+            j.job_type = job_type;
+            j.task_groups.iter_mut().for_each(|g| g.count = Some(2));
+        })
+    };
+    assert_eq!(of_type(JobType::System).len(), 1);
+    assert_eq!(of_type(JobType::Sysbatch).len(), 0);
+}
+
+#[test]
+fn a_group_has_a_main_task_and_one_leader() {
+    let side = Lifecycle {
+        hook: Hook::Prestart,
+        sidecar: true,
+    };
+    assert_eq!(
+        task_with(|t| t.lifecycle = Some(side)),
+        ["group[\"web\"]: must have at least one task without a lifecycle block"]
+    );
+    assert_eq!(
+        group_with(|g| g.tasks.clear()),
+        ["group[\"web\"]: must have at least one task"]
+    );
+    let leaders = group_with(|g| {
+        g.tasks.push(task("other"));
+        g.tasks.iter_mut().for_each(|t| t.leader = true);
+    });
+    assert_eq!(leaders, ["group[\"web\"]: only one task may be the leader"]);
+}
+
+#[test]
+fn conditions_are_checked_everywhere() {
+    let bad = || {
+        vec![Constraint {
+            target: "${attr.kernel.name}".into(),
+            value: "(".into(),
+            operand: "regexp".into(),
+        }]
+    };
+    let places = [
+        job_with(|j| j.constraints = bad()),
+        group_with(|g| g.constraints = bad()),
+        task_with(|t| t.constraints = bad()),
+    ];
+    let places = places.map(|found| {
+        let first = found.first().cloned().unwrap_or_default();
+        first.split(": ").next().unwrap_or_default().to_owned()
+    });
+    assert_eq!(
+        places,
+        [
+            "job.constraint[0]",
+            "group[\"web\"].constraint[0]",
+            "group[\"web\"].task[\"server\"].constraint[0]",
+        ]
+    );
+}

@@ -1,0 +1,90 @@
+use super::*;
+
+#[test]
+fn what_a_task_would_miss_is_refused() {
+    let block = || Value::Map(BTreeMap::new());
+    let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
+    let found = task_with(|t| {
+        t.artifacts = vec![block()];
+        t.templates = vec![block()];
+        t.vault = Some(block());
+        t.volume_mounts = vec![block()];
+        t.csi_plugin_config = Some(block());
+        t.dispatch_payload = Some(block());
+        t.secrets = vec![block()];
+        t.schedule = Some(block());
+        t.resources.devices = vec![block()];
+        t.kind = "connect-proxy:x".into();
+        t.identity = Some(map("Env", Value::Bool(true)));
+    });
+    let blocks: Vec<&str> = found
+        .iter()
+        .filter_map(|line| line.split("not supported by this version: ").nth(1))
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            "artifact",
+            "template",
+            "vault",
+            "volume_mount",
+            "csi_plugin",
+            "dispatch_payload",
+            "secret",
+            "schedule",
+            "resources.device",
+            "connect",
+            "identity",
+        ]
+    );
+    let plain = map("Env", Value::Bool(false));
+    assert_eq!(task_with(|t| t.identity = Some(plain)).len(), 0);
+    let file = map("File", Value::Bool(true));
+    assert_eq!(task_with(|t| t.identities = vec![file]).len(), 1);
+    assert_eq!(
+        group_with(|g| {
+            g.volumes.insert("v".into(), block());
+            g.services = vec![map("Connect", block())];
+        })
+        .len(),
+        2
+    );
+    let found = job_with(|j| {
+        j.periodic = Some(PeriodicConfig::default());
+        j.parameterized_job = Some(block());
+        j.multiregion = Some(block());
+    });
+    assert_eq!(found.len(), 3);
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let block = || Value::Map(BTreeMap::new());
+    let told = warnings(|j| {
+        j.affinities = vec![block()];
+        j.spreads = vec![block()];
+        for group in &mut j.task_groups {
+            group.services = vec![block()];
+            group.migrate = Some(block());
+            group.scaling = Some(block());
+            group.consul = Some(block());
+            for task in &mut group.tasks {
+                task.services = vec![block()];
+                task.consul = Some(block());
+            }
+        }
+    });
+    assert_eq!(told.len(), 8);
+    assert_eq!(
+        told.first().map(String::as_str),
+        Some("job.affinity: has no effect on this node")
+    );
+    let system = job_with(|j| {
+        j.job_type = JobType::System;
+        j.spreads = vec![block()];
+    });
+    assert_eq!(
+        system,
+        ["job.spread: must not be given for a job of type system"]
+    );
+}

@@ -1,0 +1,183 @@
+use super::*;
+
+#[test]
+fn disks_and_logs() {
+    let disk = |size_mb| {
+        group_with(|g| {
+            g.ephemeral_disk = Some(EphemeralDisk {
+                size_mb,
+                ..EphemeralDisk::default()
+            });
+        })
+    };
+    assert_eq!(disk(100).len(), 0);
+    assert_eq!(
+        disk(99),
+        [
+            "group[\"web\"].task[\"server\"].logs: 100 MB of logs do not fit into ephemeral_disk of 99 MB"
+        ]
+    );
+    assert_eq!(disk(9).len(), 2);
+    let logs = |max_files, max_file_size_mb, disabled| {
+        task_with(|t| {
+            t.log_config = Some(LogConfig {
+                max_files,
+                max_file_size_mb,
+                disabled,
+            });
+        })
+    };
+    assert_eq!(logs(0, 10, false).len(), 1);
+    assert_eq!(logs(10, 0, false).len(), 1);
+    assert_eq!(logs(i64::MAX, i64::MAX, false).len(), 1);
+    assert_eq!(logs(0, 0, true).len(), 0);
+}
+
+#[test]
+fn ports() {
+    let port = |label: &str, value, to| Port {
+        label: label.into(),
+        value,
+        to,
+        ..Port::default()
+    };
+    let with = |reserved: Vec<Port>, dynamic: Vec<Port>| {
+        group_with(|g| {
+            g.networks = vec![Network {
+                reserved_ports: reserved,
+                dynamic_ports: dynamic,
+                ..Network::default()
+            }];
+        })
+    };
+    assert_eq!(
+        with(vec![port("a", 80, 0)], vec![port("b", 0, -1)]).len(),
+        0
+    );
+    assert_eq!(
+        with(vec![port("a", 80, 0)], vec![port("a", 0, 0)]),
+        ["group[\"web\"].network.port[\"a\"]: another port has the same label"]
+    );
+    assert_eq!(
+        with(vec![port("a", 80, 0), port("b", 80, 0)], vec![]),
+        ["group[\"web\"].network.port[\"b\"].static: port \"a\" has the same number"]
+    );
+    for bad in ["", "a-b", "é", "a b"] {
+        assert_eq!(with(vec![], vec![port(bad, 0, 0)]).len(), 1, "{bad:?}");
+    }
+    for value in [0, -1, 65_536] {
+        assert_eq!(with(vec![port("a", value, 0)], vec![]).len(), 1);
+    }
+    for to in [-2, 65_536] {
+        assert_eq!(with(vec![], vec![port("a", 0, to)]).len(), 1);
+    }
+    let elsewhere = Port {
+        host_network: "private".into(),
+        ..port("a", 0, 0)
+    };
+    assert_eq!(with(vec![], vec![elsewhere]).len(), 1);
+    assert_eq!(
+        group_with(|g| g.networks = vec![Network::default(), Network::default()]),
+        ["group[\"web\"].network: only one may be given"]
+    );
+    let crowded = warnings(|j| {
+        for group in &mut j.task_groups {
+            group.count = Some(2);
+            group.networks = vec![Network {
+                reserved_ports: vec![port("a", 80, 0)],
+                ..Network::default()
+            }];
+        }
+    });
+    assert_eq!(crowded.len(), 1);
+}
+
+#[test]
+fn network_modes() {
+    let mode = |mode: &str| {
+        group_with(|g| {
+            g.networks = vec![Network {
+                mode: mode.into(),
+                ..Network::default()
+            }];
+        })
+    };
+    assert_eq!(mode("host").len(), 0);
+    assert_eq!(
+        mode("bridge"),
+        ["group[\"web\"].network.mode: not supported by this version: network mode bridge"]
+    );
+    assert_eq!(mode("none").len(), 1);
+    assert_eq!(mode("cni/mine").len(), 1);
+    assert_eq!(
+        mode("brige"),
+        ["group[\"web\"].network.mode: unknown network mode \"brige\""]
+    );
+}
+
+#[test]
+fn resources() {
+    let with = |change: fn(&mut Task)| task_with(change);
+    assert_eq!(with(|t| t.resources.cpu = 0).len(), 1);
+    assert_eq!(with(|t| t.resources.memory_mb = 9).len(), 1);
+    assert_eq!(with(|t| t.resources.memory_mb = i64::MAX).len(), 1);
+    assert_eq!(with(|t| t.resources.memory_max_mb = -1).len(), 0);
+    assert_eq!(with(|t| t.resources.memory_max_mb = -2).len(), 1);
+    assert_eq!(with(|t| t.resources.memory_max_mb = 299).len(), 1);
+    assert_eq!(with(|t| t.resources.memory_max_mb = 300).len(), 0);
+    assert_eq!(with(|t| t.resources.secrets_mb = 301).len(), 1);
+    assert_eq!(with(|t| t.resources.cores = -1).len(), 1);
+    let cores = with(|t| {
+        t.resources.cores = 2;
+        t.resources.cpu = 0;
+    });
+    assert_eq!(cores.len(), 0);
+}
+
+#[test]
+fn drivers_and_their_configuration() {
+    assert_eq!(
+        task_with(|t| t.driver.clear()),
+        ["group[\"web\"].task[\"server\"].driver: must be given"]
+    );
+    assert_eq!(
+        task_with(|t| {
+            t.config.insert("arg".into(), Value::Null);
+        }),
+        [
+            "group[\"web\"].task[\"server\"].config.arg: unknown option \"arg\" (did you mean \"args\"?)"
+        ]
+    );
+    assert_eq!(
+        task_with(|t| {
+            t.config.insert("command".into(), Value::from(""));
+        }),
+        ["group[\"web\"].task[\"server\"].config.command: must not be empty"]
+    );
+    let foreign = task_with(|t| {
+        t.driver = "other".into();
+        t.config.insert("anything".into(), Value::Int(1));
+    });
+    assert_eq!(foreign.len(), 0);
+}
+
+#[test]
+fn variables_and_meta() {
+    for (key, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "\0")] {
+        let found = task_with(|t| {
+            t.env.insert(key.into(), value.into());
+        });
+        assert_eq!(found.len(), 1, "{key:?}");
+    }
+    for (key, value) in [("", "x"), ("a\0", "x"), ("a", "\0")] {
+        let found = job_with(|j| {
+            j.meta.insert(key.into(), value.into());
+        });
+        assert_eq!(found.len(), 1, "{key:?}");
+    }
+    let told = warnings(|j| {
+        j.meta.insert("a-b".into(), "x".into());
+        j.meta.insert("a_b".into(), "x".into());
+    });
+    assert_eq!(told.len(), 1);
+}

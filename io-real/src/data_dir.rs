@@ -1,0 +1,117 @@
+//! The agent's directory: what is where in it, and that only one agent uses it.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+/// The agent's directory. Held by one agent at a time, for as long as this lives.
+///
+/// `state/` has the store, `alloc/` the allocations' directories, `run/` the shims' records and
+/// sockets, `bin/` the shim itself.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    allocs: Arc<OwnedFd>,
+    _lock: File,
+}
+
+/// Why the agent's directory cannot be used.
+#[derive(Debug)]
+pub enum DataDirError {
+    /// Another agent uses it.
+    Held(PathBuf),
+    /// The disk says no.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for DataDirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DataDirError::Held(path) => write!(
+                f,
+                "another agent uses the directory {}; stop it, or choose another with -data-dir",
+                path.display()
+            ),
+            DataDirError::Io(path, error) => write!(
+                f,
+                "cannot use the directory {}: {error}; choose another with -data-dir",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DataDirError {}
+
+impl DataDir {
+    /// Makes the directory, if need be, and takes hold of it.
+    ///
+    /// # Errors
+    /// Somebody holds it, or the disk says no.
+    pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
+        let failed = |error: io::Error| DataDirError::Io(path.to_owned(), error);
+        make(path, 0o711).map_err(failed)?;
+        let path = path.canonicalize().map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path.join("lock"))
+            .map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(DataDirError::Held(path)),
+            Err(error) => return Err(failed(error.into())),
+        }
+        make(&path.join("state"), 0o700).map_err(failed)?;
+        make(&path.join("alloc"), 0o711).map_err(failed)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let allocs = open(path.join("alloc"), flags, Mode::empty())
+            .map_err(|error| DataDirError::Io(path.clone(), error.into()))?;
+        Ok(DataDir {
+            path,
+            allocs: Arc::new(allocs),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store's directory.
+    pub fn state(&self) -> PathBuf {
+        self.path.join("state")
+    }
+
+    /// The directory of the allocations' directories, as tasks see it.
+    pub fn alloc_root(&self) -> PathBuf {
+        self.path.join("alloc")
+    }
+
+    /// The same as a handle, below which every path is opened.
+    pub fn allocs(&self) -> Arc<OwnedFd> {
+        self.allocs.clone()
+    }
+}
+
+impl AsFd for DataDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.allocs.as_fd()
+    }
+}
+
+fn make(path: &Path, mode: u32) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}

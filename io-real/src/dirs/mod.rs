@@ -1,0 +1,123 @@
+//! Allocation directories: made, used and removed through handles.
+//!
+//! Tasks write into these directories and may put a link where a directory was at any moment. So
+//! no path below an allocation's directory is ever given to the kernel as a string from the root:
+//! each step is opened relative to the handle of the step before it, and no link is followed.
+//! That also makes it safe to use one allocation's directory from many threads at once.
+//!
+//! Layout, as in the field: `alloc/{data,logs,tmp}` is shared by the tasks of the allocation,
+//! `<task>/{local,secrets,tmp}` belongs to one.
+
+mod remove;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use drover_core::ids::AllocId;
+use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, mkdirat, openat2};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+/// The directory of all allocations' directories.
+#[derive(Clone, Debug)]
+pub struct AllocDirs {
+    root: Arc<OwnedFd>,
+}
+
+/// As whom a directory is made: nobody in particular, or the user of its task.
+pub type Owner = Option<(u32, u32)>;
+
+/// The user and group of directories that belong to nobody in particular.
+const NOBODY: (u32, u32) = (65534, 65534);
+
+impl AllocDirs {
+    /// Directories below `root`.
+    pub fn new(root: Arc<OwnedFd>) -> AllocDirs {
+        AllocDirs { root }
+    }
+
+    /// Makes an allocation's directory. Making it again finds it.
+    ///
+    /// # Errors
+    /// The disk says no, or something that is no directory stands in the way.
+    pub fn build_alloc(&self, alloc: AllocId) -> io::Result<()> {
+        let own = make(self.root.as_fd(), &alloc.to_string(), 0o755, None)?;
+        let shared = make(own.as_fd(), "alloc", 0o777, Some(NOBODY))?;
+        make(shared.as_fd(), "data", 0o777, Some(NOBODY))?;
+        // Tasks may write here too, but not replace what is not theirs.
+        make(shared.as_fd(), "logs", 0o1777, None)?;
+        make(shared.as_fd(), "tmp", 0o1777, Some(NOBODY))?;
+        Ok(())
+    }
+
+    /// Makes a task's directory. Making it again finds it.
+    ///
+    /// # Errors
+    /// As [`AllocDirs::build_alloc`].
+    pub fn build_task(&self, alloc: AllocId, task: &str, owner: Owner) -> io::Result<()> {
+        let own = self.open(alloc, "")?;
+        let mode = if owner.is_some() { 0o700 } else { 0o777 };
+        let owner = owner.or(Some(NOBODY));
+        let dir = make(own.as_fd(), task, 0o777, owner)?;
+        make(dir.as_fd(), "local", 0o777, owner)?;
+        make(dir.as_fd(), "secrets", mode, owner)?;
+        make(dir.as_fd(), "tmp", 0o1777, owner)?;
+        Ok(())
+    }
+
+    /// Opens a directory of an allocation; `path` is relative, and nothing on it may be a link.
+    ///
+    /// # Errors
+    /// It is not there, or a link is on the way.
+    pub fn open(&self, alloc: AllocId, path: &str) -> io::Result<OwnedFd> {
+        let own = open_dir(self.root.as_fd(), &alloc.to_string())?;
+        if path.is_empty() {
+            Ok(own)
+        } else {
+            Ok(open_dir(own.as_fd(), path)?)
+        }
+    }
+
+    /// Removes an allocation's directory with all that is in it, without following a link or
+    /// leaving its file system. What is not there is removed already.
+    ///
+    /// # Errors
+    /// The first that went wrong; everything that could be removed is.
+    pub fn remove(&self, alloc: AllocId) -> io::Result<()> {
+        remove::tree(self.root.as_fd(), &alloc.to_string())
+    }
+}
+
+/// Opens a directory relative to another; no link on the way, no other file system.
+fn open_dir(at: BorrowedFd<'_>, path: impl Arg + Copy) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    loop {
+        match openat2(at, path, flags, Mode::empty(), resolve) {
+            // Something was renamed meanwhile: the kernel asks to look again.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+fn make(at: BorrowedFd<'_>, name: &str, mode: u32, owner: Owner) -> io::Result<OwnedFd> {
+    match mkdirat(at, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(named(error, name)),
+    }
+    let dir = open_dir(at, name).map_err(|error| named(error, name))?;
+    if let Some((user, group)) = owner
+        && rustix::process::geteuid().is_root()
+    {
+        fchown(&dir, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
+    }
+    fchmod(&dir, Mode::from_raw_mode(mode)).map_err(|error| named(error, name))?;
+    Ok(dir)
+}
+
+fn named(error: Errno, name: &str) -> io::Error {
+    let error = io::Error::from(error);
+    io::Error::new(error.kind(), format!("directory {name:?}: {error}"))
+}

@@ -1,0 +1,167 @@
+//! The way to the core for whoever serves people: questions about its state, and requests.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use drover_core::agent::View;
+use drover_core::effect::{Reply, Told};
+use drover_core::input::{LocalInput, OperatorInput, ShutdownMode, TaskKey};
+use drover_core::model::event::TaskEvent;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// How many who knock may wait at a time; the next one waits outside.
+const WAITING: usize = 256;
+
+/// How many events a listener may be behind before it misses some.
+const BEHIND: usize = 4096;
+
+/// A question that is answered where the core lives.
+pub type Question = Box<dyn FnOnce(View<'_>) + Send>;
+
+/// What somebody at the door wants.
+pub enum Knock {
+    /// Look at the state.
+    Ask(Question),
+    /// Change what this node runs.
+    Local(LocalInput, oneshot::Sender<Reply>),
+    /// Change something of an allocation.
+    Operator(OperatorInput, oneshot::Sender<Reply>),
+    /// End the agent.
+    Shutdown(ShutdownMode),
+}
+
+/// The agent has stopped, or is about to: there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the agent is stopping")
+    }
+}
+
+impl std::error::Error for Gone {}
+
+/// The way to the agent's core. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Door {
+    knocks: mpsc::Sender<Knock>,
+    index: watch::Receiver<u64>,
+    events: broadcast::Sender<(TaskKey, TaskEvent)>,
+    allocs: Arc<OwnedFd>,
+}
+
+/// The inner side of a door.
+#[derive(Debug)]
+pub struct Inside {
+    /// Who knocks.
+    pub knocks: mpsc::Receiver<Knock>,
+    index: watch::Sender<u64>,
+    events: broadcast::Sender<(TaskKey, TaskEvent)>,
+}
+
+impl Door {
+    /// A door and its inner side. `allocs` is the directory of the allocations' directories.
+    pub fn new(allocs: Arc<OwnedFd>) -> (Door, Inside) {
+        let (to_inside, knocks) = mpsc::channel(WAITING);
+        let (index, index_outside) = watch::channel(0);
+        let (events, _) = broadcast::channel(BEHIND);
+        let door = Door {
+            knocks: to_inside,
+            index: index_outside,
+            events: events.clone(),
+            allocs,
+        };
+        (
+            door,
+            Inside {
+                knocks,
+                index,
+                events,
+            },
+        )
+    }
+
+    /// Asks something of the state.
+    ///
+    /// # Errors
+    /// The agent has stopped.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(View<'_>) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (answer, answered) = oneshot::channel();
+        let ask = Knock::Ask(Box::new(move |view| {
+            // Who asked may have gone away meanwhile.
+            let _ = answer.send(question(view));
+        }));
+        self.knocks.send(ask).await.map_err(|_| Gone)?;
+        answered.await.map_err(|_| Gone)
+    }
+
+    /// Asks for a change of what this node runs; the answer comes when it is saved.
+    ///
+    /// # Errors
+    /// The agent has stopped.
+    pub async fn local(&self, input: LocalInput) -> Result<Reply, Gone> {
+        let (answer, answered) = oneshot::channel();
+        self.knocks
+            .send(Knock::Local(input, answer))
+            .await
+            .map_err(|_| Gone)?;
+        answered.await.map_err(|_| Gone)
+    }
+
+    /// Asks for a change of an allocation; the answer comes when it is saved.
+    ///
+    /// # Errors
+    /// The agent has stopped.
+    pub async fn operator(&self, input: OperatorInput) -> Result<Reply, Gone> {
+        let (answer, answered) = oneshot::channel();
+        self.knocks
+            .send(Knock::Operator(input, answer))
+            .await
+            .map_err(|_| Gone)?;
+        answered.await.map_err(|_| Gone)
+    }
+
+    /// Asks the agent to end.
+    ///
+    /// # Errors
+    /// It has stopped already.
+    pub async fn shutdown(&self, mode: ShutdownMode) -> Result<(), Gone> {
+        self.knocks
+            .send(Knock::Shutdown(mode))
+            .await
+            .map_err(|_| Gone)
+    }
+
+    /// The state's index, to wait for changes.
+    pub fn index(&self) -> watch::Receiver<u64> {
+        self.index.clone()
+    }
+
+    /// The story as it happens, from now on.
+    pub fn events(&self) -> broadcast::Receiver<(TaskKey, TaskEvent)> {
+        self.events.subscribe()
+    }
+
+    /// The directory of the allocations' directories, as a handle.
+    pub fn alloc_root(&self) -> Arc<OwnedFd> {
+        self.allocs.clone()
+    }
+}
+
+impl Inside {
+    /// Passes on what the core tells. Whoever does not listen misses it.
+    pub fn tell(&self, told: Told) {
+        match told {
+            Told::Index(index) => {
+                self.index.send_replace(index);
+            }
+            Told::Event(task, event) => {
+                let _ = self.events.send((task, event));
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The guard of answers: whatever becomes of the work, exactly one answer leaves.
+
+use drover_core::effect::DriverEffect;
+use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::op::Failure;
+
+use super::Inbox;
+
+/// An answer that is owed to the core. Dropped without having been given, as when the work
+/// panicked or its runtime ended, it says that it was lost.
+#[derive(Debug)]
+pub(super) struct Answer {
+    inbox: Inbox,
+    task: TaskKey,
+    lost: Option<DriverInput>,
+}
+
+impl Answer {
+    /// The answer that `effect` asks for.
+    pub(super) fn owed(inbox: &Inbox, task: &TaskKey, effect: &DriverEffect) -> Answer {
+        let failure = Failure::recoverable("the answer was lost inside the agent");
+        Answer {
+            inbox: inbox.clone(),
+            task: task.clone(),
+            lost: Some(failed(effect, failure)),
+        }
+    }
+
+    /// Gives the answer.
+    pub(super) fn give(mut self, answer: DriverInput) {
+        self.lost = None;
+        self.inbox.say(&self.task, answer);
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(lost) = self.lost.take() {
+            if self.inbox.is_heard() {
+                tracing::error!(launch = %lost.launch(), "an answer was lost");
+            }
+            self.inbox.say(&self.task, lost);
+        }
+    }
+}
+
+/// The answer to an effect that failed.
+pub(crate) fn failed(effect: &DriverEffect, failure: Failure) -> DriverInput {
+    match *effect {
+        DriverEffect::Start { op, launch, .. } => DriverInput::StartFailed {
+            op,
+            launch,
+            failure,
+        },
+        DriverEffect::Recover { op, launch, .. } => DriverInput::Recovered {
+            op,
+            launch,
+            found: Found::Gone(failure.message),
+        },
+        DriverEffect::Stop { op, launch, .. } => DriverInput::Stopped {
+            op,
+            launch,
+            result: Err(failure),
+        },
+        DriverEffect::Signal { op, launch, .. } => DriverInput::Signaled {
+            op,
+            launch,
+            result: Err(failure),
+        },
+        DriverEffect::Destroy { op, launch } => DriverInput::Destroyed {
+            op,
+            launch,
+            result: Err(failure),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drover_core::ids::LaunchId;
+    use drover_core::op::Op;
+    use tokio::sync::mpsc;
+
+    fn effects() -> Vec<DriverEffect> {
+        let (op, launch) = (Op(7), LaunchId(1));
+        let signal = String::new();
+        vec![
+            DriverEffect::Recover {
+                op,
+                launch,
+                logs: drover_core::model::task::LogConfig::default(),
+            },
+            DriverEffect::Signal { op, launch, signal },
+            DriverEffect::Destroy { op, launch },
+        ]
+    }
+
+    #[test]
+    fn work_that_panics_leaves_one_answer() {
+        let (sender, mut inputs) = mpsc::unbounded_channel();
+        let inbox = Inbox::new(sender);
+        let task = TaskKey::default();
+        for effect in effects() {
+            let owed = Answer::owed(&inbox, &task, &effect);
+            let work = std::thread::spawn(move || {
+                let _owed = owed;
+                panic!("as planned");
+            });
+            assert!(work.join().is_err());
+            assert!(inputs.try_recv().is_ok());
+            assert!(inputs.try_recv().is_err());
+        }
+    }
+
+    #[test]
+    fn a_given_answer_is_the_only_one() {
+        let (sender, mut inputs) = mpsc::unbounded_channel();
+        let inbox = Inbox::new(sender);
+        for effect in effects() {
+            let answer = failed(&effect, Failure::fatal("no"));
+            Answer::owed(&inbox, &TaskKey::default(), &effect).give(answer);
+            assert!(inputs.try_recv().is_ok());
+            assert!(inputs.try_recv().is_err());
+        }
+    }
+}

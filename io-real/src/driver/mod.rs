@@ -1,0 +1,62 @@
+//! Drivers: what starts tasks for real. They decide nothing; they do what one effect says, and
+//! answer.
+
+mod answer;
+pub mod mock;
+pub mod raw_exec;
+mod signal;
+
+pub(crate) use answer::failed;
+
+use drover_core::effect::DriverEffect;
+use drover_core::input::{DriverInput, Input, TaskKey};
+use drover_core::model::node::DriverInfo;
+use tokio::sync::mpsc;
+
+/// The way of answers to the core.
+#[derive(Clone, Debug)]
+pub struct Inbox(mpsc::UnboundedSender<Input>);
+
+impl Inbox {
+    /// A way that ends in `to`.
+    pub fn new(to: mpsc::UnboundedSender<Input>) -> Inbox {
+        Inbox(to)
+    }
+
+    /// Delivers an input. Nobody listens any more once the agent has stopped; that is fine.
+    pub fn deliver(&self, input: Input) {
+        let _ = self.0.send(input);
+    }
+
+    /// Whether somebody listens.
+    fn is_heard(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    /// Delivers what a driver says.
+    pub fn say(&self, task: &TaskKey, input: DriverInput) {
+        self.deliver(Input::Driver(task.clone(), input));
+    }
+}
+
+/// One driver.
+pub trait Driver: Send + Sync {
+    /// Its name in job files.
+    fn name(&self) -> &'static str;
+
+    /// Its condition on this machine.
+    fn fingerprint(&self) -> DriverInfo;
+
+    /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
+    /// follows.
+    fn carry_out(&self, task: TaskKey, effect: DriverEffect);
+}
+
+/// The condition of a driver that works.
+fn healthy() -> DriverInfo {
+    DriverInfo {
+        detected: true,
+        healthy: true,
+        description: "Healthy".to_owned(),
+    }
+}

@@ -1,0 +1,285 @@
+//! The driver `raw_exec`: runs a program as it is, under a shim of its own.
+
+mod destroy;
+mod held;
+mod launch;
+mod program;
+mod watch;
+
+use std::io;
+use std::sync::Arc;
+
+use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::node::DriverInfo;
+use drover_core::model::task::LogConfig;
+use drover_core::op::{Failure, Op};
+use tokio::task::spawn_blocking;
+
+use self::held::Held;
+use self::launch::{LaunchError, Means};
+use super::answer::Answer;
+use super::{Driver, Inbox, signal};
+use crate::cgroup::Cgroups;
+use crate::dirs::AllocDirs;
+use crate::shim::record::State;
+use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
+
+/// The driver. Cheap to clone.
+#[derive(Clone)]
+pub struct RawExec {
+    world: Arc<World>,
+}
+
+/// What all launches share.
+struct World {
+    means: Means,
+    inbox: Inbox,
+    held: Held,
+}
+
+impl RawExec {
+    /// A driver whose shims live in `home` and whose tasks work in `dirs`. `open_files` is the
+    /// soft limit of open files that tasks get; the agent's own if none.
+    pub fn new(
+        home: ShimHome,
+        dirs: AllocDirs,
+        cgroups: Option<Cgroups>,
+        open_files: Option<u64>,
+        inbox: Inbox,
+    ) -> RawExec {
+        let means = Means {
+            home,
+            dirs,
+            cgroups,
+            open_files,
+        };
+        RawExec {
+            world: Arc::new(World {
+                means,
+                inbox,
+                held: Held::default(),
+            }),
+        }
+    }
+}
+
+impl Driver for RawExec {
+    fn name(&self) -> &'static str {
+        "raw_exec"
+    }
+
+    fn fingerprint(&self) -> DriverInfo {
+        super::healthy()
+    }
+
+    fn carry_out(&self, task: TaskKey, effect: DriverEffect) {
+        let world = self.world.clone();
+        let owed = Answer::owed(&world.inbox, &task, &effect);
+        match effect {
+            DriverEffect::Start { op, launch, config } => {
+                // Before anything that comes later can be begun.
+                world.held.begin(launch);
+                tokio::spawn(world.start(owed, task, op, launch, config));
+            }
+            DriverEffect::Recover { op, launch, logs } => {
+                tokio::spawn(world.recover(owed, task, op, launch, logs));
+            }
+            DriverEffect::Stop {
+                op, launch, signal, ..
+            } => {
+                tokio::spawn(async move {
+                    let result = match world.signal(launch, signal).await {
+                        // What is over cannot be asked to end; it did.
+                        Err(error) if is_gone(&error) => Ok(()),
+                        result => result.map_err(|error| failure(&error)),
+                    };
+                    owed.give(DriverInput::Stopped { op, launch, result });
+                });
+            }
+            DriverEffect::Signal { op, launch, signal } => {
+                tokio::spawn(async move {
+                    let result = world.signal(launch, signal).await;
+                    let result = result.map_err(|error| failure(&error));
+                    owed.give(DriverInput::Signaled { op, launch, result });
+                });
+            }
+            DriverEffect::Destroy { op, launch } => {
+                tokio::spawn(async move {
+                    let work = move || destroy::destroy(&world.means, &world.held, launch);
+                    let result = blocking(work).await.map_err(|error| failure(&error));
+                    owed.give(DriverInput::Destroyed { op, launch, result });
+                });
+            }
+        }
+    }
+}
+
+impl World {
+    async fn start(
+        self: Arc<Self>,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        config: Arc<TaskConfig>,
+    ) {
+        let (world, key, logs) = (self.clone(), task.clone(), config.logs);
+        let started = spawn_blocking(move || world.start_blocking(&key, launch, &config)).await;
+        let lost = |lost| Err(Failure::recoverable(format!("the start was lost: {lost}")));
+        match started.unwrap_or_else(lost) {
+            Ok(live) => {
+                let network = None;
+                owed.give(DriverInput::Started {
+                    op,
+                    launch,
+                    network,
+                });
+                self.watch(task, launch, live, logs).await;
+            }
+            Err(failure) => owed.give(DriverInput::StartFailed {
+                op,
+                launch,
+                failure,
+            }),
+        }
+    }
+
+    fn start_blocking(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        config: &TaskConfig,
+    ) -> Result<Arc<Live>, Failure> {
+        let (failure, remove) = match self.means.start(task, launch, config) {
+            Ok(live) => match self.held.take(launch, live) {
+                Some(live) => return Ok(live),
+                None => (Failure::fatal("it was destroyed while it started"), true),
+            },
+            Err(error) => {
+                let doomed = self.held.start_failed(launch);
+                let claimed = matches!(error, LaunchError::Shim(StartError::AlreadyClaimed));
+                (
+                    start_failure(&error),
+                    doomed || (claimed && self.given_up(launch)),
+                )
+            }
+        };
+        // Nobody destroys it again: its group was made after that.
+        if remove && let Err(error) = destroy::remove_group(&self.means, launch) {
+            tracing::warn!(%launch, %error, "cannot remove a control group");
+        }
+        Err(failure)
+    }
+
+    /// Whether a launch was given up before it started.
+    fn given_up(&self, launch: LaunchId) -> bool {
+        let record = self.means.home.read_record(&launch.to_string());
+        record.is_ok_and(|record| record.is_some_and(|record| record.state == State::Abandoned))
+    }
+
+    async fn recover(
+        self: Arc<Self>,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) {
+        let world = self.clone();
+        let recovered = blocking(move || world.recover_blocking(launch)).await;
+        // What cannot be found is ended by force, and that asks again.
+        let lost = |error: io::Error| (Found::Gone(format!("cannot be recovered: {error}")), None);
+        let (found, live) = recovered.unwrap_or_else(lost);
+        owed.give(DriverInput::Recovered { op, launch, found });
+        if let Some(live) = live {
+            self.watch(task, launch, live, logs).await;
+        }
+    }
+
+    fn recover_blocking(&self, launch: LaunchId) -> io::Result<(Found, Option<Arc<Live>>)> {
+        let found = match self.means.home.recover(&launch.to_string())? {
+            Recovered::Running(live) => match self.held.take(launch, live) {
+                Some(live) => return Ok((Found::Running, Some(live))),
+                None => Found::Gone("it was destroyed".to_owned()),
+            },
+            Recovered::Exited(exit)
+            | Recovered::Vanished {
+                exit: Some(exit), ..
+            } => Found::Exited(exit_result(&exit)),
+            Recovered::Failed { step, errno } => {
+                let error = io::Error::from_raw_os_error(errno);
+                let message = format!("the program could not be started ({step:?}): {error}");
+                Found::Exited(ExitResult::unknown(message))
+            }
+            Recovered::NeverStarted => {
+                // Nobody destroys what never was, but its group may have been made already.
+                destroy::remove_group(&self.means, launch)?;
+                Found::NeverStarted
+            }
+            Recovered::Vanished { exit: None, .. } => {
+                let why = "its shim was killed, or the machine restarted, while nobody looked";
+                Found::Gone(why.to_owned())
+            }
+        };
+        Ok((found, None))
+    }
+
+    async fn signal(self: Arc<Self>, launch: LaunchId, name: String) -> io::Result<()> {
+        let Some(number) = signal::number(&name, signal::INTERRUPT) else {
+            let message = format!("there is no signal {name:?}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        let live = self.held.live(launch);
+        let live = live.ok_or_else(|| io::Error::from(rustix::io::Errno::SRCH))?;
+        blocking(move || live.signal(number)).await
+    }
+}
+
+/// Runs work that blocks where it hurts nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|lost| Err(io::Error::other(lost)))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+fn failure(error: &io::Error) -> Failure {
+    Failure::recoverable(error.to_string())
+}
+
+fn start_failure(error: &LaunchError) -> Failure {
+    let message = error.to_string();
+    match error {
+        LaunchError::Io(_) | LaunchError::Shim(StartError::Spawn(_)) => {
+            Failure::recoverable(message)
+        }
+        LaunchError::Invalid(_) | LaunchError::NotFound(_) | LaunchError::Shim(_) => {
+            Failure::fatal(message)
+        }
+    }
+}
+
+/// An exit as the core knows it: a signal's code is 128 and its number.
+fn exit_result(exit: &ExitRecord) -> ExitResult {
+    let signal = exit.signal.unwrap_or(0);
+    let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
+    let message = match (exit.known, exit.output_lost) {
+        (false, _) => Some("nobody saw how the process ended".to_owned()),
+        (true, true) => Some("the end of its output could not be written".to_owned()),
+        (true, false) => None,
+    };
+    ExitResult {
+        code,
+        signal,
+        oom_killed: exit.oom,
+        message,
+    }
+}

@@ -1,0 +1,134 @@
+//! The launches that a driver has in its hands, and who tells the end of each.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drover_core::ids::LaunchId;
+
+use crate::shim::Live;
+
+/// What is known of a launch.
+enum Entry {
+    /// It is being started.
+    Starting,
+    /// It was destroyed while it was being started: whoever starts it cleans up.
+    Doomed,
+    /// Its shim runs, or did.
+    Running {
+        live: Arc<Live>,
+        /// Its end was told, or will be by whoever destroys it.
+        told: bool,
+    },
+}
+
+/// The launches in hand.
+///
+/// A launch's end is told once: by who watches it, or by who destroys it, whichever asks first.
+#[derive(Default)]
+pub(super) struct Held(Mutex<BTreeMap<LaunchId, Entry>>);
+
+impl Held {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<LaunchId, Entry>> {
+        // Nothing that holds the lock can panic half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a start begins. One that is in hand already stays as it is.
+    pub(super) fn begin(&self, launch: LaunchId) {
+        self.entries().entry(launch).or_insert(Entry::Starting);
+    }
+
+    /// Notes that a start succeeded, or that a running launch was found. `None`: it was destroyed
+    /// meanwhile, and is forgotten now.
+    pub(super) fn take(&self, launch: LaunchId, live: Live) -> Option<Arc<Live>> {
+        let mut entries = self.entries();
+        if let Some(Entry::Doomed) = entries.get(&launch) {
+            entries.remove(&launch);
+            return None;
+        }
+        let live = Arc::new(live);
+        let (held, told) = (live.clone(), false);
+        entries.insert(launch, Entry::Running { live: held, told });
+        Some(live)
+    }
+
+    /// Notes that a start failed. True if the launch was destroyed meanwhile.
+    pub(super) fn start_failed(&self, launch: LaunchId) -> bool {
+        let mut entries = self.entries();
+        // Another start of the same launch may have succeeded: that one stays.
+        match entries.get(&launch) {
+            Some(Entry::Running { .. }) | None => false,
+            Some(Entry::Starting) => {
+                entries.remove(&launch);
+                false
+            }
+            Some(Entry::Doomed) => {
+                entries.remove(&launch);
+                true
+            }
+        }
+    }
+
+    /// Puts a successor in the place of a shim that was killed. `None`: the launch was destroyed
+    /// meanwhile.
+    pub(super) fn replace(&self, launch: LaunchId, successor: Live) -> Option<Arc<Live>> {
+        match self.entries().get_mut(&launch) {
+            Some(Entry::Running { live, told: false }) => {
+                *live = Arc::new(successor);
+                Some(live.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The launch, if its shim runs or did.
+    pub(super) fn live(&self, launch: LaunchId) -> Option<Arc<Live>> {
+        match self.entries().get(&launch) {
+            Some(Entry::Running { live, .. }) => Some(live.clone()),
+            Some(Entry::Starting | Entry::Doomed) | None => None,
+        }
+    }
+
+    /// Whether the end of a launch is still to be told.
+    pub(super) fn untold(&self, launch: LaunchId) -> bool {
+        let entries = self.entries();
+        matches!(
+            entries.get(&launch),
+            Some(Entry::Running { told: false, .. })
+        )
+    }
+
+    /// Asks for the right to tell the end of a launch, which only one gets. Who hears `true` tells it.
+    pub(super) fn tell(&self, launch: LaunchId) -> bool {
+        match self.entries().get_mut(&launch) {
+            Some(Entry::Running { told, .. }) => !std::mem::replace(told, true),
+            Some(Entry::Starting | Entry::Doomed) | None => false,
+        }
+    }
+
+    /// Whether the end of a launch is still to be told by who destroys it: that of one which is
+    /// not in hand nobody else tells.
+    pub(super) fn tell_destroyed(&self, launch: LaunchId) -> bool {
+        let in_hand = self.live(launch).is_some();
+        !in_hand || self.tell(launch)
+    }
+
+    /// Who heard `true` could not tell it after all.
+    pub(super) fn untell(&self, launch: LaunchId) {
+        if let Some(Entry::Running { told, .. }) = self.entries().get_mut(&launch) {
+            *told = false;
+        }
+    }
+
+    /// Notes that a launch was destroyed.
+    pub(super) fn destroyed(&self, launch: LaunchId) {
+        let mut entries = self.entries();
+        match entries.get_mut(&launch) {
+            Some(entry @ Entry::Starting) => *entry = Entry::Doomed,
+            Some(Entry::Doomed) | None => {}
+            Some(Entry::Running { .. }) => {
+                entries.remove(&launch);
+            }
+        }
+    }
+}

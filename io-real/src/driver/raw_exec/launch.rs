@@ -1,0 +1,245 @@
+//! From what the core says of a start to what the shim is told.
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+
+use drover_core::driver::config::RawExecConfig;
+use drover_core::effect::TaskConfig;
+use drover_core::ids::LaunchId;
+use drover_core::input::TaskKey;
+use drover_core::model::task::LogConfig;
+use drover_core::task::environment::filter_env;
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::program;
+use crate::cgroup::{Cgroups, Group, Limits};
+use crate::dirs::AllocDirs;
+use crate::shim::{Cgroup, LaunchSpec, Live, Logs, ShimHome, StartError, Step, User};
+use crate::user;
+
+/// What launches are made with.
+pub(super) struct Means {
+    /// Where shims live.
+    pub(super) home: ShimHome,
+    /// Where tasks work.
+    pub(super) dirs: AllocDirs,
+    /// What limits them.
+    pub(super) cgroups: Option<Cgroups>,
+    /// Their soft limit of open files; the agent's if none.
+    pub(super) open_files: Option<u64>,
+}
+
+/// Why a launch did not start.
+#[derive(Debug)]
+pub(super) enum LaunchError {
+    /// What was asked for cannot be done.
+    Invalid(String),
+    /// There is no such program.
+    NotFound(String),
+    /// The machine did not do it.
+    Io(io::Error),
+    /// The shim did not do it.
+    Shim(StartError),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::Invalid(why) => f.write_str(why),
+            LaunchError::NotFound(command) if command.starts_with('/') => {
+                write!(
+                    f,
+                    "there is no program {command:?}, or its interpreter is missing"
+                )
+            }
+            LaunchError::NotFound(command) => write!(
+                f,
+                "there is no program {command:?} in the task's directory, below its \"local\", or \
+                 on the agent's path, or its interpreter is missing"
+            ),
+            LaunchError::Io(error) => error.fmt(f),
+            LaunchError::Shim(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for LaunchError {
+    fn from(error: io::Error) -> LaunchError {
+        LaunchError::Io(error)
+    }
+}
+
+impl Means {
+    /// Starts a launch under a shim of its own.
+    pub(super) fn start(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        config: &TaskConfig,
+    ) -> Result<Live, LaunchError> {
+        let own = RawExecConfig::decode(&config.config).map_err(|problems| {
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            LaunchError::Invalid(texts.join("; "))
+        })?;
+        let user = find_user(&config.user)?;
+        let env = filter_env(config.env.clone(), &own.denied_envvars);
+        let env = strings(env.iter().map(|(key, value)| format!("{key}={value}")))?;
+        let command = core::iter::once(&own.command);
+        let args = strings(command.chain(&own.args).map(String::as_str))?;
+        let programs = program::candidates(&own.command).map_err(nul)?;
+        let work_dir = own.work_dir.map(CString::new).transpose().map_err(nul)?;
+        let task_dir = self.dirs.open(task.alloc, task.task.as_str())?;
+        let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
+        let owner = user.as_ref().map_or(geteuid().as_raw(), |user| user.uid);
+        program::allow(task_dir.as_fd(), &programs, owner);
+        let name = launch.to_string();
+        let group = self.group(&name, &limits(config))?;
+        let names = LogNames::of(task);
+        let spec = LaunchSpec {
+            launch: &name,
+            program: &refs(&programs),
+            args: &refs(&args),
+            env: &refs(&env),
+            user: User {
+                ids: user.as_ref().map(|user| (user.uid, user.gid)),
+                groups: user.as_ref().map(|user| user.groups.as_slice()),
+            },
+            task_dir: task_dir.as_fd(),
+            work_dir: work_dir.as_deref(),
+            oom_score_adj: Some(own.oom_score_adj),
+            umask: None,
+            open_files: self.open_files,
+            cgroup: Cgroup::default(),
+            logs: names.logs(log_dir.as_fd(), config.logs),
+        };
+        let started = with_group(group.as_ref(), |cgroup| {
+            self.home.start(&LaunchSpec { cgroup, ..spec })
+        });
+        started.map_err(|error| explain(error, &own.command))
+    }
+
+    /// Gives a launch whose shim was killed another one.
+    pub(super) fn take_over(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        live: &Live,
+        logs: LogConfig,
+    ) -> io::Result<Live> {
+        let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
+        let names = LogNames::of(task);
+        let logs = names.logs(log_dir.as_fd(), logs);
+        let cgroups = self.cgroups.as_ref();
+        let group = cgroups
+            .map(|groups| groups.find(&launch.to_string()))
+            .transpose()?;
+        let taken = with_group(group.as_ref(), |cgroup| {
+            self.home.takeover(live, &logs, &cgroup)
+        });
+        taken.map_err(io::Error::other)
+    }
+
+    fn group(&self, name: &str, limits: &Limits) -> io::Result<Option<Group>> {
+        let cgroups = self.cgroups.as_ref();
+        cgroups
+            .map(|groups| groups.create(name, limits))
+            .transpose()
+    }
+}
+
+/// Whom to become; nobody else if nobody is named, or if the agent is that user and may become
+/// nobody else.
+fn find_user(name: &str) -> Result<Option<user::User>, LaunchError> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let found = user::find(name).map_err(|error| LaunchError::Invalid(error.to_string()))?;
+    let me = geteuid();
+    Ok(Some(found).filter(|user| me.is_root() || user.uid != me.as_raw()))
+}
+
+/// A program that is not there is the commonest mistake: it gets words of its own.
+fn explain(error: StartError, command: &str) -> LaunchError {
+    match error {
+        StartError::Exec {
+            step: Step::Exec,
+            errno,
+            ..
+        } if errno == Errno::NOENT.raw_os_error() => LaunchError::NotFound(command.to_owned()),
+        error => LaunchError::Shim(error),
+    }
+}
+
+struct LogNames {
+    stdout: String,
+    stderr: String,
+}
+
+impl LogNames {
+    fn of(task: &TaskKey) -> LogNames {
+        LogNames {
+            stdout: format!("{}.stdout", task.task),
+            stderr: format!("{}.stderr", task.task),
+        }
+    }
+
+    fn logs<'a>(&'a self, dir: BorrowedFd<'a>, config: LogConfig) -> Logs<'a> {
+        Logs {
+            discarded: config.disabled,
+            dir,
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+            max_files: u32::try_from(config.max_files.max(1)).unwrap_or(u32::MAX),
+            max_file_size: file_size(config.max_file_size_mb),
+        }
+    }
+}
+
+fn file_size(megabytes: i64) -> u64 {
+    u64::try_from(megabytes.max(1))
+        .unwrap_or(1)
+        .saturating_mul(1024 * 1024)
+}
+
+fn limits(config: &TaskConfig) -> Limits {
+    let some = |bytes: u64| (bytes > 0).then_some(bytes);
+    Limits {
+        cpu_shares: some(config.cpu_shares).map(|shares| shares.max(2)),
+        memory_max: some(config.memory_limit),
+        memory_reserved: some(config.memory_reserved),
+        no_swap: false,
+    }
+}
+
+fn with_group<T>(group: Option<&Group>, work: impl FnOnce(Cgroup<'_>) -> T) -> T {
+    let Some(group) = group else {
+        return work(Cgroup::default());
+    };
+    let procs: Vec<_> = group.procs.iter().map(PathBuf::as_path).collect();
+    work(Cgroup {
+        procs: &procs,
+        kill: group.kill.as_deref(),
+        oom: group.oom.as_deref(),
+    })
+}
+
+fn strings<T: Into<Vec<u8>>>(
+    texts: impl IntoIterator<Item = T>,
+) -> Result<Vec<CString>, LaunchError> {
+    texts
+        .into_iter()
+        .map(|text| CString::new(text.into()).map_err(nul))
+        .collect()
+}
+
+fn refs(texts: &[CString]) -> Vec<&std::ffi::CStr> {
+    texts.iter().map(CString::as_c_str).collect()
+}
+
+fn nul(_: std::ffi::NulError) -> LaunchError {
+    LaunchError::Invalid("a NUL character in the command, its arguments or environment".to_owned())
+}

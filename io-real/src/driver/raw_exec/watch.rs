@@ -1,0 +1,124 @@
+//! Watching launches until they end.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, TaskKey};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::task::LogConfig;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::{World, blocking, exit_result};
+use crate::shim::{Live, Outcome};
+
+impl World {
+    /// Waits for the end of a launch and tells it, once. A shim that is killed gets a successor,
+    /// which goes on where it was.
+    pub(super) async fn watch(
+        self: Arc<Self>,
+        task: TaskKey,
+        launch: LaunchId,
+        mut live: Arc<Live>,
+        logs: LogConfig,
+    ) {
+        let mut end = End {
+            world: self.clone(),
+            task: task.clone(),
+            launch,
+            result: ExitResult::unknown("nobody watches its process any more"),
+        };
+        loop {
+            match outcome(&live).await {
+                Ok(Outcome::Exited(exit)) => {
+                    end.result = exit_result(&exit);
+                    return;
+                }
+                Ok(Outcome::ShimLost) => {
+                    match self.clone().take_over(&task, launch, &live, logs).await {
+                        Ok(Some(successor)) => live = successor,
+                        // Destroyed, with its record: whoever did that says how it ended.
+                        Ok(None) => return,
+                        Err(error) => {
+                            let why = format!("its shim was killed and has no successor: {error}");
+                            end.result = ExitResult::unknown(why);
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    end.result =
+                        ExitResult::unknown(format!("its process cannot be watched: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// `None`: it was destroyed.
+    async fn take_over(
+        self: Arc<Self>,
+        task: &TaskKey,
+        launch: LaunchId,
+        live: &Arc<Live>,
+        logs: LogConfig,
+    ) -> io::Result<Option<Arc<Live>>> {
+        if !self.held.untold(launch) {
+            return Ok(None);
+        }
+        tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
+        let (task, live) = (task.clone(), live.clone());
+        blocking(move || {
+            let successor = self.means.take_over(&task, launch, &live, logs)?;
+            Ok(self.held.replace(launch, successor))
+        })
+        .await
+    }
+}
+
+/// The end of a launch, told when this is dropped: also if the watch is given up or panics.
+struct End {
+    world: Arc<World>,
+    task: TaskKey,
+    launch: LaunchId,
+    result: ExitResult,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Not if whoever destroyed it tells it.
+        if self.world.held.tell(self.launch) {
+            let (launch, result) = (self.launch, std::mem::take(&mut self.result));
+            let said = DriverInput::Exited { launch, result };
+            self.world.inbox.say(&self.task, said);
+        }
+    }
+}
+
+/// A launch as a descriptor that the runtime can wait for.
+struct Watched(Arc<Live>);
+
+impl AsRawFd for Watched {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+async fn outcome(live: &Arc<Live>) -> io::Result<Outcome> {
+    // SAFETY: the descriptor is the launch's pidfd, which it owns, never replaces, and closes only
+    // when it is dropped; `Watched` keeps it alive for as long as this registration lives.
+    let registered =
+        unsafe { AsyncFd::register_with_interest(Watched(live.clone()), Interest::READABLE) };
+    let watched = registered?;
+    loop {
+        let mut ready = watched.readable().await?;
+        let live = live.clone();
+        // Reading the record touches the disk.
+        if let Some(outcome) = blocking(move || live.outcome()).await? {
+            return Ok(outcome);
+        }
+        ready.clear_ready();
+    }
+}

@@ -1,0 +1,76 @@
+//! The work of hooks: directories.
+
+use std::io;
+
+use drover_core::effect::{HookEffect, HookWork};
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::{HookInput, HookOutput, Input};
+use drover_core::op::{Failure, Op};
+use tokio::task::spawn_blocking;
+
+use crate::dirs::AllocDirs;
+use crate::driver::Inbox;
+use crate::user;
+
+/// Whoever does the work of hooks. Cheap to clone.
+#[derive(Clone)]
+pub struct Hooks {
+    dirs: AllocDirs,
+    inbox: Inbox,
+}
+
+impl Hooks {
+    /// Works in `dirs` and answers to `inbox`.
+    pub fn new(dirs: AllocDirs, inbox: Inbox) -> Hooks {
+        Hooks { dirs, inbox }
+    }
+
+    /// Begins what is asked, without blocking; exactly one answer follows.
+    pub fn carry_out(&self, effect: HookEffect) {
+        match effect {
+            HookEffect::Run {
+                op,
+                alloc,
+                task,
+                work,
+            } => self.run(op, alloc, task, work),
+            // All of today's work is short, and answers by itself.
+            HookEffect::Cancel { .. } => {}
+        }
+    }
+
+    fn run(&self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
+        let hooks = self.clone();
+        let own = task.clone();
+        let done = spawn_blocking(move || hooks.work(alloc, own.as_ref(), &work));
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            let result = match done.await {
+                Ok(result) => result.map_err(|error| Failure::recoverable(error.to_string())),
+                Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
+            };
+            let result = result.map(|()| HookOutput::default());
+            inbox.deliver(Input::Hook(HookInput {
+                op,
+                alloc,
+                task,
+                result,
+            }));
+        });
+    }
+
+    fn work(&self, alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> io::Result<()> {
+        match (work, task) {
+            (HookWork::BuildAllocDir, _) => self.dirs.build_alloc(alloc),
+            (HookWork::BuildTaskDir { user }, Some(task)) => {
+                let owner = match user.as_str() {
+                    "" => None,
+                    name => user::find(name).map(|user| Some((user.uid, user.gid)))?,
+                };
+                self.dirs.build_task(alloc, task.as_str(), owner)
+            }
+            (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
+            (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The loop that owns the core: takes one input at a time, and turns each effect into work.
+//!
+//! It decides nothing. Work that blocks is done elsewhere, and its end is an input.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drover_core::agent::Agent;
+use drover_core::config::Config;
+use drover_core::effect::{Effect, Reply, StoreEffect};
+use drover_core::input::{DriverInput, Input, RequestId, StoreInput, TaskKey};
+use drover_core::op::Failure;
+use drover_core::store::Saved;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock;
+use crate::door::{Inside, Knock};
+use crate::driver::{Driver, Inbox, failed};
+use crate::hooks::Hooks;
+use crate::store::Store;
+
+/// The longest sleep. The boot clock goes on while the machine sleeps and timers do not, so the
+/// loop looks at it again now and then.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// How many inputs are taken between two looks at the door, so that a flood of one does not
+/// starve the other.
+const AT_ONCE: usize = 64;
+
+/// What the loop needs of the world.
+pub struct Parts {
+    /// What the core is told once.
+    pub config: Config,
+    /// What it remembers.
+    pub saved: Saved,
+    /// Where it remembers.
+    pub store: Store,
+    /// Who starts tasks.
+    pub drivers: Vec<Arc<dyn Driver>>,
+    /// Who does the work of hooks.
+    pub hooks: Hooks,
+    /// Where answers arrive.
+    pub answers: mpsc::UnboundedReceiver<Input>,
+    /// The way of answers, for the store.
+    pub inbox: Inbox,
+    /// Where people's requests arrive.
+    pub inside: Inside,
+}
+
+/// The loop.
+pub struct Node {
+    agent: Agent,
+    store: Store,
+    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    hooks: Hooks,
+    answers: mpsc::UnboundedReceiver<Input>,
+    inbox: Inbox,
+    inside: Inside,
+    requests: BTreeMap<RequestId, oneshot::Sender<Reply>>,
+    last_request: u64,
+}
+
+enum Next {
+    Answer(Input),
+    Knock(Knock),
+    Timeout,
+}
+
+impl Node {
+    /// Restores the core. What ran is looked for as soon as [`Node::run`] is polled.
+    pub fn new(mut parts: Parts) -> Node {
+        let node = &mut parts.config.node;
+        for driver in &parts.drivers {
+            let info = driver.fingerprint();
+            if info.detected {
+                node.attributes
+                    .insert(format!("driver.{}", driver.name()), "1".to_owned());
+            }
+            node.drivers.insert(driver.name().to_owned(), info);
+        }
+        let agent = Agent::restore(parts.config, parts.saved, clock::now());
+        Node {
+            agent,
+            store: parts.store,
+            drivers: parts
+                .drivers
+                .into_iter()
+                .map(|driver| (driver.name(), driver))
+                .collect(),
+            hooks: parts.hooks,
+            answers: parts.answers,
+            inbox: parts.inbox,
+            inside: parts.inside,
+            requests: BTreeMap::new(),
+            last_request: 0,
+        }
+    }
+
+    /// Runs until the core says that it is done.
+    pub async fn run(mut self) {
+        let mut stopped = self.drain();
+        while !stopped {
+            let next = self.next().await;
+            stopped = self.take(next);
+            for _ in 0..AT_ONCE {
+                let Ok(input) = self.answers.try_recv() else {
+                    break;
+                };
+                stopped |= self.take(Next::Answer(input));
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Next {
+        let until = self.sleep_until();
+        tokio::select! {
+            Some(input) = self.answers.recv() => Next::Answer(input),
+            Some(knock) = self.inside.knocks.recv() => Next::Knock(knock),
+            () = sleep_until(until) => Next::Timeout,
+        }
+    }
+
+    fn sleep_until(&self) -> Instant {
+        let wait = match self.agent.poll_timeout() {
+            None => LONGEST_SLEEP,
+            Some((at, _)) => {
+                let left = at - clock::now().at;
+                Duration::from_nanos(u64::try_from(left.0).unwrap_or(0)).min(LONGEST_SLEEP)
+            }
+        };
+        Instant::now() + wait
+    }
+
+    /// Hands one thing to the core. Returns whether the core is done.
+    fn take(&mut self, next: Next) -> bool {
+        let now = clock::now();
+        match next {
+            Next::Answer(input) => self.agent.handle(now, input),
+            Next::Timeout => self.agent.handle_timeout(now),
+            Next::Knock(Knock::Ask(question)) => question(self.agent.view()),
+            Next::Knock(Knock::Local(input, answer)) => {
+                let request = self.request(answer);
+                self.agent.handle(now, Input::Local(request, input));
+            }
+            Next::Knock(Knock::Operator(input, answer)) => {
+                let request = self.request(answer);
+                self.agent.handle(now, Input::Operator(request, input));
+            }
+            Next::Knock(Knock::Shutdown(mode)) => self.agent.handle(now, Input::Shutdown(mode)),
+        }
+        self.drain()
+    }
+
+    fn request(&mut self, answer: oneshot::Sender<Reply>) -> RequestId {
+        self.last_request += 1;
+        let request = RequestId(self.last_request);
+        self.requests.insert(request, answer);
+        request
+    }
+
+    fn drain(&mut self) -> bool {
+        let mut stopped = false;
+        while let Some(effect) = self.agent.poll_effect() {
+            stopped |= matches!(effect, Effect::Stopped);
+            self.carry_out(effect);
+        }
+        stopped
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Driver(name, task, effect) => match self.drivers.get(&*name) {
+                Some(driver) => driver.carry_out(task, effect),
+                None => self.no_driver(&name, &task, &effect),
+            },
+            Effect::Hook(effect) => self.hooks.carry_out(effect),
+            Effect::Store(StoreEffect::Commit(id, batch)) => {
+                let inbox = self.inbox.clone();
+                self.store.commit(id, batch, move |id, result| {
+                    inbox.deliver(Input::Store(match result {
+                        Ok(()) => StoreInput::Saved(id),
+                        Err(why) => {
+                            tracing::error!(%why, "cannot save; it is tried again");
+                            StoreInput::Failed(id, why)
+                        }
+                    }));
+                });
+            }
+            Effect::Reply(request, reply) => {
+                if let Some(answer) = self.requests.remove(&request) {
+                    // Who asked may have gone away meanwhile.
+                    let _ = answer.send(reply);
+                }
+            }
+            Effect::Tell(told) => self.inside.tell(told),
+            Effect::Stopped => {}
+        }
+    }
+
+    /// Answers for a driver that this program does not have, so that nobody waits for it.
+    fn no_driver(&self, name: &str, task: &TaskKey, effect: &drover_core::effect::DriverEffect) {
+        use drover_core::effect::DriverEffect as E;
+        let failure = Failure::fatal(format!("this agent has no driver {name:?}"));
+        let answer = match *effect {
+            // Nothing of it can be alive.
+            E::Stop { op, launch, .. } => DriverInput::Stopped {
+                op,
+                launch,
+                result: Ok(()),
+            },
+            E::Destroy { op, launch } => DriverInput::Destroyed {
+                op,
+                launch,
+                result: Ok(None),
+            },
+            E::Start { .. } | E::Recover { .. } | E::Signal { .. } => failed(effect, failure),
+        };
+        self.inbox.say(task, answer);
+    }
+}

@@ -1,0 +1,71 @@
+//! Users by name, from the machine's own files.
+
+use std::fs;
+use std::io;
+
+/// A user and the groups it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    /// Its number.
+    pub(crate) uid: u32,
+    /// Its first group's number.
+    pub(crate) gid: u32,
+    /// All of its groups, the first included.
+    pub(crate) groups: Vec<u32>,
+}
+
+/// Looks a user up: a name, or a number.
+///
+/// # Errors
+/// There is none of that name, or the files cannot be read.
+pub(crate) fn find(name: &str) -> io::Result<User> {
+    let passwd = fs::read_to_string("/etc/passwd")?;
+    let group = fs::read_to_string("/etc/group")?;
+    find_in(name, &passwd, &group).ok_or_else(|| {
+        let message = format!("there is no user {name:?} on this machine");
+        io::Error::new(io::ErrorKind::NotFound, message)
+    })
+}
+
+fn find_in(name: &str, passwd: &str, group: &str) -> Option<User> {
+    let mut entries = passwd.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let uid: u32 = fields.get(2)?.parse().ok()?;
+        let gid: u32 = fields.get(3)?.parse().ok()?;
+        Some((*fields.first()?, uid, gid))
+    });
+    let (name, uid, gid) =
+        entries.find(|(login, uid, _)| *login == name || uid.to_string() == name)?;
+    let mut groups = vec![gid];
+    for line in group.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let (Some(id), Some(members)) = (fields.get(2), fields.get(3)) else {
+            continue;
+        };
+        let Ok(id) = id.parse() else { continue };
+        if members.split(',').any(|member| member == name) && !groups.contains(&id) {
+            groups.push(id);
+        }
+    }
+    Some(User { uid, gid, groups })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nweb:x:1001:1002::/:/bin/false\n";
+    const GROUP: &str = "root:x:0:\nweb:x:1002:\nlog:x:7:web,other\nx:x:8:webber\n";
+
+    #[test]
+    fn a_user_has_its_own_groups_and_no_others() {
+        let web = User {
+            uid: 1001,
+            gid: 1002,
+            groups: vec![1002, 7],
+        };
+        assert_eq!(find_in("web", PASSWD, GROUP), Some(web.clone()));
+        assert_eq!(find_in("1001", PASSWD, GROUP), Some(web));
+        assert_eq!(find_in("nobody", PASSWD, GROUP), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The disk: holds what was committed, and may or may not hold what was not acknowledged.
+
+use std::collections::BTreeMap;
+
+use drover_core::store::{Batch, CommitId, Key, Record, Saved};
+
+/// The disk.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    records: BTreeMap<Key, Record>,
+    last: Option<CommitId>,
+    /// Whether nothing can be written at present.
+    pub full: bool,
+    /// How many commits were written.
+    pub commits: u64,
+}
+
+impl Disk {
+    /// Everything that would survive a crash now.
+    pub fn records(&self) -> &BTreeMap<Key, Record> {
+        &self.records
+    }
+
+    /// The same, as a restored agent wants it.
+    pub fn saved(&self) -> Saved {
+        let records = self.records.iter();
+        Saved::from_records(records.map(|(key, record)| (key.clone(), record.clone())))
+    }
+
+    /// Writes a commit. Returns a key whose record was written though it did not change.
+    pub(crate) fn write(&mut self, id: CommitId, batch: Batch) -> Option<Key> {
+        let again = self.last == Some(id);
+        let mut unchanged = None;
+        for (key, record) in batch {
+            if self.records.get(&key) == record.as_ref() && !again {
+                unchanged = Some(key.clone());
+            }
+            match record {
+                Some(record) => self.records.insert(key, record),
+                None => self.records.remove(&key),
+            };
+        }
+        self.last = Some(id);
+        self.commits += 1;
+        unchanged
+    }
+
+    /// A new agent counts its commits anew.
+    pub(crate) fn agent_died(&mut self) {
+        self.last = None;
+    }
+}

@@ -1,0 +1,34 @@
+//! Processes: they outlive the agent.
+
+use drover_core::driver::config::MockConfig;
+use drover_core::input::TaskKey;
+use drover_core::model::alloc::ExitResult;
+
+/// What the world knows of one launch id.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Which task's.
+    pub key: TaskKey,
+    /// What people read in traces.
+    pub name: String,
+    /// How it behaves.
+    pub config: MockConfig,
+    /// How often a start was asked for.
+    pub claims: u32,
+    /// How often it was started.
+    pub starts: u32,
+    /// Whether it lives.
+    pub alive: bool,
+    /// It never will start: somebody looked for it or destroyed it before it did.
+    pub tombstone: bool,
+    /// How it ended, once it did and if anybody can know.
+    pub exit: Option<ExitResult>,
+    /// Whether the world gave anybody reason to say that the exit is unknown.
+    pub unknowable: bool,
+    /// Whether the agent that lives now is told of its end.
+    pub watched: bool,
+    /// Whether the world destroyed it.
+    pub destroyed: bool,
+    /// Whether the polite signal arrived.
+    pub stopping: bool,
+}

@@ -1,0 +1,186 @@
+//! Words for jobs.
+
+use std::sync::Arc;
+
+use drover_core::model::group::{Network, Port, TaskGroup};
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
+use drover_core::model::task::{Hook, Lifecycle, Task};
+use drover_core::model::value::Value;
+use drover_core::time::Span;
+
+/// Longer than any scenario.
+pub const EVER: &str = "8760h";
+
+/// A task of the mock driver that runs for ever.
+pub fn task(name: &str) -> Task {
+    Task {
+        name: name.to_owned(),
+        driver: "mock_driver".to_owned(),
+        ..Task::default()
+    }
+    .with("run_for", EVER)
+}
+
+/// Words for a task.
+pub trait TaskWords: Sized {
+    /// The same with this option of the mock driver.
+    #[must_use]
+    fn with(self, option: &str, value: &str) -> Self;
+    /// The same, ending after `run_for` with `code`.
+    #[must_use]
+    fn ends(self, run_for: &str, code: i64) -> Self;
+    /// The same, at another moment of the group's life.
+    #[must_use]
+    fn hook(self, hook: Hook, sidecar: bool) -> Self;
+    /// The same, as the leader.
+    #[must_use]
+    fn leader(self) -> Self;
+    /// The same with this restart policy.
+    #[must_use]
+    fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
+}
+
+impl TaskWords for Task {
+    fn with(mut self, option: &str, value: &str) -> Task {
+        self.config.insert(option.to_owned(), Value::from(value));
+        self
+    }
+
+    fn ends(mut self, run_for: &str, code: i64) -> Task {
+        self.config.insert("exit_code".to_owned(), Value::Int(code));
+        self.with("run_for", run_for)
+    }
+
+    fn hook(mut self, hook: Hook, sidecar: bool) -> Task {
+        self.lifecycle = Some(Lifecycle { hook, sidecar });
+        self
+    }
+
+    fn leader(mut self) -> Task {
+        self.leader = true;
+        self
+    }
+
+    fn restarts(mut self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Task {
+        self.restart_policy = Some(RestartPolicy {
+            attempts: Some(attempts),
+            interval: Some(interval),
+            delay: Some(delay),
+            mode: Some(mode),
+            render_templates: None,
+        });
+        self
+    }
+}
+
+/// One copy of these tasks.
+pub fn group(name: &str, tasks: impl Into<Vec<Task>>) -> TaskGroup {
+    TaskGroup {
+        name: name.to_owned(),
+        tasks: tasks.into(),
+        ..TaskGroup::default()
+    }
+}
+
+/// Words for a group.
+pub trait GroupWords: Sized {
+    /// The same in so many copies.
+    #[must_use]
+    fn count(self, count: i64) -> Self;
+    /// The same, replaced in steps of so many.
+    #[must_use]
+    fn rolls(self, max_parallel: i64) -> Self;
+    /// The same; a failed allocation is never replaced.
+    #[must_use]
+    fn never_again(self) -> Self;
+    /// The same with a port that this node chooses.
+    #[must_use]
+    fn dynamic_port(self, label: &str) -> Self;
+    /// The same with this port.
+    #[must_use]
+    fn static_port(self, label: &str, number: i64) -> Self;
+}
+
+impl GroupWords for TaskGroup {
+    fn count(mut self, count: i64) -> TaskGroup {
+        self.count = Some(count);
+        self
+    }
+
+    fn rolls(mut self, max_parallel: i64) -> TaskGroup {
+        self.update = Some(UpdateStrategy {
+            max_parallel,
+            ..UpdateStrategy::default()
+        });
+        self
+    }
+
+    fn never_again(mut self) -> TaskGroup {
+        self.reschedule_policy = Some(ReschedulePolicy {
+            attempts: Some(0),
+            unlimited: Some(false),
+            ..ReschedulePolicy::default()
+        });
+        self
+    }
+
+    fn dynamic_port(mut self, label: &str) -> TaskGroup {
+        network(&mut self).dynamic_ports.push(port(label, 0));
+        self
+    }
+
+    fn static_port(mut self, label: &str, number: i64) -> TaskGroup {
+        network(&mut self).reserved_ports.push(port(label, number));
+        self
+    }
+}
+
+fn network(group: &mut TaskGroup) -> &mut Network {
+    if group.networks.is_empty() {
+        group.networks.push(Network::default());
+    }
+    &mut group.networks[0]
+}
+
+fn port(label: &str, value: i64) -> Port {
+    Port {
+        label: label.to_owned(),
+        value,
+        ..Port::default()
+    }
+}
+
+/// A job of these groups.
+pub fn job(id: &str, job_type: JobType, groups: impl Into<Vec<TaskGroup>>) -> Job {
+    Job {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        job_type,
+        task_groups: groups.into(),
+        ..Job::default()
+    }
+}
+
+/// A service of one group `g`.
+pub fn service(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
+    job(id, JobType::Service, [group("g", tasks)])
+}
+
+/// A batch job of one group `g` whose failed allocation is never replaced.
+pub fn batch(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
+    job(id, JobType::Batch, [group("g", tasks).never_again()])
+}
+
+/// The same job after a change of its first group.
+#[must_use]
+pub fn changed(job: &Job, change: impl FnOnce(&mut TaskGroup)) -> Job {
+    let mut job = job.clone();
+    change(&mut job.task_groups[0]);
+    job
+}
+
+/// The job, to hand in.
+pub fn arc(job: &Job) -> Arc<Job> {
+    Arc::new(job.clone())
+}

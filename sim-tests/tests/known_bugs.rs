@@ -1,0 +1,479 @@
+//! Bugs that other node agents had, each under the name of the bug.
+
+use drover_core::input::{LocalInput, OperatorInput, RestartScope};
+use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::event::EventType;
+use drover_core::model::policy::RestartMode;
+use drover_core::model::task::Hook;
+use drover_core::task::runner::Phase;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+const DAY: Span = Span::secs(24 * 3600);
+
+#[test]
+fn destroy_before_run_ends() {
+    for_seeds(200, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.live("web").is_some())?;
+        sim.deregister("web", true);
+        sim.until(SOON, |sim| {
+            sim.view().is_some_and(|view| view.jobs().next().is_none())
+        })?;
+        sim.peace()?;
+        sim.expect_that(
+            sim.world.disk.records().len() == 1,
+            "only the node's record is left",
+        )
+    });
+}
+
+#[test]
+fn policy_update_reaches_a_running_task() {
+    for_seeds(200, |sim| {
+        let old = batch(
+            "sum",
+            [task("main")
+                .ends("10s", 1)
+                .restarts(0, DAY, Span::secs(1), RestartMode::Fail)],
+        );
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+        let new = changed(&old, |group| {
+            group.tasks[0] =
+                task("main")
+                    .ends("10s", 1)
+                    .restarts(2, DAY, Span::secs(1), RestartMode::Fail);
+        });
+        sim.register(&new);
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Failed))?;
+        sim.peace()?;
+        sim.expect_that(sim.allocs("sum").len() == 1, "updated in place")?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "one start and two more")
+    });
+}
+
+/// A replacement that waits for its predecessor is stopped although the predecessor never ends.
+#[test]
+fn blocked_on_previous_can_be_stopped() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(3);
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.stop_alloc("web");
+        sim.until(SOON, |sim| sim.allocs("web").len() == 2)?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(3), |sim| {
+            sim.allocs("web")
+                .last()
+                .is_some_and(|alloc| alloc.record().finished)
+        })?;
+        sim.expect_that(sim.living("main") == 1, "the predecessor still lives")?;
+        sim.peace()
+    });
+}
+
+/// The one that comes after a stopped waiting replacement waits for the same predecessor.
+#[test]
+fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(2);
+        let mut web = service("web", [task("main")]);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        for value in ["1", "2", "3"] {
+            web = changed(&web, |group| {
+                group.tasks[0].env.insert("V".to_owned(), value.to_owned());
+            });
+            sim.register(&web);
+        }
+        sim.until(Span::secs(300), |sim| {
+            sim.allocs("web").len() == 4 && sim.runs("web", "main")
+        })?;
+        sim.expect_that(sim.living("main") == 1, "one at a time")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn gc_takes_one_for_one_over() {
+    for seed in 0..40 {
+        let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
+        config.keep_terminal = 3;
+        let mut sim = Sim::with_config(seed, config);
+        drover_sim_tests::replay(&mut sim, false, |sim| {
+            for index in 0..5 {
+                sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
+                sim.run(Span::secs(30))?;
+                let allocs = sim.view().map_or(0, |view| view.allocs().count());
+                sim.expect_that(allocs == (index + 1).min(3), "the oldest goes, and only it")?;
+            }
+            sim.peace()
+        });
+    }
+}
+
+#[test]
+fn gc_of_a_batch_allocation_does_not_run_it_again() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::FailHook], 500).budget(4);
+        let sum = batch("sum", [task("main").ends("1s", 0)]);
+        sim.register(&sum);
+        sim.until(Span::secs(600), |sim| {
+            sim.allocs("sum")
+                .iter()
+                .all(|alloc| alloc.record().finished)
+                && !sim.allocs("sum").is_empty()
+        })?;
+        let starts = sim.world.starts_of("main");
+        sim.ask(LocalInput::Collect);
+        for _ in 0..3 {
+            sim.ask(LocalInput::Evaluate { job: sum.key() });
+        }
+        sim.run(SOON)?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == starts, "no further start")
+    });
+}
+
+#[test]
+fn stopping_a_completed_batch_allocation_does_not_run_it_again() {
+    for_seeds(100, |sim| {
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        let alloc = sim.allocs("sum")[0].record().id;
+        sim.operate(OperatorInput::StopAlloc { alloc });
+        sim.run(SOON)?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "one start")
+    });
+}
+
+/// The exit code of a task that ends by itself while it is being killed is its own.
+#[test]
+fn exit_during_kill_keeps_code() {
+    for_seeds(300, |sim| {
+        let main = task("main").ends("10s", 7).with("kill_after", "10s");
+        sim.register(&batch("sum", [main]));
+        sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+        sim.run(Span::secs(8))?;
+        sim.deregister("sum", false);
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        let seven = sim.task("sum", "main").is_some_and(|task| {
+            task.state().events.iter().any(|event| {
+                event.kind == EventType::Terminated
+                    && event.details.get("exit_code").is_some_and(|c| c == "7")
+            })
+        });
+        sim.expect_that(seven, "7")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn restart_counter_survives_agent_restart() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::Crash], 60);
+        let main = task("main")
+            .ends("2s", 1)
+            .restarts(3, DAY, Span::secs(1), RestartMode::Fail);
+        sim.register(&batch("sum", [main]));
+        sim.until(Span::secs(3600), |sim| {
+            sim.all_over("sum", ClientStatus::Failed)
+        })?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 4, "one start and three more")
+    });
+}
+
+#[test]
+fn finished_at_reset_on_rerun() {
+    for_seeds(200, |sim| {
+        let tasks = [
+            task("main"),
+            task("pre").ends("1s", 0).hook(Hook::Prestart, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.restart_tasks("web", RestartScope::All);
+        sim.until(SOON, |sim| {
+            sim.world.starts_of("pre") == 2 && sim.world.starts_of("main") == 2
+        })?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(
+            sim.task("web", "main")
+                .is_some_and(|task| task.state().finished_at.is_none()),
+            "what runs has no end",
+        )?;
+        sim.stop_alloc("web");
+        sim.peace()
+    });
+}
+
+#[test]
+fn kill_during_start() {
+    for_seeds(300, |sim| {
+        let main = task("main").with("start_block_for", "4s");
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| {
+            sim.task("web", "main")
+                .is_some_and(|task| matches!(task.phase(), Phase::Starting(_)))
+        })?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 0, "nothing lives")
+    });
+}
+
+#[test]
+fn restart_during_kill_does_not_revive() {
+    for_seeds(300, |sim| {
+        sim.register(&service("web", [task("main").with("kill_after", "3s")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        sim.restart_tasks("web", RestartScope::Running);
+        sim.restart_tasks("web", RestartScope::All);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 0, "nothing lives")
+    });
+}
+
+#[test]
+fn crash_between_alloc_and_task_record() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::Crash, Fault::FailCommit], 150);
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(5))?;
+        sim.deregister("web", true);
+        sim.run(Span::secs(5))?;
+        sim.peace()?;
+        sim.expect_that(sim.allocs("web").is_empty(), "gone")
+    });
+}
+
+#[test]
+fn poststop_never_after_deadline() {
+    for_seeds(300, |sim| {
+        let tasks = [
+            task("main"),
+            task("end").ends("1s", 0).hook(Hook::Poststop, false),
+        ];
+        let mut sum = batch("sum", tasks);
+        sum.task_groups[0].max_run_duration = Some(Span::secs(20));
+        sim.register(&sum);
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("end") == 0, "no poststop")
+    });
+}
+
+#[test]
+fn poststop_runs_once_across_crashes() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::Crash], 60);
+        let tasks = [
+            task("main"),
+            task("end").ends("2s", 0).hook(Hook::Poststop, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.until(Span::secs(3600), |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(3600), |sim| {
+            sim.all_over("web", ClientStatus::Complete)
+        })?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("end") == 1, "poststop once")
+    });
+}
+
+#[test]
+fn poststop_does_not_follow_what_never_ran() {
+    for_seeds(200, |sim| {
+        let tasks = [
+            task("main"),
+            task("end").ends("1s", 0).hook(Hook::Poststop, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.deregister("web", false);
+        sim.run(SOON)?;
+        sim.peace()?;
+        let failed = sim
+            .allocs("web")
+            .iter()
+            .any(|alloc| alloc.record().status == ClientStatus::Failed);
+        sim.expect_that(!failed, "stopped, not failed")
+    });
+}
+
+#[test]
+fn terminal_update_between_prestart_and_start() {
+    for_seeds(300, |sim| {
+        let tasks = [
+            task("main"),
+            task("pre").ends("1s", 0).hook(Hook::Prestart, false),
+        ];
+        sim.register(&service("web", tasks));
+        sim.until(SOON, |sim| sim.dead("web", "pre"))?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 0, "nothing lives")
+    });
+}
+
+/// While the disk is full nothing starts that is reported dead, and no kill gives up on a driver
+/// that was never asked.
+#[test]
+fn a_full_disk_is_nobodys_fault() {
+    for_seeds(200, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&service("second", [task("other")]));
+        sim.world.disk.full = true;
+        sim.deregister("web", false);
+        sim.run(Span::secs(1200))?;
+        sim.expect_that(sim.living("main") == 1, "not asked yet")?;
+        sim.deregister("second", false);
+        sim.run(Span::secs(600))?;
+        sim.world.disk.full = false;
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.world.alive().count() == 0, "nothing lives")
+    });
+}
+
+#[test]
+fn what_cannot_be_killed_keeps_its_port() {
+    for_seeds(100, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
+        let first = job(
+            "first",
+            drover_core::model::job::JobType::Service,
+            [group("g", [task("one")]).static_port("http", 8080)],
+        );
+        let second = job(
+            "second",
+            drover_core::model::job::JobType::Service,
+            [group("g", [task("two")]).static_port("http", 8080)],
+        );
+        sim.register(&first);
+        sim.until(SOON, |sim| sim.runs("first", "one"))?;
+        sim.deregister("first", false);
+        sim.until(Span::secs(600), |sim| {
+            sim.allocs("first")
+                .first()
+                .is_some_and(|alloc| alloc.record().finished)
+        })?;
+        sim.register(&second);
+        sim.run(Span::secs(5))?;
+        sim.peace()?;
+        sim.expect_that(
+            sim.living("one") == 0 && sim.living("two") == 1,
+            "one after the other",
+        )
+    });
+}
+
+#[test]
+fn a_signal_is_always_answered() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop], 500);
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let request = sim.signal("web");
+        sim.deregister("web", true);
+        sim.run(SOON)?;
+        sim.expect_that(
+            request.is_some_and(|request| sim.reply(request).is_some()),
+            "an answer",
+        )?;
+        sim.peace()
+    });
+}
+
+/// Sidecars of a finished group end, also when the agent died while it stopped them.
+#[test]
+fn sidecars_end_after_a_restart_during_their_end() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::Crash, Fault::LoseLaunch, Fault::KillProcess], 80);
+        let tasks = [
+            task("main").ends("5s", 0),
+            task("one").hook(Hook::Prestart, true),
+            task("two").hook(Hook::Poststart, true),
+        ];
+        sim.register(&batch("sum", tasks));
+        sim.run(Span::secs(300))?;
+        sim.peace()?;
+        let over = sim
+            .allocs("sum")
+            .iter()
+            .all(|alloc| alloc.record().finished);
+        sim.expect_that(over && sim.world.alive().count() == 0, "over")
+    });
+}
+
+/// A job that is changed while its driver does not work goes on as it was.
+#[test]
+fn an_update_without_a_place_leaves_the_old_version_running() {
+    for_seeds(100, |sim| {
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.driver(false);
+        sim.run(Span::secs(5))?;
+        let new = changed(&old, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        });
+        sim.register(&new);
+        sim.run(SOON)?;
+        sim.expect_that(
+            sim.living("main") == 1 && sim.world.starts_of("main") == 1,
+            "as it was",
+        )?;
+        sim.driver(true);
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.peace()
+    });
+}
+
+/// A failed allocation that waits for a place is cleaned away, and its place is filled later.
+#[test]
+fn gc_does_not_give_up_a_place_that_waits() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.driver(false);
+        sim.run(Span::secs(5))?;
+        sim.stop_alloc("web");
+        sim.run(SOON)?;
+        sim.ask(LocalInput::Collect);
+        sim.run(SOON)?;
+        sim.driver(true);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let running = sim
+            .task("web", "main")
+            .is_some_and(|task| task.state().state == TaskLife::Running);
+        sim.expect_that(running, "the place is filled")?;
+        sim.peace()
+    });
+}
+
+/// When everything is forgotten, the index of the state goes on from where it was.
+#[test]
+fn the_index_never_goes_back() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", true);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
+    });
+}
