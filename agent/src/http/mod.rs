@@ -22,6 +22,8 @@ mod serve;
 pub mod shapes;
 
 #[cfg(test)]
+mod file_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
