@@ -17,10 +17,10 @@ pub struct FileOptions {
     pub var_files: Vec<(String, String)>,
     /// The environment, for `NOMAD_VAR_name` and `DROVER_VAR_name`.
     pub env: Vec<(String, String)>,
-    /// Whether values of undeclared variables are warned of only.
+    /// Whether values of variables that the file does not declare are warned of only.
     pub lenient: bool,
     /// The directory from which functions of the file may read; none where they must not.
-    pub files: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
 }
 
 /// Why a job is not taken: one message for each mistake.
@@ -95,7 +95,7 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, 
         var_files: options.var_files.iter().map(file).collect(),
         env: options.env.clone(),
         lenient_variables: options.lenient,
-        files: options.files.clone(),
+        files: options.dir.clone(),
     };
     match jobspec::parse(text, name, &options) {
         Ok(parsed) => Ok(Read {
@@ -110,11 +110,25 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, 
 }
 
 impl Read {
+    /// A job of the job API's JSON, whose parts have no places.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_api_json(bytes: &[u8], name: &str) -> Result<Read, Refused> {
+        Ok(Read {
+            job: read_api_json(bytes)?,
+            warnings: Vec::new(),
+            file: name.to_owned(),
+            lines: Vec::new(),
+            places: Places::default(),
+        })
+    }
+
     /// Fills in what the job leaves open and checks that it can be run.
     ///
     /// # Errors
     /// Every reason why it cannot, with its place in the file.
-    pub fn admit(self) -> Result<Admitted, Refused> {
+    pub fn admit(&self) -> Result<Admitted, Refused> {
         let job = canonical(self.job.clone());
         let report = validate(&job);
         if !report.is_ok() {

@@ -14,10 +14,10 @@ use crate::http::shapes::Registered;
 /// # Errors
 /// The file, the agent or the job is at fault.
 pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
-    let loaded = jobfile::read(&mut cx.screen, &args.file, &args.variables, args.json)?;
-    let job = &loaded.job;
+    let admitted = jobfile::admit(&mut cx.screen, &args.file, &args.variables, args.json)?;
+    let job = admitted.job;
     let waits = job.periodic.is_some() || job.parameterized_job.is_some();
-    let job = serde_json::to_value(job);
+    let job = serde_json::to_value(&job);
     let job = job.map_err(|error| Failure::said(format!("cannot encode the job: {error}")))?;
     if args.output {
         return cx.say_json(&json!({ "Job": job }));
@@ -32,12 +32,7 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
         .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
         .await;
     let registered = sent.map_err(|failure| match failure.status {
-        // Our own words know the places in the file.
-        Some(_) => match loaded.mistakes() {
-            Some(refused) => Failure::said(refused.0.join("\n\n")),
-            None => failure,
-        }
-        .within("Error submitting job"),
+        Some(_) => failure.within("Error submitting job"),
         None => failure,
     })?;
     if !registered.warnings.is_empty() {

@@ -1,81 +1,62 @@
 //! Reading a job file that the command line names.
 
-use std::io::Read;
+use std::fs::File;
 use std::path::Path;
-
-use drover_core::model::job::Job;
 
 use super::args::VariableArgs;
 use super::failure::Failure;
 use super::screen::Screen;
-use crate::admission::{self, FileOptions, Refused};
+use crate::admission::{self, Admitted, FileOptions, Read, Refused};
 
 /// Job files that are larger are refused: an agent would refuse them, too.
 const MAX_FILE: u64 = 10 * 1024 * 1024;
 
-/// A job that was read from a file.
-pub struct Loaded {
-    /// The job as it was written.
-    pub job: Job,
-    read: Option<admission::Read>,
-}
-
-impl Loaded {
-    /// What is wrong with the job by the rules that hold everywhere, with the places in the file;
-    /// none if nothing is.
-    pub fn mistakes(&self) -> Option<Refused> {
-        let admitted = match self.read.clone() {
-            Some(read) => read.admit(),
-            None => admission::admit(self.job.clone()),
-        };
-        admitted.err()
-    }
-}
-
-/// Reads a job file; what is likely a mistake in it is told.
+/// Reads a job file; `-` is the standard input.
 ///
 /// # Errors
 /// It cannot be read or makes no sense; every mistake is told.
-pub fn read(
-    screen: &mut Screen,
-    file: &Path,
-    variables: &VariableArgs,
-    api_json: bool,
-) -> Result<Loaded, Failure> {
+pub fn read(file: &Path, variables: &VariableArgs, api_json: bool) -> Result<Read, Failure> {
     let (name, text) = if file == Path::new("-") {
         ("stdin".to_owned(), text_of(std::io::stdin(), "stdin")?)
     } else {
         let name = file.display().to_string();
-        let opened = std::fs::File::open(file);
-        let opened =
-            opened.map_err(|error| Failure::said(format!("cannot open {name}: {error}")))?;
-        let text = text_of(opened, &name)?;
+        let text = text_of(open(file, &name)?, &name)?;
         (name, text)
     };
-    let refused = |refused: Refused| {
-        Failure::said(format!(
-            "Error getting job struct: {}",
-            refused.0.join("\n")
-        ))
-    };
+    let refused = |Refused(mistakes)| Failure::said(mistakes.join("\n\n"));
     if api_json {
-        let job = admission::read_api_json(text.as_bytes()).map_err(refused)?;
-        return Ok(Loaded { job, read: None });
+        return Read::of_api_json(text.as_bytes(), &name).map_err(refused);
     }
-    let read = admission::read_file(&text, &name, &options(variables, file)?).map_err(refused)?;
-    for warning in &read.warnings {
+    admission::read_file(&text, &name, &options(variables, file)?).map_err(refused)
+}
+
+/// Reads a job file and checks it, as far as that takes no agent. Mistakes have their places in
+/// the file.
+///
+/// # Errors
+/// As [`read`], or the job cannot be run; every reason is told.
+pub fn admit(
+    screen: &mut Screen,
+    file: &Path,
+    variables: &VariableArgs,
+    api_json: bool,
+) -> Result<Admitted, Failure> {
+    let admitted = read(file, variables, api_json)?.admit();
+    let admitted = admitted.map_err(|Refused(mistakes)| Failure::said(mistakes.join("\n\n")))?;
+    for warning in &admitted.warnings {
         screen.complain(&format!("Warning: {warning}"));
     }
-    Ok(Loaded {
-        job: read.job.clone(),
-        read: Some(read),
-    })
+    Ok(admitted)
+}
+
+fn open(file: &Path, name: &str) -> Result<File, Failure> {
+    File::open(file).map_err(|error| Failure::said(format!("cannot open {name}: {error}")))
 }
 
 fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure> {
     let mut options = FileOptions {
         lenient: !variables.strict,
-        files: Some(file.parent().map(Path::to_path_buf).unwrap_or_default()),
+        dir: file.parent().map(Path::to_path_buf),
         env: std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),
@@ -91,19 +72,15 @@ fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure
     }
     for path in &variables.var_files {
         let name = path.display().to_string();
-        let opened = std::fs::File::open(path);
-        let opened =
-            opened.map_err(|error| Failure::said(format!("cannot open {name}: {error}")))?;
-        options
-            .var_files
-            .push((name.clone(), text_of(opened, &name)?));
+        let text = text_of(open(path, &name)?, &name)?;
+        options.var_files.push((name, text));
     }
     Ok(options)
 }
 
-fn text_of(from: impl Read, name: &str) -> Result<String, Failure> {
+fn text_of(from: impl std::io::Read, name: &str) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = from.take(MAX_FILE + 1).read_to_string(&mut text);
+    let read = std::io::Read::read_to_string(&mut from.take(MAX_FILE + 1), &mut text);
     read.map_err(|error| Failure::said(format!("cannot read {name}: {error}")))?;
     if text.len() as u64 > MAX_FILE {
         return Err(Failure::said(format!(

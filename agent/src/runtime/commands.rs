@@ -1,8 +1,8 @@
 //! The commands that are an agent: `drover agent` and `drover up`.
 
 use std::env;
-use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,12 +14,10 @@ use tokio::net::TcpListener;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
 use super::{Running, Settings, Signals, init_log, start};
-use crate::admission::{self, FileOptions, Refused};
-use crate::cli::args::{AgentArgs, UpArgs, VariableArgs};
+use crate::admission::Refused;
+use crate::cli::args::{AgentArgs, UpArgs};
+use crate::cli::jobfile;
 use crate::http;
-
-/// The largest job file that is read.
-const MAX_FILE: u64 = 10 * 1024 * 1024;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
 pub async fn agent(args: AgentArgs) -> ExitCode {
@@ -74,7 +72,7 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
     let mut terminal = Terminal::new();
     let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
     // The file first: a mistake in it costs no agent.
-    let job = read_job(&args.file, &args.variables, &terminal)?;
+    let job = admit(args, &terminal)?;
     let mut serving = serve(&args.agent).await?;
     let data_dir = serving.running.data_dir.path().display().to_string();
     terminal.say(&format!("Agent at {}, data in {data_dir}", serving.url));
@@ -104,6 +102,18 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
     };
     terminal.say(&format!("Job \"{}\" {words}", key.id));
     Ok(code)
+}
+
+fn admit(args: &UpArgs, terminal: &Terminal) -> Result<Job, String> {
+    let read = jobfile::read(&args.file, &args.variables, false);
+    let read = read.map_err(|failure| failure.to_string())?;
+    let admitted = read
+        .admit()
+        .map_err(|Refused(mistakes)| mistakes.join("\n\n"))?;
+    for warning in &admitted.warnings {
+        terminal.say(&format!("Warning: {warning}"));
+    }
+    Ok(admitted.job)
 }
 
 /// Registers the job. One that is over from an earlier time runs again: who types `up` wants to
@@ -137,68 +147,6 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         Ok(Reply::Stopping { .. } | Reply::Done { .. }) => Ok(()),
         Err(gone) => Err(gone.to_string()),
     }
-}
-
-/// Reads a job file (`-` for standard input), complete and valid.
-fn read_job(path: &Path, args: &VariableArgs, terminal: &Terminal) -> Result<Job, String> {
-    let said = |Refused(messages): Refused| messages.join("\n\n");
-    let text = read_text(path)?;
-    let name = path.display().to_string();
-    let options = file_options(path, args)?;
-    let admitted = admission::read_file(&text, &name, &options)
-        .and_then(admission::Read::admit)
-        .map_err(said)?;
-    for warning in &admitted.warnings {
-        terminal.say(&format!("Warning: {warning}"));
-    }
-    Ok(admitted.job)
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin()
-            .take(MAX_FILE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(MAX_FILE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
-    }
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {
-        let size = MAX_FILE / 1024 / 1024;
-        return Err(format!(
-            "{}: a job file may have at most {size} MiB",
-            path.display()
-        ));
-    }
-    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))
-}
-
-fn file_options(path: &Path, args: &VariableArgs) -> Result<FileOptions, String> {
-    let var = |text: &String| {
-        let (name, value) = text
-            .split_once('=')
-            .ok_or_else(|| format!("-var {text}: must be NAME=VALUE"))?;
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    let file = |path: &PathBuf| Ok((path.display().to_string(), read_text(path)?));
-    let env = env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-    Ok(FileOptions {
-        vars: args.vars.iter().map(var).collect::<Result<_, String>>()?,
-        var_files: args
-            .var_files
-            .iter()
-            .map(file)
-            .collect::<Result<_, String>>()?,
-        env: env.collect(),
-        lenient: !args.strict,
-        files: Some(path.parent().map(Path::to_owned).unwrap_or_default()),
-    })
 }
 
 /// An agent that serves its API.
