@@ -14,3 +14,6 @@ pub mod http;
 pub mod jobspec;
 pub mod runtime;
 pub mod times;
+
+#[cfg(test)]
+pub(crate) mod testing;

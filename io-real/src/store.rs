@@ -2,20 +2,34 @@
 //!
 //! A thread of its own owns the database, because a flush blocks. The core has one commit in
 //! flight at a time and lets later changes gather behind it, which makes a group commit out of
-//! whatever comes meanwhile; an unchanged record never gets here.
+//! whatever comes meanwhile. What is on disk already is not written again.
 //!
-//! Values are JSON with named fields, so that the version before and the version after this one
-//! read them.
+//! Below the store's directory, `records/` is the database, and `records.new/` and `check/` are
+//! what an agent that died left of making or checking it.
+
+mod codec;
+mod db;
+mod probe;
+mod sync;
 
 use std::fmt;
-use std::fs;
-use std::panic::{self, AssertUnwindSafe};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
-use drover_core::ids::JobKey;
-use drover_core::store::{Batch, CommitId, Key, Record, Saved};
+use drover_core::store::{Batch, CommitId, Saved};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+
+use self::db::Db;
+
+/// How often, and how far apart, to try to take hold of the store: an agent may be about to end, and
+/// a process that is just being started holds what its parent holds.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A commit for the store's thread.
 struct Commit {
@@ -47,11 +61,14 @@ impl Drop for Commit {
 pub struct Store {
     commits: Option<mpsc::Sender<Commit>>,
     thread: Option<thread::JoinHandle<()>>,
+    _lock: OwnedFd,
 }
 
 /// Why the store cannot be opened.
 #[derive(Debug)]
 pub enum StoreError {
+    /// Another agent uses it.
+    Held(PathBuf),
     /// The disk says no.
     Io(PathBuf, String),
     /// What is there cannot be read as a store.
@@ -61,6 +78,11 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StoreError::Held(dir) => write!(
+                f,
+                "another agent uses the state in {}; stop it, or choose another with -data-dir",
+                dir.display()
+            ),
             StoreError::Io(dir, why) => {
                 write!(f, "cannot open the state in {}: {why}", dir.display())
             }
@@ -93,26 +115,27 @@ impl Store {
     /// Opens the store in `dir`, or makes it.
     ///
     /// # Errors
-    /// See [`StoreError`]. Nothing on disk is changed then.
+    /// See [`StoreError`]. Nothing that was there is changed then.
     pub fn open(dir: &Path) -> Result<Opened, StoreError> {
-        let dir = dir.to_owned();
-        let db = open_db(&dir)?;
-        let (saved, damaged) = read_all(&db, &dir)?;
+        let lock = hold(dir)?;
+        let found = probe::find(dir)?;
+        let db = Db::open(&dir.join(probe::RECORDS)).map_err(|why| why.into_error(dir))?;
         let (commits, inbox) = mpsc::channel();
         let builder = thread::Builder::new().name("store".to_owned());
         let spawned = builder.spawn({
-            let dir = dir.clone();
+            let dir = dir.join(probe::RECORDS);
             move || serve(&dir, Some(db), &inbox)
         });
-        let thread = spawned.map_err(|error| StoreError::Io(dir, error.to_string()))?;
+        let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
         let store = Store {
             commits: Some(commits),
-            thread: Some(thread),
+            thread: Some(spawned.map_err(failed)?),
+            _lock: lock,
         };
         Ok(Opened {
             store,
-            saved,
-            damaged,
+            saved: found.saved,
+            damaged: found.damaged,
         })
     }
 
@@ -145,7 +168,23 @@ impl Drop for Store {
     }
 }
 
-fn serve(dir: &Path, mut db: Option<sled::Db>, inbox: &mpsc::Receiver<Commit>) {
+/// Makes the directory, if need be, and takes hold of it.
+fn hold(dir: &Path) -> Result<OwnedFd, StoreError> {
+    let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let held = open(dir, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+    for _ in 0..TRIES {
+        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(held),
+            Err(Errno::WOULDBLOCK) => thread::sleep(PAUSE),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+    }
+    Err(StoreError::Held(dir.to_owned()))
+}
+
+fn serve(dir: &Path, mut db: Option<Db>, inbox: &mpsc::Receiver<Commit>) {
     while let Ok(commit) = inbox.recv() {
         let written = write(dir, &mut db, &commit.batch);
         if written.is_err() {
@@ -156,139 +195,10 @@ fn serve(dir: &Path, mut db: Option<sled::Db>, inbox: &mpsc::Receiver<Commit>) {
     }
 }
 
-fn write(dir: &Path, db: &mut Option<sled::Db>, batch: &Batch) -> Result<(), String> {
+fn write(dir: &Path, db: &mut Option<Db>, batch: &Batch) -> Result<(), String> {
     let open = match db.take() {
         Some(open) => open,
-        None => open_db(dir).map_err(|error| error.to_string())?,
+        None => Db::open(dir).map_err(|why| why.text)?,
     };
-    let mut writes = sled::Batch::default();
-    for (key, record) in batch {
-        match record {
-            Some(record) => writes.insert(key_text(key).as_bytes(), encode(record)?),
-            None => writes.remove(key_text(key).as_bytes()),
-        }
-    }
-    let db = db.insert(open);
-    guarded(|| {
-        db.apply_batch(writes)?;
-        db.flush().map(|_| ())
-    })
-}
-
-/// sled panics where data is missing from the end of its file: that is an error like any other.
-fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
-    match panic::catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(text.unwrap_or("the database gave up").to_owned())
-        }
-    }
-}
-
-fn open_db(dir: &Path) -> Result<sled::Db, StoreError> {
-    let config = sled::Config::new()
-        .path(dir)
-        .cache_capacity(1 << 20)
-        .flush_every_ms(None)
-        .mode(sled::Mode::LowSpace);
-    fs::create_dir_all(dir).map_err(|error| StoreError::Io(dir.to_owned(), error.to_string()))?;
-    quietly(|| guarded(|| config.open())).map_err(|why| {
-        if why.starts_with("IO error") {
-            StoreError::Io(dir.to_owned(), why)
-        } else {
-            StoreError::Damaged(dir.to_owned(), why)
-        }
-    })
-}
-
-/// Opening happens once, before anything else runs: a panic in it becomes an error with words of
-/// our own, and its own words would only confuse.
-fn quietly<T>(work: impl FnOnce() -> T) -> T {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let result = work();
-    panic::set_hook(hook);
-    result
-}
-
-fn read_all(db: &sled::Db, dir: &Path) -> Result<(Saved, Vec<String>), StoreError> {
-    let mut records = Vec::new();
-    let mut damaged = Vec::new();
-    let mut entries = db.iter();
-    loop {
-        let entry = quietly(|| guarded(|| entries.next().transpose()));
-        let entry = entry.map_err(|why| StoreError::Damaged(dir.to_owned(), why))?;
-        let Some((key, value)) = entry else { break };
-        match decode(&key, &value) {
-            Ok(record) => records.push(record),
-            Err(why) => damaged.push(format!("{}: {why}", String::from_utf8_lossy(&key))),
-        }
-    }
-    Ok((Saved::from_records(records), damaged))
-}
-
-/// The separator of a key's parts: no namespace, job id or task name has it.
-const SEPARATOR: char = '\0';
-
-fn key_text(key: &Key) -> String {
-    match key {
-        Key::Meta => "meta".to_owned(),
-        Key::Job(job) => format!("job/{}{SEPARATOR}{}", job.namespace, job.id),
-        Key::Eval(id) => format!("eval/{id}"),
-        Key::Deployment(id) => format!("deployment/{id}"),
-        Key::Alloc(id) => format!("alloc/{id}"),
-        Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
-    }
-}
-
-fn encode(record: &Record) -> Result<Vec<u8>, String> {
-    let encoded = match record {
-        Record::Meta(record) => serde_json::to_vec(record),
-        Record::Job(record) => serde_json::to_vec(record),
-        Record::Eval(record) => serde_json::to_vec(record),
-        Record::Deployment(record) => serde_json::to_vec(record),
-        Record::Alloc(record) => serde_json::to_vec(record),
-        Record::Task(record) => serde_json::to_vec(record),
-    };
-    encoded.map_err(|error| format!("cannot encode a record: {error}"))
-}
-
-fn decode(key: &[u8], value: &[u8]) -> Result<(Key, Record), String> {
-    let key = std::str::from_utf8(key).map_err(|_| "its key is no text".to_owned())?;
-    let (kind, rest) = key.split_once('/').unwrap_or((key, ""));
-    let parts = rest.split_once(SEPARATOR);
-    let id_error = |_| "its key has no id".to_owned();
-    Ok(match (kind, parts) {
-        ("meta", None) => (Key::Meta, Record::Meta(json(value)?)),
-        ("job", Some((namespace, id))) => {
-            let key = JobKey {
-                namespace: namespace.into(),
-                id: id.into(),
-            };
-            (Key::Job(key), Record::Job(json(value)?))
-        }
-        ("eval", None) => (
-            Key::Eval(rest.parse().map_err(id_error)?),
-            Record::Eval(json(value)?),
-        ),
-        ("deployment", None) => {
-            let id = rest.parse().map_err(id_error)?;
-            (Key::Deployment(id), Record::Deployment(json(value)?))
-        }
-        ("alloc", None) => (
-            Key::Alloc(rest.parse().map_err(id_error)?),
-            Record::Alloc(json(value)?),
-        ),
-        ("task", Some((alloc, task))) => {
-            let alloc = alloc.parse().map_err(id_error)?;
-            (Key::Task(alloc, task.into()), Record::Task(json(value)?))
-        }
-        _ => return Err("this version does not know its kind".to_owned()),
-    })
-}
-
-fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(value).map_err(|error| error.to_string())
+    db.insert(open).commit(batch)
 }

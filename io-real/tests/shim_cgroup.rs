@@ -4,48 +4,13 @@
 
 mod common;
 
+use common::groups::{Groups, SOON};
 use common::{Rig, Task, fifo, finish, handle, hear, outcome, wait_readable};
 use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(30);
-
-/// Groups below a parent of this test's own, which is removed however the test ends.
-struct Groups {
-    groups: Cgroups,
-    parent: String,
-}
-
-impl Groups {
-    fn new(test: &str) -> Option<Self> {
-        let parent = format!("drover-test-{}-{test}", std::process::id());
-        let Some(groups) = Cgroups::detect(&parent).unwrap() else {
-            eprintln!("skipped: no control groups that may be written to");
-            return None;
-        };
-        Some(Self { groups, parent })
-    }
-
-    fn create(&self, name: &str, limits: &Limits) -> Group {
-        self.groups.create(name, limits).unwrap()
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        for name in self.groups.list().unwrap_or_default() {
-            let _ = self.groups.kill(&name, SOON);
-            let _ = self.groups.remove(&name);
-        }
-        for tree in ["", "cpu", "memory", "unified"] {
-            let _ = fs::remove_dir(format!("/sys/fs/cgroup/{tree}/{}", self.parent));
-        }
-    }
-}
 
 fn within(group: &Group, mut task: Task) -> Task {
     task.procs.clone_from(&group.procs);
@@ -185,5 +150,23 @@ fn names_cannot_lead_out_of_the_parent() {
     }
     for parent in ["", "/", "..", "../x", "/x"] {
         assert!(Cgroups::detect(parent).is_err(), "{parent}");
+    }
+}
+
+#[test]
+fn groups_of_another_user_are_none_of_ours() {
+    let Some(groups) = Groups::new("other") else {
+        return;
+    };
+    let parent = groups.parent.clone();
+    // Of this one thread only.
+    let other = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody)
+            .map(|()| Cgroups::detect(&parent))
+    });
+    match other.join().unwrap() {
+        Ok(found) => assert!(found.unwrap().is_none()),
+        Err(_) => eprintln!("skipped: cannot become another user"),
     }
 }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::disk::Disk;
 use common::{ERR, OUT, Rig, Task, fifo, finish, handle, hear, is_root, outcome, wait_readable};
 use drover_io_real::shim::{Outcome, Recovered};
 use std::fmt::Write as _;
@@ -280,35 +281,10 @@ fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
     drop(stolen);
 }
 
-/// A small file system that is unmounted however the test ends.
-struct Disk(std::path::PathBuf);
-
-impl Disk {
-    fn mount(at: &std::path::Path) -> Option<Self> {
-        let mount = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-            .arg(at)
-            .status();
-        mount
-            .is_ok_and(|status| status.success())
-            .then(|| Self(at.to_owned()))
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(&self.0)
-            .status();
-    }
-}
-
 #[test]
 fn a_full_disk_holds_the_output_back_and_loses_nothing() {
     let rig = Rig::new();
-    let Some(_disk) = Disk::mount(&rig.log_dir()) else {
-        eprintln!("skipped: cannot mount a small file system");
+    let Some(_disk) = Disk::mount(&rig.log_dir(), "256k") else {
         return;
     };
     let filler = rig.log_dir().join("filler");

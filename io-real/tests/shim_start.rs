@@ -177,6 +177,36 @@ fn the_first_candidate_that_exists_is_executed() {
 }
 
 #[test]
+fn what_may_not_be_looked_at_is_passed_over() {
+    let rig = Rig::new();
+    let closed = rig.dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("tool"), "").unwrap();
+    let plain = rig.dir.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    let there = plain.to_str().unwrap().to_owned();
+    let hidden = closed.join("tool").to_str().unwrap().to_owned();
+    fs::set_permissions(rig.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let start = |number: u32, program: &[&str]| {
+        let mut task = Task::program(number, program, &["true"]);
+        task.ids = is_root().then_some((65534, 65534));
+        rig.start(&task)
+    };
+    finish(&start(1, &["true", &hidden, &there, "/bin/true"]).unwrap());
+    let (step, denied, missing) = (Step::Exec, 13, 2);
+    assert_eq!(
+        refused(start(2, &["no", &there, &hidden, "/no"])),
+        (step, denied, Some(there))
+    );
+    let path = Some("/no".to_owned());
+    assert_eq!(refused(start(3, &[&hidden, "/no"])), (step, missing, path));
+    let path = Some(hidden.clone());
+    assert_eq!(refused(start(4, &[&hidden])), (step, denied, path));
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
 fn links_do_not_lead_out_of_the_task_directory() {
     let rig = Rig::new();
     symlink("/bin/sh", rig.task_dir().join("absolute")).unwrap();

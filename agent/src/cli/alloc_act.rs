@@ -22,7 +22,7 @@ struct StopAnswer {
 ///
 /// # Errors
 /// The allocation cannot be found, or the agent refuses.
-pub async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
+pub(super) async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
     let path = format!("/v1/allocation/{}/stop", alloc.id);
     let answer: StopAnswer = cx.client.change(Method::PUT, &path, &[], None).await?;
@@ -37,7 +37,7 @@ pub async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
 ///
 /// # Errors
 /// The allocation or task cannot be found, or the agent refuses.
-pub async fn restart(cx: &mut Context, args: AllocRestartArgs) -> Outcome {
+pub(super) async fn restart(cx: &mut Context, args: AllocRestartArgs) -> Outcome {
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
     let task = args.task_name.or(args.task);
     check_task(&alloc, task.as_deref())?;
@@ -54,7 +54,7 @@ pub async fn restart(cx: &mut Context, args: AllocRestartArgs) -> Outcome {
 ///
 /// # Errors
 /// The allocation or task cannot be found, or the agent refuses.
-pub async fn signal(cx: &mut Context, args: AllocSignalArgs) -> Outcome {
+pub(super) async fn signal(cx: &mut Context, args: AllocSignalArgs) -> Outcome {
     let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
     let task = args.task_name.or(args.task);
     check_task(&alloc, task.as_deref())?;
@@ -74,7 +74,7 @@ async fn act(cx: &mut Context, alloc: &AllocStub, action: &str, body: &Value) ->
 ///
 /// # Errors
 /// The names of those that it has.
-pub fn check_task(alloc: &AllocStub, task: Option<&str>) -> Result<(), Failure> {
+pub(super) fn check_task(alloc: &AllocStub, task: Option<&str>) -> Result<(), Failure> {
     match task {
         Some(task) if !alloc.task_states.contains_key(task) => {
             let known: Vec<&str> = alloc.task_states.keys().map(String::as_str).collect();

@@ -24,7 +24,7 @@ const LINE: u64 = 120;
 ///
 /// # Errors
 /// The allocation or task cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
     let alloc = find(cx, &args).await?;
     let task = match args.task_name.clone().or(args.task.clone()) {
         Some(task) => task,

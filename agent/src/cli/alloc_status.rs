@@ -14,7 +14,7 @@ use crate::times;
 ///
 /// # Errors
 /// The allocation cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     no_template(&args.template)?;
     let Some(prefix) = &args.alloc else {
         let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &[]).await?;

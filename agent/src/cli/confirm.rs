@@ -9,7 +9,7 @@ use super::failure::Failure;
 ///
 /// # Errors
 /// There is no terminal to ask at.
-pub async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failure> {
+pub(super) async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::said(format!(
             "{question}\nNobody can answer here; use -yes."

@@ -8,7 +8,10 @@ use clap::{ArgAction, Command};
 /// Rewrites what is written in the field's manner for clap: known long names get two dashes, a
 /// separate value is joined to its name, and `-flag=true` becomes the flag alone. What is not
 /// known stays, and so does everything after `--`.
-pub fn rewrite(command: &Command, args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub(super) fn rewrite(
+    command: &Command,
+    args: impl IntoIterator<Item = OsString>,
+) -> Vec<OsString> {
     let mut known = BTreeMap::new();
     collect(command, &mut known);
     let mut args = args.into_iter();

@@ -12,7 +12,7 @@ use crate::http::shapes::{DeploymentShape, EvalShape};
 ///
 /// # Errors
 /// The evaluation cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
     no_template(&args.template)?;
     let eval = lookup::eval(&cx.client, &args.eval).await?;
     if args.json {
@@ -59,7 +59,7 @@ fn describe(cx: &Context, eval: &EvalShape, verbose: bool) -> String {
 ///
 /// # Errors
 /// The roll-out cannot be found, or the agent does not answer.
-pub async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> Outcome {
+pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> Outcome {
     let Some(prefix) = &args.deployment else {
         return deployments(cx, &args).await;
     };

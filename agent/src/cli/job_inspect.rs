@@ -12,7 +12,7 @@ use crate::http::shapes::Versions;
 ///
 /// # Errors
 /// The job cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
     no_template(&args.template)?;
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];

@@ -13,7 +13,7 @@ use crate::http::shapes::AllocStub;
 ///
 /// # Errors
 /// The job cannot be found, or a restart is refused.
-pub async fn run(cx: &mut Context, args: JobRestartArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: JobRestartArgs) -> Outcome {
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(&job, "/allocations");

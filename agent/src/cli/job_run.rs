@@ -13,7 +13,7 @@ use crate::http::shapes::Registered;
 ///
 /// # Errors
 /// The file, the agent or the job is at fault.
-pub async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     let admitted = jobfile::admit(&mut cx.screen, &args.file, &args.variables, args.json)?;
     let job = admitted.job;
     let waits = job.periodic.is_some() || job.parameterized_job.is_some();

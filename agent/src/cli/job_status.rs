@@ -15,7 +15,7 @@ use crate::times;
 ///
 /// # Errors
 /// The job cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: JobStatusArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: JobStatusArgs) -> Outcome {
     no_template(&args.template)?;
     match &args.job {
         None => list(cx, &args).await,
@@ -27,7 +27,7 @@ pub async fn run(cx: &mut Context, args: JobStatusArgs) -> Outcome {
 ///
 /// # Errors
 /// Nothing bears it, or the agent does not answer.
-pub async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
+pub(super) async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
     let Some(id) = args.job.clone() else {
         return run(cx, args).await;
     };
@@ -197,7 +197,7 @@ async fn evaluations(cx: &mut Context, job: &JobStub) -> Result<(), Failure> {
 }
 
 /// The table of allocations.
-pub fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> String {
+pub(super) fn allocations(cx: &Context, allocs: &[AllocStub], verbose: bool) -> String {
     if allocs.is_empty() {
         return "No allocations placed".to_owned();
     }

@@ -12,7 +12,7 @@ use crate::http::shapes::Stopped;
 ///
 /// # Errors
 /// A job cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: StopArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: StopArgs) -> Outcome {
     let mut code = 0;
     for id in &args.jobs {
         let stopped = stop(cx, &args, id).await?;

@@ -14,7 +14,7 @@ use crate::http::shapes::Validated;
 ///
 /// # Errors
 /// The file or the job is at fault.
-pub async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
     // The rules that hold everywhere need no agent, and know the places in the file.
     let admitted = jobfile::admit(&mut cx.screen, &args.file, &args.variables, args.json)?;
     let body = json!({ "Job": admitted.job });

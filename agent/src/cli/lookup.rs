@@ -12,7 +12,7 @@ use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape, JobStub, NodeSh
 ///
 /// # Errors
 /// There is none, or there are several, which are shown then.
-pub async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> {
+pub(super) async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> {
     let query = [("prefix", id), ("per_page", "20")];
     let mut found: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
     if let Some(at) = found.iter().position(|job| job.id == id) {
@@ -29,7 +29,7 @@ pub async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> {
 }
 
 /// The path of a job.
-pub fn job_path(job: &JobStub, part: &str) -> String {
+pub(super) fn job_path(job: &JobStub, part: &str) -> String {
     format!("/v1/job/{}{part}", escape(&job.id))
 }
 
@@ -69,7 +69,7 @@ async fn by_prefix<T: DeserializeOwned>(
 ///
 /// # Errors
 /// There is none, or there are several.
-pub async fn alloc(client: &Client, prefix: &str) -> Result<AllocStub, Failure> {
+pub(super) async fn alloc(client: &Client, prefix: &str) -> Result<AllocStub, Failure> {
     let what = "No allocation(s) with prefix or id \"{}\" found";
     by_prefix(
         client,
@@ -85,7 +85,7 @@ pub async fn alloc(client: &Client, prefix: &str) -> Result<AllocStub, Failure> 
 ///
 /// # Errors
 /// There is none, or there are several.
-pub async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Failure> {
+pub(super) async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Failure> {
     let what = "No evaluation(s) with prefix or id \"{}\" found";
     by_prefix(
         client,
@@ -101,7 +101,7 @@ pub async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Failure> {
 ///
 /// # Errors
 /// There is none, or there are several.
-pub async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentShape, Failure> {
+pub(super) async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentShape, Failure> {
     let what = "No deployment(s) with prefix or id \"{}\" found";
     by_prefix(
         client,
@@ -117,7 +117,7 @@ pub async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentShape
 ///
 /// # Errors
 /// There is none, or there are several.
-pub async fn node(client: &Client, prefix: &str) -> Result<NodeShape, Failure> {
+pub(super) async fn node(client: &Client, prefix: &str) -> Result<NodeShape, Failure> {
     let what = "No node(s) with prefix \"{}\" found";
     by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeShape| {
         &node.id

@@ -26,6 +26,9 @@ mod operator;
 pub mod screen;
 pub mod table;
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

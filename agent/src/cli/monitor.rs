@@ -6,13 +6,13 @@ use super::table::{block, short, table};
 use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape};
 
 /// The exit code where a group has no place.
-pub const NO_PLACE: u8 = 2;
+pub(super) const NO_PLACE: u8 = 2;
 
 /// Follows an evaluation to its end, and then its roll-out.
 ///
 /// # Errors
 /// The agent does not answer any more.
-pub async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+pub(super) async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
     let eval = finish(cx, id, verbose).await?;
     if !eval.failed_groups.is_empty() {
         cx.screen
@@ -29,7 +29,7 @@ pub async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
 ///
 /// # Errors
 /// The agent does not answer any more.
-pub async fn eval_only(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+pub(super) async fn eval_only(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
     let eval = finish(cx, id, verbose).await?;
     Ok(u8::from(eval.status == "failed"))
 }
@@ -103,7 +103,7 @@ fn note(cx: &mut Context, text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The agent does not answer any more.
-pub async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
+pub(super) async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
     let shown = short(id, verbose);
     cx.screen.title(&format!(
         "==> {}: Monitoring deployment \"{shown}\"",
@@ -146,7 +146,7 @@ fn progress(deployment: &DeploymentShape) -> String {
 }
 
 /// A roll-out as it is shown.
-pub fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
+pub(super) fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
     let head = block([
         ("ID", short(&deployment.id, verbose)),
         ("Job ID", deployment.job_id.clone()),
@@ -158,7 +158,7 @@ pub fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
 }
 
 /// The table of a roll-out's groups.
-pub fn groups(deployment: &DeploymentShape) -> String {
+pub(super) fn groups(deployment: &DeploymentShape) -> String {
     let header = [
         "Task Group",
         "Desired",
@@ -191,7 +191,7 @@ pub fn groups(deployment: &DeploymentShape) -> String {
 }
 
 /// Why groups have no place.
-pub fn failed_groups(eval: &EvalShape) -> String {
+pub(super) fn failed_groups(eval: &EvalShape) -> String {
     let mut lines = Vec::new();
     for (name, failed) in &eval.failed_groups {
         let count = failed.coalesced_failures + 1;

@@ -12,7 +12,7 @@ use crate::http::shapes::{Alloc, AllocStub, NodeShape};
 ///
 /// # Errors
 /// The node cannot be found, or the agent does not answer.
-pub async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
+pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     no_template(&args.template)?;
     let id = match (&args.node, args.this) {
         (Some(prefix), _) => lookup::node(&cx.client, prefix).await?.id,

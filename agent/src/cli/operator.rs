@@ -14,7 +14,7 @@ use super::failure::Failure;
 ///
 /// # Errors
 /// The agent does not answer.
-pub async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
+pub(super) async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
     let body = match args.body.as_deref() {
         Some("-") => {
             let mut text = Vec::new();
@@ -49,7 +49,7 @@ pub async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
 ///
 /// # Errors
 /// The agent does not answer.
-pub async fn collect(cx: &mut Context) -> Outcome {
+pub(super) async fn collect(cx: &mut Context) -> Outcome {
     cx.client
         .send(Method::PUT, "/v1/system/gc", &[], None)
         .await?;

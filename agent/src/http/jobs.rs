@@ -84,7 +84,9 @@ pub(super) async fn submit(
     if expect.is_some_and(|id| id != job.id) {
         return Err(ApiError::bad("Job ID does not match name"));
     }
-    if let Some(namespace) = params.non_empty("namespace").filter(|name| *name != "*") {
+    let elsewhere = !matches!(job.namespace.as_str(), "" | "default");
+    let asked = params.non_empty("namespace").filter(|name| *name != "*");
+    if let Some(namespace) = asked.filter(|_| !elsewhere) {
         namespace.clone_into(&mut job.namespace);
     }
     let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;

@@ -21,6 +21,11 @@ mod params;
 mod serve;
 pub mod shapes;
 
+#[cfg(test)]
+mod file_tests;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use axum::Router;

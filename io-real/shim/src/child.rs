@@ -7,7 +7,7 @@ use crate::text::Text;
 use crate::wire::Step;
 use core::ffi::CStr;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw, statat};
 use rustix::io::{Errno, Result, read, write};
 use rustix::process::{
     Gid, Resource, Rlimit, Uid, chdir, fchdir, getrlimit, setrlimit, setsid, umask,
@@ -116,29 +116,39 @@ fn become_user(start: &Start) -> core::result::Result<(), Fault> {
 }
 
 /// Tries the candidates; comes back only with the reason why none was executed.
+///
+/// As in a search of a path by name, a place that may not be looked into is passed over, and so is
+/// a file that may not be executed; but that is told, if nothing better is found.
 fn execute(start: &Start, task_dir: &OwnedFd) -> Fault {
-    let mut fault = Fault {
-        step: Step::Exec,
-        errno: Errno::NOENT,
-        path: 0,
-    };
+    let (mut denied, mut missing, mut closed) = (None, None, None);
     for (path, candidate) in (0..).zip(start.candidates) {
-        let errno = if candidate.to_bytes().first() == Some(&b'/') {
+        let absolute = candidate.to_bytes().first() == Some(&b'/');
+        let errno = if absolute {
             // SAFETY: the spec made both arrays NULL-terminated.
             unsafe { runtime::execve(candidate, start.argv, start.envp) }
         } else {
             execute_below(candidate, start, task_dir)
         };
-        fault = Fault {
+        let fault = Fault {
             step: Step::Exec,
             errno,
             path,
         };
-        if !matches!(errno, Errno::NOENT | Errno::NOTDIR) {
-            break;
+        match errno {
+            Errno::NOENT | Errno::NOTDIR => missing = Some(fault),
+            Errno::ACCESS if absolute => {
+                let there = statat(CWD, candidate, AtFlags::empty()).is_ok();
+                let place = if there { &mut denied } else { &mut closed };
+                place.get_or_insert(fault);
+            }
+            _ => return fault,
         }
     }
-    fault
+    denied.or(missing).or(closed).unwrap_or(Fault {
+        step: Step::Exec,
+        errno: Errno::NOENT,
+        path: 0,
+    })
 }
 
 /// Executes a file of the task directory, which is the root for all links on the way to it.

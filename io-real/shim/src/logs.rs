@@ -11,8 +11,8 @@ use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, flock, fstat, openat, statat,
-    unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, Stat, flock, fstat, openat,
+    statat, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;

@@ -61,12 +61,7 @@ pub struct Stream {
 
 impl Stream {
     /// A stream without a file. Without a pipe, too, it is one that ended before it began.
-    pub fn new(
-        pipe: Option<OwnedFd>,
-        base: &'static CStr,
-        max_files: u32,
-        max_size: u64,
-    ) -> Self {
+    pub fn new(pipe: Option<OwnedFd>, base: &'static CStr, max_files: u32, max_size: u64) -> Self {
         Self {
             ended: pipe.is_none(),
             pipe,

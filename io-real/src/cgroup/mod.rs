@@ -21,6 +21,7 @@ pub use limits::{Limits, weight};
 
 use cgroups_rs::fs::Controllers;
 use cgroups_rs::fs::hierarchies::{self, V1};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -88,7 +89,7 @@ impl Cgroups {
             };
             groups
         };
-        let writable = groups.dirs().all(|dir| fs::create_dir_all(dir).is_ok());
+        let writable = groups.dirs().all(|dir| make_parent(dir));
         Ok(writable.then_some(groups))
     }
 
@@ -158,6 +159,13 @@ impl Cgroups {
         };
         parent.map(|parent| parent.join(name))
     }
+}
+
+/// Makes a parent's directory. True if we may make groups in it: another user's agent may have left
+/// one in which we may not.
+fn make_parent(dir: &Path) -> bool {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    fs::create_dir_all(dir).is_ok() && accessat(CWD, dir, access, AtFlags::EACCESS).is_ok()
 }
 
 /// Where the version 2 tree is mounted. cgroups-rs lists version 1 mounts only.

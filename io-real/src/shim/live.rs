@@ -125,7 +125,14 @@ impl Live {
             argument,
             &mut answer,
         );
-        let (len, _) = asked.map_err(|error| gone(&error, &self.launch))?;
+        let (len, _) = match asked {
+            Ok(answered) => answered,
+            // A shim that ended with its task does not answer, which is no fault of its own.
+            Err(_) if matches!(self.outcome(), Ok(Some(Outcome::Exited(_)))) => {
+                return Err(Errno::SRCH.into());
+            }
+            Err(error) => return Err(gone(&error, &self.launch)),
+        };
         match (len, i32::from_le_bytes(answer)) {
             (4, 0) => Ok(()),
             (4, errno) => Err(io::Error::from_raw_os_error(errno)),

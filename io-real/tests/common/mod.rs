@@ -3,6 +3,12 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+pub mod disk;
+pub mod driver;
+pub mod groups;
+pub mod spoil;
+pub mod store;
+
 use drover_io_real::shim::{
     Cgroup, ExitRecord, LaunchSpec, Live, Logs, Outcome, Recovered, ShimHome, StartError, User,
 };
@@ -118,6 +124,14 @@ impl Rig {
         Self {
             dir: Place::Borrowed(dir),
             home,
+        }
+    }
+
+    /// Only for the end: ends whatever runs in a data directory.
+    pub fn at_data(data: PathBuf) -> Self {
+        Self {
+            home: ShimHome::open(&data).unwrap(),
+            dir: Place::Borrowed(data),
         }
     }
 

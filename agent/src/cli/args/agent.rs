@@ -1,0 +1,53 @@
+//! Arguments of the commands that are an agent.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// How job files are read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct VariableArgs {
+    /// A value of a variable
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    pub vars: Vec<String>,
+    /// A file of values of variables
+    #[arg(long = "var-file", value_name = "FILE")]
+    pub var_files: Vec<PathBuf>,
+    /// Whether values of undeclared variables are errors; `false` makes them warnings
+    #[arg(long = "hcl2-strict", value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set)]
+    pub strict: bool,
+}
+
+/// How an agent runs.
+#[derive(Clone, Debug, Args)]
+pub struct AgentArgs {
+    /// Where the agent keeps its data
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where the HTTP API listens
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4646")]
+    pub http: String,
+    /// The node's name; the machine's unless given
+    #[arg(long, value_name = "NAME")]
+    pub node_name: Option<String>,
+    /// The data centre
+    #[arg(long, value_name = "NAME", default_value = "dc1")]
+    pub dc: String,
+    /// How much the agent tells: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
+/// `drover up`.
+#[derive(Clone, Debug, Args)]
+pub struct UpArgs {
+    /// The job file; `-` for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is read.
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// How the agent runs.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}

@@ -1,0 +1,124 @@
+//! Arguments of the commands of jobs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::VariableArgs;
+
+/// `job run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The job file; `-` for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is read.
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// Return when the job is submitted
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+    /// Show the job as JSON instead of submitting it
+    #[arg(long)]
+    pub output: bool,
+    /// The file is JSON of the API
+    #[arg(long)]
+    pub json: bool,
+    /// Submit only if the job's modify index is still this one; 0 for a new job
+    #[arg(long, value_name = "INDEX")]
+    pub check_index: Option<u64>,
+}
+
+/// `job validate`.
+#[derive(Clone, Debug, Args)]
+pub struct ValidateArgs {
+    /// The job file; `-` for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is read.
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// The file is JSON of the API
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `job status`.
+#[derive(Clone, Debug, Args)]
+pub struct JobStatusArgs {
+    /// The job's id or the beginning of it
+    pub job: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show less
+    #[arg(long)]
+    pub short: bool,
+    /// Show whole ids and times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Not supported
+    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
+    pub template: Option<String>,
+}
+
+/// `job inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Which version of it; the latest unless given
+    #[arg(long, value_name = "NUMBER")]
+    pub version: Option<u64>,
+    /// As JSON, which is always so
+    #[arg(long, hide = true)]
+    pub json: bool,
+    /// Not supported
+    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
+    pub template: Option<String>,
+}
+
+/// `job stop`.
+#[derive(Clone, Debug, Args)]
+pub struct StopArgs {
+    /// The jobs' ids or their beginnings
+    #[arg(required = true)]
+    pub jobs: Vec<String>,
+    /// Return when the stop is asked for
+    #[arg(long)]
+    pub detach: bool,
+    /// Forget the job as well
+    #[arg(long)]
+    pub purge: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `job restart`.
+#[derive(Clone, Debug, Args)]
+pub struct JobRestartArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Only this task
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// Only these groups
+    #[arg(long, value_name = "GROUP")]
+    pub group: Vec<String>,
+    /// Also tasks that ended
+    #[arg(long)]
+    pub all_tasks: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}

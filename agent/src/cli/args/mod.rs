@@ -1,0 +1,215 @@
+//! What may be written on the command line.
+
+mod agent;
+mod alloc;
+mod job;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use agent::{AgentArgs, UpArgs, VariableArgs};
+pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
+pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
+
+/// Runs jobs on this machine, and asks the agent that does.
+#[derive(Debug, Parser)]
+#[command(name = "drover", disable_version_flag = true, max_term_width = 100)]
+pub struct Cli {
+    /// Where the agent is and what it is asked for.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command that talks to an agent.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Connection {
+    /// The agent's address [env: DROVER_ADDR, NOMAD_ADDR] [default: http://127.0.0.1:4646]
+    #[arg(long, global = true, value_name = "URL")]
+    pub address: Option<String>,
+    /// The namespace [env: DROVER_NAMESPACE, NOMAD_NAMESPACE]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// The region [env: DROVER_REGION, NOMAD_REGION]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub region: Option<String>,
+    /// The token to show [env: DROVER_TOKEN, NOMAD_TOKEN]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Use no colours [env: NO_COLOR, NOMAD_CLI_NO_COLOR]
+    #[arg(long, global = true)]
+    pub no_color: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an agent with one job in the foreground, until the job ends or Ctrl-C
+    Up(UpArgs),
+    /// Run an agent
+    Agent(AgentArgs),
+    /// Submit, look at and stop jobs
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Look at allocations and act on them
+    #[command(subcommand)]
+    Alloc(AllocCommand),
+    /// Look at this node
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Look at evaluations
+    #[command(subcommand)]
+    Eval(EvalCommand),
+    /// Look at roll-outs
+    #[command(subcommand)]
+    Deployment(DeploymentCommand),
+    /// Act on the whole of what the agent keeps
+    #[command(subcommand)]
+    System(SystemCommand),
+    /// For operators
+    #[command(subcommand)]
+    Operator(OperatorCommand),
+    /// Show the version
+    Version,
+    /// Short for `job run`
+    Run(RunArgs),
+    /// Short for `job validate`
+    Validate(ValidateArgs),
+    /// Short for `job stop`
+    Stop(StopArgs),
+    /// Short for `job inspect`
+    Inspect(InspectArgs),
+    /// Show jobs, or the job or allocation with this id
+    Status(JobStatusArgs),
+    /// Short for `alloc logs`
+    Logs(LogsArgs),
+}
+
+/// Commands of jobs.
+#[derive(Debug, Subcommand)]
+pub enum JobCommand {
+    /// Submit a job and follow what becomes of it
+    Run(RunArgs),
+    /// Check a job file
+    Validate(ValidateArgs),
+    /// Show jobs, or one of them
+    Status(JobStatusArgs),
+    /// Show a job as the agent keeps it
+    Inspect(InspectArgs),
+    /// Stop a job
+    Stop(StopArgs),
+    /// Restart a job's tasks
+    Restart(JobRestartArgs),
+}
+
+/// Commands of allocations.
+#[derive(Debug, Subcommand)]
+pub enum AllocCommand {
+    /// Show an allocation
+    Status(AllocStatusArgs),
+    /// Show what a task writes
+    Logs(LogsArgs),
+    /// Stop an allocation; its job replaces it
+    Stop(AllocStopArgs),
+    /// Restart tasks
+    Restart(AllocRestartArgs),
+    /// Send a signal to tasks
+    Signal(AllocSignalArgs),
+}
+
+/// Commands of nodes.
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Show nodes, or one of them
+    Status(NodeStatusArgs),
+}
+
+/// Commands of evaluations.
+#[derive(Debug, Subcommand)]
+pub enum EvalCommand {
+    /// Show an evaluation
+    Status(EvalStatusArgs),
+}
+
+/// Commands of roll-outs.
+#[derive(Debug, Subcommand)]
+pub enum DeploymentCommand {
+    /// Show roll-outs, or one of them
+    Status(DeploymentStatusArgs),
+}
+
+/// Commands of the whole.
+#[derive(Debug, Subcommand)]
+pub enum SystemCommand {
+    /// Clean away what ended
+    Gc,
+}
+
+/// Commands for operators.
+#[derive(Debug, Subcommand)]
+pub enum OperatorCommand {
+    /// Ask the agent's API anything
+    Api(ApiArgs),
+}
+
+/// `node status`.
+#[derive(Clone, Debug, Args)]
+pub struct NodeStatusArgs {
+    /// The node's id or the beginning of it
+    pub node: Option<String>,
+    /// The node of the agent that is asked
+    #[arg(long = "self")]
+    pub this: bool,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids and times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Not supported
+    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
+    pub template: Option<String>,
+}
+
+/// `eval status`.
+#[derive(Clone, Debug, Args)]
+pub struct EvalStatusArgs {
+    /// The evaluation's id or the beginning of it
+    pub eval: String,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids and times
+    #[arg(long)]
+    pub verbose: bool,
+    /// Not supported
+    #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
+    pub template: Option<String>,
+}
+
+/// `deployment status`.
+#[derive(Clone, Debug, Args)]
+pub struct DeploymentStatusArgs {
+    /// The roll-out's id or the beginning of it
+    pub deployment: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `operator api`.
+#[derive(Clone, Debug, Args)]
+pub struct ApiArgs {
+    /// The path and query, such as `/v1/jobs?prefix=web`
+    pub path: String,
+    /// The method; GET unless a body is given
+    #[arg(short = 'X', value_name = "METHOD")]
+    pub method: Option<String>,
+    /// The body; `-` for the standard input
+    #[arg(short = 'd', value_name = "BODY")]
+    pub body: Option<String>,
+}

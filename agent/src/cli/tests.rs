@@ -1,0 +1,244 @@
+//! Commands against an in-process agent.
+
+use std::io::Write;
+
+use clap::Parser;
+
+use super::args::Cli;
+use super::{dashes, dispatch};
+use crate::testing::{Rig, job};
+
+/// What a command exits with, says, and complains of.
+async fn run(rig: &Rig, args: &[&str]) -> (u8, String, String) {
+    let (mut cx, out, err) = rig.context();
+    let args = ["drover"].iter().chain(args).map(|arg| (*arg).into());
+    let args = dashes::rewrite(&<Cli as clap::CommandFactory>::command(), args);
+    let command = Cli::try_parse_from(args).unwrap().command;
+    let code = match dispatch(&mut cx, command).await {
+        Ok(code) => code,
+        Err(failure) => {
+            cx.screen.complain(&failure.message);
+            failure.code
+        }
+    };
+    drop(cx);
+    (code, out.text(), err.text())
+}
+
+/// A file with a job in the API's form.
+fn file(job: &serde_json::Value) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(serde_json::json!({ "Job": job }).to_string().as_bytes())
+        .unwrap();
+    file
+}
+
+async fn submit(rig: &Rig, id: &str, kind: &str, exit: Option<i64>) -> (u8, String, String) {
+    let file = file(&job(id, kind, exit));
+    run(rig, &["job", "run", file.path().to_str().unwrap()]).await
+}
+
+/// The short id of the only allocation that a job's status shows.
+async fn alloc_of(rig: &Rig, id: &str) -> String {
+    let (_, out, _) = run(rig, &["status", id]).await;
+    out.lines()
+        .last()
+        .unwrap()
+        .split("  ")
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn running_a_job_tells_what_became_of_it() {
+    let rig = Rig::start().await;
+    let (code, out, err) = submit(&rig, "web", "service", None).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    let without_ids: Vec<&str> = out.lines().map(|l| l.split('"').next().unwrap()).collect();
+    assert_eq!(
+        without_ids[..7],
+        [
+            "==> 2026-11-21T04:43:14Z: Monitoring evaluation ",
+            "    2026-11-21T04:43:14Z: Evaluation triggered by job ",
+            "    2026-11-21T04:43:14Z: Evaluation within deployment: ",
+            "    2026-11-21T04:43:14Z: Allocation ",
+            "    2026-11-21T04:43:14Z: Evaluation status changed: ",
+            "==> 2026-11-21T04:43:14Z: Evaluation ",
+            "==> 2026-11-21T04:43:14Z: Monitoring deployment ",
+        ]
+    );
+    assert!(out.contains("Status      = successful"), "{out}");
+    assert!(
+        out.contains("g           1        1       1        0"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_without_a_place_exits_with_2() {
+    let rig = Rig::start().await;
+    let mut far = job("far", "service", None);
+    far["Datacenters"] = serde_json::json!(["moon"]);
+    let file = file(&far);
+    let (code, out, _) = run(&rig, &["run", file.path().to_str().unwrap()]).await;
+    assert_eq!(code, super::monitor::NO_PLACE);
+    assert!(
+        out.contains("Task Group \"g\" (failed to place 1 allocation):"),
+        "{out}"
+    );
+    let (_, status, _) = run(&rig, &["status", "far"]).await;
+    assert!(
+        status.contains("Placement Failure") && status.contains("moon"),
+        "{status}"
+    );
+}
+
+#[tokio::test]
+async fn status_finds_jobs_and_allocations() {
+    let rig = Rig::start().await;
+    assert_eq!(run(&rig, &["status"]).await.1, "No running jobs\n");
+    submit(&rig, "web", "service", None).await;
+    submit(&rig, "calc", "batch", Some(0)).await;
+    let (_, list, _) = run(&rig, &["job", "status"]).await;
+    let list: Vec<&str> = list.lines().collect();
+    assert_eq!(list[0], "ID    Type     Priority  Status   Submit Date");
+    assert!(list[1].starts_with("calc  batch    50        dead     2026-11-21T04:43:"));
+    assert!(list[2].starts_with("web   service  50        running  2026-11-21T04:43:14Z"));
+    let (_, web, _) = run(&rig, &["status", "we"]).await;
+    assert!(web.contains("Status        = running"), "{web}");
+    assert!(
+        web.contains("g           0       0         1        0"),
+        "{web}"
+    );
+    let id = alloc_of(&rig, "web").await;
+    let (_, alloc, _) = run(&rig, &["status", &id]).await;
+    assert!(alloc.contains("Client Status       = running"), "{alloc}");
+    assert!(alloc.contains("Task \"t\" is \"running\""), "{alloc}");
+    assert!(
+        alloc.contains("Started     Task started by client"),
+        "{alloc}"
+    );
+    let (code, _, err) = run(&rig, &["status", "nope"]).await;
+    assert_eq!(
+        (code, err.as_str()),
+        (1, "No job(s) with prefix or ID \"nope\" found\n")
+    );
+    let (code, _, err) = run(&rig, &["alloc", "status", "ffffffff"]).await;
+    let words = "No allocation(s) with prefix or id \"ffffffff\" found\n";
+    assert_eq!((code, err.as_str()), (1, words));
+}
+
+#[tokio::test]
+async fn logs_show_what_the_task_wrote() {
+    let rig = Rig::start().await;
+    submit(&rig, "calc", "batch", Some(0)).await;
+    let id = alloc_of(&rig, "calc").await;
+    let out = async |args: &[&str]| run(&rig, args).await.1;
+    assert_eq!(out(&["logs", &id]).await, "one\ntwo\nthree\n");
+    assert_eq!(
+        out(&["alloc", "logs", "-tail", "-n", "2", &id, "t"]).await,
+        "two\nthree\n"
+    );
+    assert_eq!(out(&["logs", "-c", "6", &id]).await, "three\n");
+    assert_eq!(out(&["logs", "-job", "calc"]).await, "one\ntwo\nthree\n");
+    assert_eq!(run(&rig, &["logs", "-stderr", &id]).await.2, "trouble\n");
+    let followed = run(&rig, &["logs", "-f", &id]).await;
+    assert_eq!(
+        followed,
+        (0, "one\ntwo\nthree\n".to_owned(), "trouble\n".to_owned())
+    );
+    let (code, _, err) = run(&rig, &["logs", &id, "x"]).await;
+    assert_eq!(
+        (code, err.as_str()),
+        (1, "Could not find task named: x, found: t\n")
+    );
+}
+
+#[tokio::test]
+async fn stopping_needs_the_whole_name_or_a_yes() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let (code, _, err) = run(&rig, &["stop", "we"]).await;
+    assert!(code == 1 && err.contains("-yes"), "{err}");
+    let (code, out, _) = run(&rig, &["job", "stop", "-yes", "we"]).await;
+    assert!(
+        code == 0 && out.contains("finished with status \"complete\""),
+        "{out}"
+    );
+    let (_, list, _) = run(&rig, &["status"]).await;
+    assert!(list.contains("dead (stopped)"), "{list}");
+    assert_eq!(run(&rig, &["stop", "-purge", "-detach", "web"]).await.0, 0);
+    assert_eq!(run(&rig, &["status"]).await.1, "No running jobs\n");
+}
+
+#[tokio::test]
+async fn allocations_are_acted_on() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let id = alloc_of(&rig, "web").await;
+    assert_eq!(run(&rig, &["alloc", "restart", &id]).await.0, 0);
+    assert_eq!(
+        run(&rig, &["alloc", "signal", "-s", "SIGHUP", &id]).await.0,
+        0
+    );
+    assert_eq!(run(&rig, &["job", "restart", "-yes", "web"]).await.0, 0);
+    let (_, status, _) = run(&rig, &["alloc", "status", &id]).await;
+    assert!(status.contains("Total Restarts = 2"), "{status}");
+    let (code, out, _) = run(&rig, &["alloc", "stop", &id]).await;
+    assert!(
+        code == 0 && out.contains("created: node \"ad77aaa1\""),
+        "{out}"
+    );
+    assert_eq!(run(&rig, &["system", "gc"]).await.0, 0);
+}
+
+#[tokio::test]
+async fn the_rest_answers() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let (_, node, _) = run(&rig, &["node", "status", "-self"]).await;
+    assert!(node.contains("Driver Status = mock_driver"), "{node}");
+    let (_, nodes, _) = run(&rig, &["node", "status"]).await;
+    assert!(nodes.contains("ad77aaa1"), "{nodes}");
+    assert_eq!(run(&rig, &["node", "status", "ad77a"]).await.0, 0);
+    let (_, inspected, _) = run(&rig, &["inspect", "web"]).await;
+    let inspected: serde_json::Value = serde_json::from_str(&inspected).unwrap();
+    assert_eq!(inspected["Job"]["ID"], "web");
+    let (_, raw, _) = run(&rig, &["operator", "api", "/v1/regions"]).await;
+    assert_eq!(raw, "[\"global\"]");
+    let file = file(&serde_json::json!({ "ID": "x" }));
+    let (code, _, err) = run(&rig, &["validate", file.path().to_str().unwrap()]).await;
+    assert!(
+        code == 1 && err.contains("must have at least one group"),
+        "{err}"
+    );
+    let (code, _, err) = run(&rig, &["status", "-t", "{{.ID}}"]).await;
+    assert!(code == 1 && err.contains("-t is not supported"), "{err}");
+}
+
+#[tokio::test]
+async fn who_is_not_there_is_named() {
+    let rig = Rig::start().await;
+    let (mut cx, _, _) = rig.context();
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let connection = super::args::Connection {
+        address: Some(free.to_string()),
+        ..Default::default()
+    };
+    cx.client = super::client::Client::new(&connection, |_| None).unwrap();
+    let failure = dispatch(
+        &mut cx,
+        super::args::Command::System(super::args::SystemCommand::Gc),
+    );
+    let failure = failure.await.unwrap_err();
+    assert!(
+        failure
+            .message
+            .starts_with(&format!("no agent answers at http://{free}"))
+    );
+    assert!(failure.message.contains("drover up"));
+}

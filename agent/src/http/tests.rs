@@ -1,0 +1,316 @@
+//! The API against a real core.
+
+use bytes::Bytes;
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{Alloc, AllocStub, EvalShape, JobStub, Registered, Stopped, Validated};
+use crate::cli::client::whole;
+use crate::testing::{Rig, job};
+
+pub(super) async fn register(rig: &Rig, job: Value) -> Registered {
+    let body = json!({ "Job": job });
+    rig.client
+        .change(Method::PUT, "/v1/jobs", &[], Some(&body))
+        .await
+        .unwrap()
+}
+
+pub(super) async fn allocs(rig: &Rig, id: &str) -> Vec<AllocStub> {
+    rig.client
+        .get(&format!("/v1/job/{id}/allocations"), &[])
+        .await
+        .unwrap()
+}
+
+/// The status and body of a request that fails.
+pub(super) async fn failure(rig: &Rig, method: Method, path: &str, body: &str) -> (u16, String) {
+    let target = rig.client.target(path, &[]).unwrap();
+    let body = Bytes::from(body.to_owned());
+    let response = rig.client.exchange(method, target, body).await.unwrap();
+    let status = response.status().as_u16();
+    let text = whole(response).await.unwrap();
+    (status, String::from_utf8(text.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_job_runs_and_shows_everywhere() {
+    let rig = Rig::start().await;
+    let registered = register(&rig, job("web", "service", None)).await;
+    let eval: EvalShape = rig
+        .client
+        .get(&format!("/v1/evaluation/{}", registered.eval_id), &[])
+        .await
+        .unwrap();
+    assert_eq!(
+        (eval.status.as_str(), eval.triggered_by.as_str()),
+        ("complete", "job-register")
+    );
+    let jobs = rig
+        .client
+        .read::<Vec<JobStub>>("/v1/jobs", &[("prefix", "w")])
+        .await
+        .unwrap();
+    assert!(jobs.index > 0);
+    assert_eq!(jobs.value[0].status, "running");
+    assert_eq!(jobs.value[0].job_summary.summary["g"].running, 1);
+    let allocs = allocs(&rig, "web").await;
+    assert_eq!(allocs[0].client_status, "running");
+    let path = format!("/v1/allocation/{}", allocs[0].id);
+    let alloc: Alloc = rig.client.get(&path, &[]).await.unwrap();
+    assert_eq!(alloc.stub.task_states["t"].events[0].kind, "Received");
+    assert_eq!(alloc.allocated_resources.tasks["t"].memory.memory_mb, 16);
+    let prefix = [("prefix", &allocs[0].id[..8])];
+    let found: Vec<AllocStub> = rig.client.get("/v1/allocations", &prefix).await.unwrap();
+    assert_eq!(found.len(), 1);
+    for path in [
+        "/v1/job/web",
+        "/v1/job/web/summary",
+        "/v1/job/web/versions",
+        "/v1/nodes",
+        "/v1/agent/self",
+        "/v1/agent/health",
+        "/v1/agent/members",
+        "/v1/status/leader",
+        "/v1/regions",
+        "/v1/deployments",
+        "/v1/job/web/deployment",
+        "/v1/evaluations",
+    ] {
+        rig.client
+            .get::<Value>(path, &[])
+            .await
+            .unwrap_or_else(|e| panic!("{path}: {e}"));
+    }
+}
+
+#[tokio::test]
+async fn a_job_stops_and_is_forgotten() {
+    let rig = Rig::start().await;
+    register(&rig, job("a/b", "service", None)).await;
+    let purge = [("purge", "true")];
+    let stopped: Stopped = rig
+        .client
+        .change(Method::DELETE, "/v1/job/a%2Fb", &purge, None)
+        .await
+        .unwrap();
+    assert!(!stopped.eval_id.is_empty());
+    let jobs: Vec<JobStub> = rig.client.get("/v1/jobs", &[]).await.unwrap();
+    assert_eq!(jobs, []);
+    let again: Stopped = rig
+        .client
+        .change(Method::DELETE, "/v1/job/a%2Fb", &purge, None)
+        .await
+        .unwrap();
+    assert_eq!(again.eval_id, "", "an unknown job is stopped already");
+}
+
+#[tokio::test]
+async fn errors_are_those_of_the_field() {
+    let rig = Rig::start().await;
+    let none = "00000000-0000-0000-0000-000000000000";
+    let cases = [
+        (
+            Method::GET,
+            "/v1/job/nope".to_owned(),
+            "",
+            404,
+            "job not found",
+        ),
+        (
+            Method::GET,
+            format!("/v1/allocation/{none}"),
+            "",
+            404,
+            "alloc not found",
+        ),
+        (
+            Method::GET,
+            format!("/v1/evaluation/{none}"),
+            "",
+            404,
+            "eval not found",
+        ),
+        (
+            Method::PUT,
+            format!("/v1/allocation/{none}/stop"),
+            "",
+            404,
+            "allocation not found",
+        ),
+        (
+            Method::PUT,
+            "/v1/jobs".to_owned(),
+            "",
+            400,
+            "Request body is empty",
+        ),
+        (
+            Method::PUT,
+            "/v1/jobs".to_owned(),
+            "{}",
+            400,
+            "Job must be specified",
+        ),
+        (
+            Method::PUT,
+            "/v1/jobs".to_owned(),
+            r#"{"Job":{}}"#,
+            400,
+            "Job ID hasn't been provided",
+        ),
+        (
+            Method::DELETE,
+            "/v1/jobs".to_owned(),
+            "",
+            405,
+            "Invalid method",
+        ),
+        (Method::HEAD, "/v1/jobs".to_owned(), "", 405, ""),
+        (Method::GET, "/v1/nothing".to_owned(), "", 404, ""),
+        (
+            Method::GET,
+            "/v1/jobs?index=-1".to_owned(),
+            "",
+            400,
+            "Invalid index",
+        ),
+        (
+            Method::GET,
+            "/v1/jobs?region=mars".to_owned(),
+            "",
+            500,
+            "No path to region",
+        ),
+        (
+            Method::POST,
+            "/v1/system/gc".to_owned(),
+            "",
+            405,
+            "Invalid method",
+        ),
+    ];
+    for (method, path, body, status, message) in cases {
+        let got = failure(&rig, method.clone(), &path, body).await;
+        assert_eq!(got, (status, message.to_owned()), "{method} {path}");
+    }
+    let (status, _) = failure(&rig, Method::GET, "/v1/allocation/nope", "").await;
+    assert_eq!(status, 500);
+    let deep = format!("{{\"Job\":{}", "[".repeat(100_000));
+    assert_eq!(failure(&rig, Method::PUT, "/v1/jobs", &deep).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_job_that_is_too_large_is_refused_in_words() {
+    let rig = Rig::start().await;
+    let large = " ".repeat(super::body::MAX_BODY + 1);
+    let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &large).await;
+    assert_eq!(
+        (status, message.as_str()),
+        (413, "the request's body is larger than 10 MiB")
+    );
+}
+
+#[tokio::test]
+async fn invalid_jobs_are_told_why() {
+    let rig = Rig::start().await;
+    let body = json!({ "Job": { "ID": "empty" } });
+    let validated: Validated = rig
+        .client
+        .change(Method::PUT, "/v1/validate/job", &[], Some(&body))
+        .await
+        .unwrap();
+    assert!(
+        validated
+            .validation_errors
+            .is_some_and(|errors| !errors.is_empty())
+    );
+    let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &body.to_string()).await;
+    assert_eq!(status, 500);
+    assert!(message.starts_with("1 error occurred:\n\t* "), "{message}");
+}
+
+#[tokio::test]
+async fn an_enforced_index_is_checked() {
+    let rig = Rig::start().await;
+    let registered = register(&rig, job("web", "service", None)).await;
+    let body = |index: u64| json!({ "Job": job("web", "service", None), "EnforceIndex": true, "JobModifyIndex": index });
+    let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &body(0).to_string()).await;
+    let words = "Enforcing job modify index 0: job already exists";
+    assert_eq!((status, message.as_str()), (500, words));
+    let right = body(registered.job_modify_index);
+    rig.client
+        .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&right))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_blocking_query_wakes_when_something_changes() {
+    let rig = Rig::start().await;
+    let before = rig
+        .client
+        .read::<Vec<JobStub>>("/v1/jobs", &[])
+        .await
+        .unwrap();
+    let index = before.index.to_string();
+    let query = [("index", index.as_str()), ("wait", "300s")];
+    let waiting = rig.client.read::<Vec<JobStub>>("/v1/jobs", &query);
+    let (after, _) = tokio::join!(waiting, register(&rig, job("web", "batch", Some(0))));
+    let after = after.unwrap();
+    assert!(after.index > before.index);
+    assert_eq!(after.value.len(), 1);
+    // With nothing new, the same comes back when patience ends.
+    let index = u64::MAX.to_string();
+    let query = [("index", index.as_str()), ("wait", "1ms")];
+    let same = rig
+        .client
+        .read::<Vec<JobStub>>("/v1/jobs", &query)
+        .await
+        .unwrap();
+    assert_eq!(same.value, after.value);
+}
+
+#[tokio::test]
+async fn tasks_are_restarted_and_signalled() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    let id = allocs(&rig, "web").await[0].id.clone();
+    let path = format!("/v1/client/allocation/{id}/restart");
+    rig.client
+        .change::<Value>(Method::PUT, &path, &[], None)
+        .await
+        .unwrap();
+    let after = allocs(&rig, "web").await;
+    assert_eq!(after[0].task_states["t"].restarts, 1);
+    let signal = format!("/v1/client/allocation/{id}/signal");
+    let body = json!({ "Signal": "SIGHUP", "Task": "" });
+    rig.client
+        .change::<Value>(Method::PUT, &signal, &[], Some(&body))
+        .await
+        .unwrap();
+    let empty = failure(&rig, Method::PUT, &signal, "").await;
+    assert_eq!(
+        empty,
+        (
+            400,
+            "Failed to decode body: Request body is empty".to_owned()
+        )
+    );
+    let unknown = failure(&rig, Method::PUT, &signal, r#"{"Task":"x","Signal":"HUP"}"#).await;
+    assert_eq!(unknown, (500, "Task not found".to_owned()));
+    let action = format!("/v1/client/allocation/{id}/dance");
+    assert_eq!(failure(&rig, Method::PUT, &action, "").await.0, 404);
+}
+
+#[tokio::test]
+async fn what_ended_is_cleaned_away_when_asked() {
+    let rig = Rig::start().await;
+    register(&rig, job("calc", "batch", Some(0))).await;
+    assert_eq!(allocs(&rig, "calc").await.len(), 1);
+    rig.client
+        .send(Method::PUT, "/v1/system/gc", &[], None)
+        .await
+        .unwrap();
+    assert_eq!(allocs(&rig, "calc").await.len(), 0);
+}

@@ -1,0 +1,342 @@
+//! For tests: a real core behind a door, in a world where everything works at once, and an API in
+//! front of it. Its clock jumps to whatever is due next, so nothing is ever waited for.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use drover_core::agent::Agent;
+use drover_core::config::Config;
+use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect};
+use drover_core::ids::{AllocId, LaunchId, NodeId};
+use drover_core::input::{
+    DriverInput, HookInput, HookOutput, Input, RequestId, StoreInput, TaskKey,
+};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::node::{DriverInfo, Node};
+use drover_core::model::value::Value;
+use drover_core::store::Saved;
+use drover_core::time::{Instant, Now, Timestamp};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::cli::args::Connection;
+use crate::cli::client::Client;
+use crate::cli::context::Context;
+use crate::cli::screen::Screen;
+use crate::door::{Door, Inside, Knock};
+use crate::http::{self, Settings};
+
+/// When the tests' world began: 2026-11-21T04:43:14Z.
+pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
+
+/// An agent with its API.
+pub(crate) struct Rig {
+    pub(crate) client: Client,
+    pub(crate) dir: tempfile::TempDir,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Rig {
+    /// Starts everything.
+    pub(crate) async fn start() -> Rig {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+        let root = rustix::fs::open(dir.path(), flags, rustix::fs::Mode::empty()).unwrap();
+        let (door, inside) = Door::new(Arc::new(root));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let settings = Settings {
+            version: http::agent::VERSION.to_owned(),
+            http_addr: listener.local_addr().unwrap().to_string(),
+            ..Settings::default()
+        };
+        let world = World::new(dir.path().to_owned());
+        let router = http::router(door, settings);
+        let tasks = vec![
+            tokio::spawn(world.own(inside)),
+            tokio::spawn(http::serve(listener, router)),
+        ];
+        let connection = Connection {
+            address: Some(address),
+            ..Connection::default()
+        };
+        let client = Client::new(&connection, |_| None).unwrap();
+        Rig { client, dir, tasks }
+    }
+
+    /// What a command has at hand, and what it says.
+    pub(crate) fn context(&self) -> (Context, Said, Said) {
+        let (out, err) = (Said::default(), Said::default());
+        let screen = Screen::plain(Box::new(out.clone()), Box::new(err.clone()));
+        let cx = Context {
+            client: self.client.clone(),
+            screen,
+            clock: || BEGAN,
+        };
+        (cx, out, err)
+    }
+
+    /// Where the logs of an allocation are.
+    pub(crate) fn logs(&self, alloc: &str) -> PathBuf {
+        self.dir.path().join(alloc).join("alloc/logs")
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Output that a test looks at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Said {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A job of one group `g` with one task `t`, as the API takes it. Its task ends with `exit`, or
+/// runs for ever.
+pub(crate) fn job(id: &str, kind: &str, exit: Option<i64>) -> serde_json::Value {
+    json!({
+        "ID": id,
+        "Type": kind,
+        "Name": null,
+        "Datacenters": ["dc1"],
+        "TaskGroups": [{
+            "Name": "g",
+            "Count": 1,
+            "RestartPolicy": { "Attempts": 0, "Mode": "fail" },
+            "ReschedulePolicy": { "Attempts": 0, "Unlimited": false },
+            "Tasks": [{
+                "Name": "t",
+                "Driver": "mock_driver",
+                "Config": { "exit_code": exit },
+                "Resources": { "CPU": 20, "MemoryMB": 16 },
+            }],
+        }],
+    })
+}
+
+/// Carries out the core's effects, each at once.
+struct World {
+    agent: Agent,
+    root: PathBuf,
+    at: u64,
+    waiting: BTreeMap<RequestId, oneshot::Sender<Reply>>,
+    requests: u64,
+}
+
+impl World {
+    fn new(root: PathBuf) -> World {
+        let info = DriverInfo {
+            detected: true,
+            healthy: true,
+            description: "Healthy".to_owned(),
+        };
+        let node = Node {
+            id: NodeId(0xad77_aaa1 << 96),
+            name: "box".to_owned(),
+            datacenter: "dc1".to_owned(),
+            region: "global".to_owned(),
+            pool: "default".to_owned(),
+            drivers: BTreeMap::from([("mock_driver".to_owned(), info)]),
+            dynamic_ports: (20_000, 20_100),
+            address: "127.0.0.1".to_owned(),
+            ..Node::default()
+        };
+        let config = Config::new(7, node, root.display().to_string());
+        let now = Now {
+            at: Instant(0),
+            wall: BEGAN,
+        };
+        let agent = Agent::restore(config, Saved::default(), now);
+        World {
+            agent,
+            root,
+            at: 0,
+            waiting: BTreeMap::new(),
+            requests: 0,
+        }
+    }
+
+    async fn own(mut self, mut inside: Inside) {
+        self.settle(&inside);
+        while let Some(knock) = inside.knocks.recv().await {
+            match knock {
+                Knock::Ask(question) => question(self.agent.view()),
+                Knock::Local(input, reply) => {
+                    let id = self.request(reply);
+                    self.agent.handle(self.now(), Input::Local(id, input));
+                }
+                Knock::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
+                Knock::Operator(input, reply) => {
+                    let id = self.request(reply);
+                    self.agent.handle(self.now(), Input::Operator(id, input));
+                }
+            }
+            self.settle(&inside);
+        }
+    }
+
+    fn request(&mut self, reply: oneshot::Sender<Reply>) -> RequestId {
+        self.requests += 1;
+        self.waiting.insert(RequestId(self.requests), reply);
+        RequestId(self.requests)
+    }
+
+    fn now(&self) -> Now {
+        let since = i64::try_from(self.at).unwrap();
+        Now {
+            at: Instant(self.at),
+            wall: Timestamp(BEGAN.0 + since),
+        }
+    }
+
+    /// Until nothing is due any more, however late that is.
+    fn settle(&mut self, inside: &Inside) {
+        loop {
+            while let Some(effect) = self.agent.poll_effect() {
+                for input in self.carry_out(effect, inside) {
+                    self.agent.handle(self.now(), input);
+                }
+            }
+            let Some((due, _)) = self.agent.poll_timeout() else {
+                return;
+            };
+            self.at = self.at.max(due.0);
+            self.agent.handle_timeout(self.now());
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect, inside: &Inside) -> Vec<Input> {
+        match effect {
+            Effect::Store(StoreEffect::Commit(id, _)) => vec![Input::Store(StoreInput::Saved(id))],
+            Effect::Driver(_, key, effect) => self.drive(&key, effect),
+            Effect::Hook(HookEffect::Run {
+                op,
+                alloc,
+                task,
+                work,
+            }) => {
+                let task_dir = task.as_ref().map(|task| task.as_str());
+                self.work(alloc, task_dir, &work);
+                let result = Ok(HookOutput::default());
+                vec![Input::Hook(HookInput {
+                    op,
+                    alloc,
+                    task,
+                    result,
+                })]
+            }
+            Effect::Hook(HookEffect::Cancel { .. }) | Effect::Stopped => Vec::new(),
+            Effect::Reply(id, reply) => {
+                if let Some(waiting) = self.waiting.remove(&id) {
+                    let _ = waiting.send(reply);
+                }
+                Vec::new()
+            }
+            Effect::Tell(told) => {
+                inside.tell(told);
+                Vec::new()
+            }
+        }
+    }
+
+    fn work(&self, alloc: AllocId, task: Option<&str>, work: &HookWork) {
+        let dir = self.root.join(alloc.to_string());
+        match work {
+            HookWork::BuildAllocDir => std::fs::create_dir_all(dir.join("alloc/logs")).unwrap(),
+            HookWork::BuildTaskDir { .. } => {
+                let secrets = dir.join(task.unwrap()).join("secrets");
+                std::fs::create_dir_all(&secrets).unwrap();
+                std::fs::write(secrets.join("token"), "secret").unwrap();
+            }
+            HookWork::RemoveAllocDir => std::fs::remove_dir_all(dir).unwrap(),
+        }
+    }
+
+    fn drive(&self, key: &TaskKey, effect: DriverEffect) -> Vec<Input> {
+        let exited = |launch: LaunchId, code: i32| DriverInput::Exited {
+            launch,
+            result: ExitResult::code(code),
+        };
+        let inputs = match effect {
+            DriverEffect::Start { op, launch, config } => {
+                self.write_logs(key);
+                let started = DriverInput::Started {
+                    op,
+                    launch,
+                    network: None,
+                };
+                match config.config.get("exit_code").and_then(Value::as_int) {
+                    Some(code) => vec![started, exited(launch, i32::try_from(code).unwrap())],
+                    None => vec![started],
+                }
+            }
+            DriverEffect::Stop { op, launch, .. } => {
+                let stopped = DriverInput::Stopped {
+                    op,
+                    launch,
+                    result: Ok(()),
+                };
+                vec![stopped, exited(launch, 0)]
+            }
+            DriverEffect::Signal { op, launch, .. } => {
+                vec![DriverInput::Signaled {
+                    op,
+                    launch,
+                    result: Ok(()),
+                }]
+            }
+            DriverEffect::Destroy { op, launch } => {
+                vec![DriverInput::Destroyed {
+                    op,
+                    launch,
+                    result: Ok(None),
+                }]
+            }
+            DriverEffect::Recover { .. } => Vec::new(),
+        };
+        inputs
+            .into_iter()
+            .map(|input| Input::Driver(key.clone(), input))
+            .collect()
+    }
+
+    fn write_logs(&self, key: &TaskKey) {
+        let logs = self.root.join(key.alloc.to_string()).join("alloc/logs");
+        append(
+            &logs.join(format!("{}.stdout.0", key.task)),
+            "one\ntwo\nthree\n",
+        );
+        append(&logs.join(format!("{}.stderr.0", key.task)), "trouble\n");
+    }
+}
+
+/// Writes more to a file.
+pub(crate) fn append(path: &Path, text: &str) {
+    let mut file = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}

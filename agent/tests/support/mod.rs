@@ -1,0 +1,174 @@
+//! What the tests of the whole program share: an agent as a process, and a small HTTP client.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The longest that anything in these tests may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that runs an agent; killed when dropped.
+pub struct Agent {
+    child: Child,
+    pub addr: String,
+}
+
+impl Agent {
+    /// Starts `drover agent` and waits until its API answers.
+    pub fn start(data_dir: &Path, addr: &str) -> Agent {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_drover"))
+            .args(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
+            .arg(data_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(addr).is_err() {
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the agent ended at its start: {status}");
+            }
+            assert!(Instant::now() < until, "the agent does not answer");
+            std::thread::yield_now();
+        }
+        Agent {
+            child,
+            addr: addr.to_owned(),
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the agent as a crash would.
+    pub fn kill_9(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let (status, body) = request(&self.addr, "GET", path, None).unwrap();
+        assert_eq!(status, 200, "GET {path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// A change that may meet an agent that is just dying, or be refused.
+    pub fn put(&self, path: &str, body: &Value) -> Option<(u16, String)> {
+        request(&self.addr, "PUT", path, Some(body)).ok()
+    }
+
+    pub fn delete(&self, path: &str) -> Option<(u16, String)> {
+        request(&self.addr, "DELETE", path, None).ok()
+    }
+
+    /// Asks again and again, each time waiting for a change, until `done` finds what it wants.
+    pub fn wait_for<T>(&self, path: &str, mut done: impl FnMut(&Value) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.get(path);
+            if let Some(found) = done(&seen) {
+                return found;
+            }
+            assert!(
+                Instant::now() < until,
+                "{path} never became what was awaited: {seen:#}"
+            );
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // Gone already, in most tests.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address of the loopback that is free.
+pub fn free_addr() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// One request. The status and the body.
+pub fn request(
+    addr: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(addr)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    reader.read_line(&mut head)?;
+    let gone = || std::io::Error::from(std::io::ErrorKind::ConnectionAborted);
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .ok_or_else(gone)?;
+    let mut chunked = false;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(gone());
+        }
+        chunked |= line
+            .to_ascii_lowercase()
+            .starts_with("transfer-encoding: chunked");
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut raw = Vec::new();
+    reader.read_to_end(&mut raw)?;
+    let body = if chunked { unchunk(&raw) } else { raw };
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+fn unchunk(mut raw: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = raw.windows(2).position(|two| two == b"\r\n") {
+        let size = std::str::from_utf8(&raw[..end]).unwrap_or("0");
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        let start = end + 2;
+        if size == 0 || raw.len() < start + size + 2 {
+            break;
+        }
+        body.extend_from_slice(&raw[start..start + size]);
+        raw = &raw[start + size + 2..];
+    }
+    body
+}
+
+/// A deterministic source of choices.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}

@@ -1,0 +1,72 @@
+//! Records as bytes: JSON with named fields, so that the version before and the version after this
+//! one read them.
+
+use drover_core::ids::JobKey;
+use drover_core::store::{Key, Record};
+
+/// The separator of a key's parts: no namespace, job id or task name has it.
+const SEPARATOR: char = '\0';
+
+/// The name of a record.
+pub(super) fn key_text(key: &Key) -> String {
+    match key {
+        Key::Meta => "meta".to_owned(),
+        Key::Job(job) => format!("job/{}{SEPARATOR}{}", job.namespace, job.id),
+        Key::Eval(id) => format!("eval/{id}"),
+        Key::Deployment(id) => format!("deployment/{id}"),
+        Key::Alloc(id) => format!("alloc/{id}"),
+        Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
+    }
+}
+
+/// A record's bytes.
+pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
+    let encoded = match record {
+        Record::Meta(record) => serde_json::to_vec(record),
+        Record::Job(record) => serde_json::to_vec(record),
+        Record::Eval(record) => serde_json::to_vec(record),
+        Record::Deployment(record) => serde_json::to_vec(record),
+        Record::Alloc(record) => serde_json::to_vec(record),
+        Record::Task(record) => serde_json::to_vec(record),
+    };
+    encoded.map_err(|error| format!("cannot encode a record: {error}"))
+}
+
+/// Reads a record.
+pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<(Key, Record), String> {
+    let key = std::str::from_utf8(key).map_err(|_| "its key is no text".to_owned())?;
+    let (kind, rest) = key.split_once('/').unwrap_or((key, ""));
+    let parts = rest.split_once(SEPARATOR);
+    let id_error = |_| "its key has no id".to_owned();
+    Ok(match (kind, parts) {
+        ("meta", None) => (Key::Meta, Record::Meta(json(value)?)),
+        ("job", Some((namespace, id))) => {
+            let key = JobKey {
+                namespace: namespace.into(),
+                id: id.into(),
+            };
+            (Key::Job(key), Record::Job(json(value)?))
+        }
+        ("eval", None) => (
+            Key::Eval(rest.parse().map_err(id_error)?),
+            Record::Eval(json(value)?),
+        ),
+        ("deployment", None) => {
+            let id = rest.parse().map_err(id_error)?;
+            (Key::Deployment(id), Record::Deployment(json(value)?))
+        }
+        ("alloc", None) => (
+            Key::Alloc(rest.parse().map_err(id_error)?),
+            Record::Alloc(json(value)?),
+        ),
+        ("task", Some((alloc, task))) => {
+            let alloc = alloc.parse().map_err(id_error)?;
+            (Key::Task(alloc, task.into()), Record::Task(json(value)?))
+        }
+        _ => return Err("this version does not know its kind".to_owned()),
+    })
+}
+
+fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(value).map_err(|error| error.to_string())
+}

@@ -1,0 +1,270 @@
+//! The database, guarded: against its own panics, and against losing records unnoticed.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::Once;
+use std::time::Duration;
+
+use drover_core::store::Batch;
+
+use super::StoreError;
+use super::codec;
+use super::sync::Syncer;
+
+/// Under this name stands how many records there are, and the sum of their hashes. It is written
+/// with each batch, so what is missing, or of another time, is noticed: a database that is damaged
+/// may well open, as an earlier one or as an empty one.
+const SUM: &[u8] = b"sum";
+
+/// How often, and how far apart, to try to open a database that is still being closed.
+const TRIES: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A database that is open.
+pub(super) struct Db {
+    db: sled::Db,
+    syncer: Syncer,
+    sum: Sum,
+}
+
+/// Why a database does not do what it should.
+#[derive(Debug)]
+pub(super) struct Why {
+    /// What it says.
+    pub(super) text: String,
+    damaged: bool,
+}
+
+impl Why {
+    /// It holds something else than what was written.
+    pub(super) fn damage(text: impl Into<String>) -> Why {
+        Why {
+            text: text.into(),
+            damaged: true,
+        }
+    }
+
+    /// As an error of the store in `dir`.
+    pub(super) fn into_error(self, dir: &Path) -> StoreError {
+        if self.damaged {
+            StoreError::Damaged(dir.to_owned(), self.text)
+        } else {
+            StoreError::Io(dir.to_owned(), self.text)
+        }
+    }
+}
+
+impl From<sled::Error> for Why {
+    fn from(error: sled::Error) -> Why {
+        let damaged = match &error {
+            // The file ends before what should be in it.
+            sled::Error::Io(error) => error.kind() == std::io::ErrorKind::UnexpectedEof,
+            _ => true,
+        };
+        Why {
+            text: error.to_string(),
+            damaged,
+        }
+    }
+}
+
+/// What all records amount to.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.count = self.count.wrapping_add(1);
+        self.hashes ^= hash(key, value);
+    }
+
+    fn take(&mut self, key: &[u8], value: &[u8]) {
+        self.count = self.count.wrapping_sub(1);
+        self.hashes ^= hash(key, value);
+    }
+
+    fn bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.count.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.hashes.to_le_bytes());
+        bytes
+    }
+}
+
+/// FNV-1a: guards against accidents.
+fn hash(key: &[u8], value: &[u8]) -> u64 {
+    let bytes = key.iter().chain(&[0]).chain(value);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+impl Db {
+    /// Makes an empty database in an empty directory.
+    pub(super) fn create(dir: &Path) -> Result<(), Why> {
+        let db = open(dir)?;
+        guarded(|| {
+            db.insert(SUM, &Sum::default().bytes())?;
+            db.flush()?;
+            Ok(Syncer::new(dir)?.sync()?)
+        })
+    }
+
+    /// Opens a database and looks whether all is there.
+    pub(super) fn open(dir: &Path) -> Result<Db, Why> {
+        Db::read(dir, |_, _| {})
+    }
+
+    /// The same, and shows every record.
+    pub(super) fn read(dir: &Path, mut see: impl FnMut(&[u8], &[u8])) -> Result<Db, Why> {
+        let db = open(dir)?;
+        let mut sum = Sum::default();
+        let mut written = None;
+        let mut entries = db.iter();
+        while let Some((key, value)) = guarded(|| entries.next().transpose())? {
+            if key == SUM {
+                written = Some(value);
+            } else {
+                sum.add(&key, &value);
+                see(&key, &value);
+            }
+        }
+        match written {
+            None => Err(Why::damage("it is empty, which no state ever is")),
+            Some(written) if written != sum.bytes() => {
+                let found = sum.count;
+                Err(Why::damage(format!(
+                    "its {found} records are not those that were written"
+                )))
+            }
+            Some(_) => Ok(Db {
+                db,
+                syncer: Syncer::new(dir).map_err(sled::Error::Io)?,
+                sum,
+            }),
+        }
+    }
+
+    /// Writes all of a batch or nothing, so that it survives a crash. What is there already is not
+    /// written again.
+    pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), String> {
+        let mut writes = sled::Batch::default();
+        let mut sum = self.sum;
+        let mut changed = false;
+        for (key, record) in batch {
+            let key = codec::key_text(key);
+            let new = record.as_ref().map(codec::encode).transpose()?;
+            let old = guarded(|| self.db.get(&key)).map_err(|why| why.text)?;
+            if old.as_deref() == new.as_deref() {
+                continue;
+            }
+            changed = true;
+            if let Some(old) = old {
+                sum.take(key.as_bytes(), &old);
+            }
+            match new {
+                Some(new) => {
+                    sum.add(key.as_bytes(), &new);
+                    writes.insert(key.as_bytes(), new);
+                }
+                None => writes.remove(key.as_bytes()),
+            }
+        }
+        if !changed {
+            return Ok(());
+        }
+        writes.insert(SUM, &sum.bytes());
+        let written = guarded(|| {
+            self.db.apply_batch(writes)?;
+            self.db.flush()?;
+            Ok(self.syncer.sync()?)
+        });
+        written.map_err(|why| why.text)?;
+        self.sum = sum;
+        Ok(())
+    }
+}
+
+fn open(dir: &Path) -> Result<sled::Db, Why> {
+    clear(dir).map_err(sled::Error::Io)?;
+    let mut tries = 0;
+    loop {
+        match open_once(dir) {
+            // One that we have just closed: its threads keep it for a moment. Nobody else is
+            // here, or the store's directory would not be ours.
+            Err(why) if why.text.contains("could not acquire lock") && tries < TRIES => {
+                tries += 1;
+                std::thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn open_once(dir: &Path) -> Result<sled::Db, Why> {
+    let config = sled::Config::new()
+        .path(dir)
+        .cache_capacity(1 << 20)
+        .flush_every_ms(None)
+        .mode(sled::Mode::LowSpace);
+    guarded(|| config.open())
+}
+
+/// Removes snapshots that were not finished, as by an agent that was killed or a disk that was full.
+/// They are of no use, and yet sled would not open a database that has one.
+fn clear(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether this is the name of a snapshot that was not finished.
+pub(super) fn is_unfinished(name: &OsStr) -> bool {
+    name.as_encoded_bytes().ends_with(b".generating")
+}
+
+/// sled panics where data is missing from the end of its file: that is an error like any other.
+fn guarded<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Why> {
+    match quietly(|| panic::catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => result.map_err(Why::from),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(Why::damage(text.unwrap_or("the database gave up")))
+        }
+    }
+}
+
+/// A panic in `work` becomes an error with words of our own, and its own words would only confuse.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    HOOK.call_once(|| {
+        let loud = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                loud(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let result = work();
+    QUIET.set(false);
+    result
+}
+
+static HOOK: Once = Once::new();
+
+thread_local! {
+    /// Whether this thread's panics are expected, and caught.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}

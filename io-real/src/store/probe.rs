@@ -1,0 +1,105 @@
+//! Looking at a database without touching it.
+//!
+//! The database repairs what it opens, by cutting off what it cannot read. So a copy is opened
+//! first: if that is whole, so is the database; if not, the database is as it was, for whoever can
+//! make more of it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use drover_core::store::Saved;
+
+use super::StoreError;
+use super::codec;
+use super::db::{Db, Why, is_unfinished};
+
+/// The database, in the store's directory.
+pub(super) const RECORDS: &str = "records";
+const NEW: &str = "records.new";
+const CHECK: &str = "check";
+
+/// What a database holds.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Its records.
+    pub(super) saved: Saved,
+    /// Records that cannot be read.
+    pub(super) damaged: Vec<String>,
+}
+
+/// Reads the database in the store's directory `dir`, or makes one.
+pub(super) fn find(dir: &Path) -> Result<Found, StoreError> {
+    let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
+    let (records, check) = (dir.join(RECORDS), dir.join(CHECK));
+    for left in [NEW, CHECK] {
+        remove(&dir.join(left)).map_err(failed)?;
+    }
+    if !records.try_exists().map_err(failed)? {
+        create(dir)?;
+        return Ok(Found::default());
+    }
+    let copied = copy(&records, &check);
+    let found = match &copied {
+        Ok(()) => read(&check),
+        // No room for a copy: better to look at the thing itself than not to start.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => read(&records),
+        Err(error) => Err(Why::from(sled::Error::Io(io::Error::from(error.kind())))),
+    };
+    // What stays is removed next time.
+    let _ = remove(&check);
+    found.map_err(|why| why.into_error(dir))
+}
+
+fn read(records: &Path) -> Result<Found, Why> {
+    let mut decoded = Vec::new();
+    let mut damaged = Vec::new();
+    Db::read(records, |key, value| match codec::decode(key, value) {
+        Ok(record) => decoded.push(record),
+        Err(why) => damaged.push(format!("{}: {why}", String::from_utf8_lossy(key))),
+    })?;
+    Ok(Found {
+        saved: Saved::from_records(decoded),
+        damaged,
+    })
+}
+
+/// A database appears whole or not at all: one that is empty was damaged, then.
+fn create(dir: &Path) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
+    let new = dir.join(NEW);
+    fs::create_dir(&new).map_err(failed)?;
+    Db::create(&new).map_err(|why| why.into_error(dir))?;
+    sync(&new).map_err(failed)?;
+    fs::rename(&new, dir.join(RECORDS)).map_err(failed)?;
+    sync(dir).map_err(failed)
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Copies a directory of files and directories of files.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if is_unfinished(&entry.file_name()) {
+            continue;
+        }
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
