@@ -25,6 +25,7 @@ fn everything_is_there_again() {
     let meta = Meta {
         schema: 1,
         node: NodeId(7),
+        index: 9,
     };
     let job = JobRecord {
         job: Arc::new(Job::default()),
