@@ -90,9 +90,16 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
         terminal.stopping(&key.id);
     }
     serving.begin_end(ShutdownMode::StopTasks).await;
-    follower.rest(&mut signals, &mut terminal).await;
-    serving.wait(&mut signals).await;
+    let ended =
+        follower.rest(&mut signals, &mut terminal).await && serving.wait(&mut signals).await;
     terminal.finish();
+    if !ended {
+        terminal.say(&format!(
+            "Left job \"{}\" before it was stopped: what of it still runs goes on",
+            key.id
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
     let (words, code) = match end {
         Followed::Complete => ("is complete", ExitCode::SUCCESS),
         Followed::Interrupted => ("is stopped", ExitCode::SUCCESS),
@@ -196,13 +203,16 @@ impl Serving {
         let _ = self.running.door.shutdown(mode).await;
     }
 
-    /// Waits for the end of the core; a signal ends the waiting.
-    async fn wait(&mut self, signals: &mut Signals) {
-        tokio::select! {
-            _ = &mut self.running.core => {}
-            () = signals.next() => {}
-        }
+    /// Waits for the end of the core, or for a signal that ends the waiting. Whether it came to
+    /// its end.
+    async fn wait(&mut self, signals: &mut Signals) -> bool {
+        let ended = tokio::select! {
+            biased;
+            _ = &mut self.running.core => true,
+            () = signals.next() => false,
+        };
         self.server.abort();
+        ended
     }
 
     async fn end(mut self, mode: ShutdownMode) {
