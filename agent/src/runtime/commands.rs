@@ -1,7 +1,7 @@
 //! The commands that are an agent: `drover agent` and `drover up`.
 
 use std::env;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
     match run_agent(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("Error: {why}");
+            complain(&format!("Error: {why}"));
             ExitCode::FAILURE
         }
     }
@@ -52,6 +52,11 @@ async fn run_agent(args: &AgentArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// Says why there is no agent. If nobody reads it any more, the exit code must do.
+fn complain(why: &str) {
+    let _ = writeln!(std::io::stderr(), "{why}");
+}
+
 /// `drover up`: an agent with one job in the foreground.
 pub async fn up(args: UpArgs) -> ExitCode {
     init_log(if std::io::stdout().is_terminal() {
@@ -62,7 +67,7 @@ pub async fn up(args: UpArgs) -> ExitCode {
     match run_up(&args).await {
         Ok(code) => code,
         Err(why) => {
-            eprintln!("{why}");
+            complain(&why);
             ExitCode::FAILURE
         }
     }

@@ -3,6 +3,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "every test has its own copy of it, and uses a part"
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
