@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{Agent, Dice, free_addr};
+use support::{Agent, Dice, World, free_addr, shims};
 
 const TASKS: u64 = 20;
 
@@ -55,12 +55,11 @@ fn nothing_twice_and_nothing_lost() {
     let seed = env_number("DROVER_SEED", u64::from(std::process::id()));
     eprintln!("{kills} kills, DROVER_SEED={seed}");
     let mut dice = Dice(seed);
-    let dir = tempfile::tempdir().unwrap();
-    let notes = dir.path().join("notes");
+    let world = World::new();
+    let notes = world.path("notes");
     fs::create_dir(&notes).unwrap();
     let stranger = Stranger::start();
-    let data = dir.path().join("data");
-    let cleanup = Cleanup(data.clone());
+    let data = world.path("data");
 
     let addr = free_addr();
     let mut agent = Agent::start(&data, &addr);
@@ -94,7 +93,6 @@ fn nothing_twice_and_nothing_lost() {
         allocs.as_array().unwrap().is_empty().then_some(())
     });
     assert_eq!(fs::read_dir(data.join("alloc")).unwrap().count(), 0);
-    drop(cleanup);
 }
 
 fn env_number(name: &str, default: u64) -> u64 {
@@ -258,32 +256,6 @@ fn logs(data: &Path) -> Vec<String> {
         );
     }
     logs
-}
-
-/// Processes that run a shim of this data directory, and what is in its control groups.
-fn shims(data: &Path) -> Vec<String> {
-    let shim = data.join("bin");
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let exe = |entry: &fs::DirEntry| fs::read_link(entry.path().join("exe")).ok();
-    processes
-        .filter(|entry| exe(entry).is_some_and(|exe| exe.starts_with(&shim)))
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
-}
-
-/// Ends what a failed test leaves behind: its shims, and with them their tasks.
-struct Cleanup(PathBuf);
-
-impl Drop for Cleanup {
-    fn drop(&mut self) {
-        for pid in shims(&self.0) {
-            let children = format!("/proc/{pid}/task/{pid}/children");
-            let children = fs::read_to_string(children).unwrap_or_default();
-            let pids = core::iter::once(pid.as_str()).chain(children.split_whitespace());
-            let status = Command::new("kill").arg("-9").args(pids).status();
-            assert!(status.is_ok());
-        }
-    }
 }
 
 /// A process that is none of the agent's business.

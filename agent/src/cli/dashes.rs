@@ -6,14 +6,16 @@ use std::ffi::OsString;
 use clap::{ArgAction, Command};
 
 /// Rewrites what is written in the field's manner for clap: known long names get two dashes, a
-/// separate value is joined to its name, and `-flag=true` becomes the flag alone. What is not
-/// known stays, and so does everything after `--`.
+/// separate value is joined to its name, and `-flag=true` becomes the flag alone. Other words get
+/// two dashes as well, for what clap then says of them, unless they may be short options in a row
+/// or with a value. Everything after `--` stays.
 pub(super) fn rewrite(
     command: &Command,
     args: impl IntoIterator<Item = OsString>,
 ) -> Vec<OsString> {
     let mut known = BTreeMap::new();
     collect(command, &mut known);
+    let mut current = command;
     let mut args = args.into_iter();
     let mut out: Vec<OsString> = args.next().into_iter().collect();
     while let Some(arg) = args.next() {
@@ -23,12 +25,15 @@ pub(super) fn rewrite(
             break;
         }
         let Some((name, value)) = arg.to_str().and_then(split) else {
+            current = current.find_subcommand(&arg).unwrap_or(current);
             out.push(arg);
             continue;
         };
         let name = name.to_owned();
         match (known.get(&name).copied(), value) {
-            (None, _) => out.push(arg),
+            (None, _) if begins_short(current, &name) => out.push(arg),
+            (None, None) => out.push(format!("--{name}").into()),
+            (None, Some(value)) => out.push(format!("--{name}={value}").into()),
             (Some(false), Some("true" | "1" | "t")) | (Some(false), None) => {
                 out.push(format!("--{name}").into());
             }
@@ -58,6 +63,14 @@ fn split(arg: &str) -> Option<(&str, Option<&str>)> {
     (name.len() > 1).then_some((name, value))
 }
 
+/// Whether this may be a short option of the command, with more of them or its value behind it. A
+/// number is no name at all.
+fn begins_short(command: &Command, name: &str) -> bool {
+    let first = name.chars().next();
+    let mut short = command.get_arguments().filter_map(clap::Arg::get_short);
+    short.any(|short| Some(short) == first) || !name.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
 /// Every long name of a command and those below it, and whether it takes a value.
 fn collect(command: &Command, known: &mut BTreeMap<String, bool>) {
     for arg in command.get_arguments() {
@@ -85,6 +98,17 @@ mod tests {
         out.into_iter()
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect()
+    }
+
+    #[test]
+    fn unknown_names_are_long_ones() {
+        let given = ["drover", "run", "-detatch", "-v4r=x", "-10", "x.hcl"];
+        let wanted = ["drover", "run", "--detatch", "--v4r=x", "-10", "x.hcl"];
+        assert_eq!(rewritten(&given), wanted);
+        let short = ["drover", "operator", "api", "-d{}", "-XPUT", "/v1/jobs"];
+        assert_eq!(rewritten(&short), short);
+        let short = ["drover", "alloc", "logs", "-fn", "5", "abcd"];
+        assert_eq!(rewritten(&short), short);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(super) enum Origin {
     Start,
     /// Backwards from the newest; 0 is the beginning of the newest file.
     End,
+    /// From the end of what is there, whatever the number.
+    Now,
 }
 
 impl LogFiles {
@@ -132,6 +134,10 @@ impl LogFiles {
                     file: last.0,
                     offset: last.1,
                 })
+            }
+            Origin::Now => {
+                let (file, offset) = sizes.last().copied().unwrap_or_default();
+                Ok(Place { file, offset })
             }
             // As the field does it: its programs follow with this, and show what is there already.
             Origin::End if offset == 0 => Ok(Place {

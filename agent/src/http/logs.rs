@@ -209,7 +209,7 @@ pub(crate) fn follow(
         alloc,
         task,
         stream,
-        origin: if from_now { Origin::End } else { Origin::Start },
+        origin: if from_now { Origin::Now } else { Origin::Start },
         offset: 0,
         follow: true,
         until_end: true,

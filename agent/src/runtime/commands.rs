@@ -1,7 +1,7 @@
 //! The commands that are an agent: `drover agent` and `drover up`.
 
 use std::env;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
     match run_agent(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("Error: {why}");
+            complain(&format!("Error: {why}"));
             ExitCode::FAILURE
         }
     }
@@ -52,6 +52,11 @@ async fn run_agent(args: &AgentArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// Says why there is no agent. If nobody reads it any more, the exit code must do.
+fn complain(why: &str) {
+    let _ = writeln!(std::io::stderr(), "{why}");
+}
+
 /// `drover up`: an agent with one job in the foreground.
 pub async fn up(args: UpArgs) -> ExitCode {
     init_log(if std::io::stdout().is_terminal() {
@@ -62,7 +67,7 @@ pub async fn up(args: UpArgs) -> ExitCode {
     match run_up(&args).await {
         Ok(code) => code,
         Err(why) => {
-            eprintln!("{why}");
+            complain(&why);
             ExitCode::FAILURE
         }
     }
@@ -90,9 +95,16 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
         terminal.stopping(&key.id);
     }
     serving.begin_end(ShutdownMode::StopTasks).await;
-    follower.rest(&mut signals, &mut terminal).await;
-    serving.wait(&mut signals).await;
+    let ended =
+        follower.rest(&mut signals, &mut terminal).await && serving.wait(&mut signals).await;
     terminal.finish();
+    if !ended {
+        terminal.say(&format!(
+            "Left job \"{}\" before it was stopped: what of it still runs goes on",
+            key.id
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
     let (words, code) = match end {
         Followed::Complete => ("is complete", ExitCode::SUCCESS),
         Followed::Interrupted => ("is stopped", ExitCode::SUCCESS),
@@ -196,13 +208,16 @@ impl Serving {
         let _ = self.running.door.shutdown(mode).await;
     }
 
-    /// Waits for the end of the core; a signal ends the waiting.
-    async fn wait(&mut self, signals: &mut Signals) {
-        tokio::select! {
-            _ = &mut self.running.core => {}
-            () = signals.next() => {}
-        }
+    /// Waits for the end of the core, or for a signal that ends the waiting. Whether it came to
+    /// its end.
+    async fn wait(&mut self, signals: &mut Signals) -> bool {
+        let ended = tokio::select! {
+            biased;
+            _ = &mut self.running.core => true,
+            () = signals.next() => false,
+        };
         self.server.abort();
+        ended
     }
 
     async fn end(mut self, mode: ShutdownMode) {

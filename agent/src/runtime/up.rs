@@ -125,15 +125,16 @@ impl Follower {
         }
     }
 
-    /// Shows what still comes, until all tasks' output is read. A further signal ends that.
-    pub(super) async fn rest(&mut self, signals: &mut Signals, terminal: &mut Terminal) {
+    /// Shows what still comes, until all tasks' output is read, or until a further signal ends
+    /// that. Whether it came to its end.
+    pub(super) async fn rest(&mut self, signals: &mut Signals, terminal: &mut Terminal) -> bool {
         // With the last of its senders, the way of lines ends.
         self.lines_in = None;
         let mut events_over = false;
         loop {
             tokio::select! {
                 biased;
-                () = signals.next() => return,
+                () = signals.next() => return false,
                 event = self.events.recv(), if !events_over => match event {
                     Ok((task, event)) => self.show_event(&task, &event, terminal),
                     Err(RecvError::Lagged(_)) => {}
@@ -148,6 +149,7 @@ impl Follower {
         while let Ok((task, event)) = self.events.try_recv() {
             self.show_event(&task, &event, terminal);
         }
+        true
     }
 
     async fn next(&mut self, signals: &mut Signals) -> Next {

@@ -1,7 +1,18 @@
 //! What the tests of the whole program share: an agent as a process, and a small HTTP client.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "every test has its own copy of it, and uses a part"
+)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod program;
+mod world;
+
+pub use program::{Ended, Program, command};
+pub use world::{World, shims};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,0 +1,617 @@
+//! The commands that ask an agent: what they show, how they end, and what they do to jobs.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Agent, Ended, Program, World, command, free_addr};
+
+/// A service whose task tells what happens to it.
+const TALKER: &str = r#"
+variable "word" {
+  default = "hello"
+}
+
+variable "copies" {
+  type    = number
+  default = 1
+}
+
+job "talker" {
+  group "talk" {
+    count = var.copies
+
+    update {
+      min_healthy_time = "0s"
+    }
+
+    restart {
+      attempts = 5
+      delay    = "10ms"
+    }
+
+    task "say" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/sh"
+        args = ["-c", <<-EOT
+          trap 'echo "got USR1"' USR1
+          trap 'echo "goodbye"; exit 0' INT
+          echo "${var.word} from $NOMAD_ALLOC_ID"
+          echo "a complaint" >&2
+          while true; do sleep 1000 & wait $!; kill $!; done
+        EOT
+        ]
+      }
+    }
+  }
+}
+"#;
+
+/// A batch job that ends.
+const COUNTER: &str = r#"
+job "counter" {
+  type = "batch"
+
+  group "count" {
+    task "up" {
+      driver = "raw_exec"
+
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "for n in 1 2 3; do echo $n; done; echo three >&2"]
+      }
+    }
+
+    task "beside" {
+      driver = "raw_exec"
+
+      lifecycle {
+        hook    = "prestart"
+        sidecar = true
+      }
+
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo beside; sleep 1000"]
+      }
+    }
+  }
+}
+"#;
+
+struct Setup {
+    agent: Agent,
+    world: World,
+}
+
+impl Setup {
+    fn new() -> Setup {
+        let world = World::new();
+        Setup {
+            agent: Agent::start(&world.data(), &free_addr()),
+            world,
+        }
+    }
+
+    fn start(&self, args: &[&str]) -> Program {
+        Program::of(command(args).env("DROVER_ADDR", format!("http://{}", self.agent.addr)))
+    }
+
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Ended {
+        self.start(args).end()
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        self.world.file(name, text).to_string_lossy().into_owned()
+    }
+
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        let out = self.run(args).ok();
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error} in {out}"))
+    }
+
+    /// The id of the one running allocation of a job.
+    fn running(&self, job: &str) -> String {
+        self.agent
+            .wait_for(&format!("/v1/job/{job}/allocations"), |allocs| {
+                let is_running = |alloc: &&Value| {
+                    alloc["ClientStatus"] == "running" && alloc["DesiredStatus"] == "run"
+                };
+                let found = allocs.as_array().unwrap().iter().find(is_running);
+                found.map(|alloc| alloc["ID"].as_str().unwrap().to_owned())
+            })
+    }
+
+    fn job_status(&self, job: &str, wanted: &str) {
+        self.agent.wait_for(&format!("/v1/job/{job}"), |job| {
+            (job["Status"] == wanted).then_some(())
+        });
+    }
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[test]
+fn a_service_is_run_and_looked_at() {
+    let setup = Setup::new();
+    let file = setup.file("talker.hcl", TALKER);
+    let out = setup.run(&["job", "validate", &file]).ok();
+    assert_eq!(out, "Job validation successful");
+    let out = setup.run(&["job", "run", &file]).ok();
+    let parts = [
+        "Monitoring evaluation \"",
+        "Evaluation triggered by job \"talker\"",
+        "created: node \"",
+        "finished with status \"complete\"",
+        "Monitoring deployment \"",
+        "= successful",
+    ];
+    has(&out, &parts);
+
+    let out = setup.run(&["job", "status"]).ok();
+    has(
+        &out,
+        &[
+            "ID      Type     Priority  Status   Submit Date",
+            "talker  service  50        running  ",
+        ],
+    );
+    let out = setup.run(&["status", "talker"]).ok();
+    has(
+        &out,
+        &[
+            "= talker",
+            "Summary\n",
+            "Latest Deployment\n",
+            "Allocations\n",
+        ],
+    );
+    assert_eq!(
+        setup
+            .run(&["job", "status", "-short", "talker"])
+            .ok()
+            .matches("Summary")
+            .count(),
+        0
+    );
+    assert_eq!(setup.json(&["job", "status", "-json"])[0]["ID"], "talker");
+    assert_eq!(
+        setup.json(&["job", "status", "--json", "talker"])["ID"],
+        "talker"
+    );
+    assert_eq!(
+        setup.json(&["job", "inspect", "talker"])["Job"]["ID"],
+        "talker"
+    );
+    let version = setup.json(&["inspect", "-version", "0", "talker"]);
+    assert_eq!(version["Job"]["Version"], 0);
+    let err = setup
+        .run(&["job", "inspect", "-version=7", "talker"])
+        .failed();
+    assert_eq!(err, "No version 7 of job \"talker\" is kept");
+
+    let alloc = setup.running("talker");
+    let out = setup.run(&["alloc", "status", &alloc[..8]]).ok();
+    has(
+        &out,
+        &[
+            "= talker.talk[0]",
+            "Client Status",
+            "= running",
+            "Task \"say\"",
+            "Started",
+        ],
+    );
+    assert_eq!(
+        setup.json(&["alloc", "status", "-json", &alloc])["ID"],
+        alloc.as_str()
+    );
+    has(&setup.run(&["alloc", "status"]).ok(), &[&alloc[..8]]);
+    has(
+        &setup.run(&["status", &alloc[..7]]).ok(),
+        &["= talker.talk[0]"],
+    );
+    let eval = setup.json(&["alloc", "status", "-json", &alloc]);
+    let eval = eval["EvalID"].as_str().unwrap();
+    has(
+        &setup.run(&["eval", "status", eval]).ok(),
+        &["= complete", "= talker"],
+    );
+    assert_eq!(setup.json(&["eval", "status", "-json", eval])["ID"], eval);
+    let deployments = setup.json(&["deployment", "status", "-json"]);
+    let deployment = deployments[0]["ID"].as_str().unwrap();
+    has(
+        &setup.run(&["deployment", "status", deployment]).ok(),
+        &["= successful"],
+    );
+
+    let nodes = setup.json(&["node", "status", "-json"]);
+    let node = nodes[0]["ID"].as_str().unwrap();
+    has(&setup.run(&["node", "status"]).ok(), &[&node[..8], "ready"]);
+    has(
+        &setup.run(&["node", "status", &node[..8]]).ok(),
+        &["raw_exec", "ready"],
+    );
+    has(&setup.run(&["node", "status", "-self"]).ok(), &[node]);
+    assert_eq!(
+        setup.json(&["node", "status", "-self", "-json"])["ID"],
+        node
+    );
+    assert_eq!(
+        setup.json(&["operator", "api", "/v1/jobs"])[0]["ID"],
+        "talker"
+    );
+    setup.run(&["operator", "api", "/v1/job/nobody"]).with(1);
+    setup.run(&["system", "gc"]).ok();
+    setup.job_status("talker", "running");
+}
+
+#[test]
+fn tasks_are_signalled_restarted_and_stopped() {
+    let setup = Setup::new();
+    let file = setup.file("talker.hcl", TALKER);
+    setup.run(&["run", &file]).ok();
+    let alloc = setup.running("talker");
+    let id = &alloc[..8];
+    let logs = setup.start(&["alloc", "logs", "-f", "-stdout", id]);
+    logs.line(&format!("hello from {alloc}"));
+
+    setup.run(&["alloc", "signal", "-s", "SIGUSR1", id]).ok();
+    logs.line("got USR1");
+    setup.run(&["alloc", "restart", id, "say"]).ok();
+    logs.line("goodbye");
+    logs.nth_line("hello from", 1);
+    setup.run(&["job", "restart", "-yes", "talker"]).ok();
+    logs.nth_line("hello from", 2);
+    setup.running("talker");
+    let err = setup.run(&["alloc", "restart", id, "nobody"]).failed();
+    assert_eq!(err, "Could not find task named: nobody, found: say");
+    let err = setup
+        .run(&["alloc", "signal", "-s", "SIGWHAT", id])
+        .failed();
+    has(&err, &["SIGWHAT"]);
+
+    // A stop brings a replacement, and the end of what is followed.
+    let out = setup.run(&["alloc", "stop", id]).ok();
+    has(&out, &["finished with status \"complete\""]);
+    let out = logs.end().ok();
+    assert_eq!(out.matches("goodbye").count(), 3, "{out}");
+    assert!(out.ends_with("goodbye"), "{out}");
+    let next = setup.running("talker");
+    assert_ne!(next, alloc);
+
+    let logs = setup.start(&["alloc", "logs", "-f", &next]);
+    logs.line("hello from");
+    let out = setup.run(&["job", "stop", "talker"]).ok();
+    has(
+        &out,
+        &["Monitoring evaluation", "finished with status \"complete\""],
+    );
+    let ended = logs.end();
+    has(&ended.err, &["a complaint"]);
+    has(&ended.ok(), &["goodbye"]);
+    setup.job_status("talker", "dead");
+    has(
+        &setup.run(&["job", "status", "talker"]).ok(),
+        &["= dead (stopped)"],
+    );
+    assert_eq!(setup.world.launches(), Vec::<String>::new());
+
+    let out = setup
+        .run(&["job", "stop", "-purge", "-detach", "talker"])
+        .ok();
+    assert_eq!(out.trim().len(), 36, "an evaluation: {out}");
+    setup.agent.wait_for("/v1/jobs", |jobs| {
+        jobs.as_array().unwrap().is_empty().then_some(())
+    });
+    let err = setup.run(&["job", "status", "talker"]).failed();
+    assert_eq!(err, "No job(s) with prefix or ID \"talker\" found");
+    assert_eq!(setup.run(&["job", "status"]).ok(), "No running jobs");
+}
+
+#[test]
+fn logs_are_shown_in_parts() {
+    let setup = Setup::new();
+    let file = setup.file("counter.hcl", COUNTER);
+    has(
+        &setup.run(&["job", "run", &file]).ok(),
+        &["finished with status \"complete\""],
+    );
+    let allocs = setup.json(&["operator", "api", "/v1/job/counter/allocations"]);
+    let id = allocs[0]["ID"].as_str().unwrap();
+    // Followed until the task ends, which may be now or be long ago.
+    let ended = setup.run(&["logs", "-f", id]);
+    assert_eq!(ended.err, "three");
+    assert_eq!(ended.ok(), "1\n2\n3");
+    assert_eq!(setup.run(&["alloc", "logs", id]).ok(), "1\n2\n3");
+    assert_eq!(
+        setup.run(&["alloc", "logs", "-job", "counter"]).ok(),
+        "1\n2\n3"
+    );
+    assert_eq!(
+        setup
+            .run(&["alloc", "logs", "-tail", "-n", "2", id, "up"])
+            .ok(),
+        "2\n3"
+    );
+    assert_eq!(
+        setup.run(&["alloc", "logs", "-tail", "-c=3", id]).ok(),
+        "\n3"
+    );
+    let ended = setup.run(&["alloc", "logs", "-stderr", id]);
+    assert_eq!(ended.err, "three");
+    assert_eq!(ended.ok(), "");
+    assert_eq!(
+        setup.run(&["alloc", "logs", "-task", "beside", id]).ok(),
+        "beside"
+    );
+    let err = setup.run(&["alloc", "logs", id, "nobody"]).failed();
+    assert_eq!(err, "Could not find task named: nobody, found: beside, up");
+    for nothing in ["ffffffff", "zz", "", "../etc"] {
+        let err = setup.run(&["alloc", "logs", nothing]).failed();
+        assert_eq!(
+            err,
+            format!("No allocation(s) with prefix or id \"{nothing}\" found")
+        );
+    }
+    setup.job_status("counter", "dead");
+}
+
+#[test]
+fn job_files_have_variables() {
+    let setup = Setup::new();
+    let file = setup.file("talker.hcl", TALKER);
+    let values = setup.file("values.hcl", "word = \"from a file\"\ncopies = 0\n");
+    let args = |job: &Value| job["Job"]["TaskGroups"][0]["Tasks"][0]["Config"]["args"].to_string();
+    let job = setup.json(&["job", "run", "-output", "-var-file", &values, &file]);
+    has(&args(&job), &["from a file from "]);
+    assert_eq!(job["Job"]["TaskGroups"][0]["Count"], 0);
+    let both = [
+        "run",
+        "--output",
+        "--var-file",
+        &values,
+        "--var=word=given",
+        "-var",
+        "copies=3",
+        &file,
+    ];
+    let job = setup.json(&both);
+    has(&args(&job), &["given from "]);
+    assert_eq!(job["Job"]["TaskGroups"][0]["Count"], 3);
+    let mut from_env = command(["run", "-output", &file]);
+    let out = Program::of(from_env.env("NOMAD_VAR_word", "environment"))
+        .end()
+        .ok();
+    has(&out, &["environment from "]);
+
+    let err = setup
+        .run(&["job", "validate", "-var", "wrd=x", &file])
+        .failed();
+    has(&err, &["wrd", "word"]);
+    setup
+        .run(&[
+            "job",
+            "validate",
+            "-var",
+            "wrd=x",
+            "-hcl2-strict=false",
+            &file,
+        ])
+        .ok();
+    let err = setup
+        .run(&["job", "validate", "-var", "copies=many", &file])
+        .failed();
+    has(&err, &["copies", "number"]);
+    let err = setup
+        .run(&["job", "validate", "-var", "nonsense", &file])
+        .failed();
+    has(&err, &["-var nonsense: a variable is NAME=VALUE"]);
+    let err = setup
+        .run(&["job", "validate", "-var-file", "/nowhere/at/all", &file])
+        .failed();
+    has(&err, &["cannot open /nowhere/at/all: No such file"]);
+
+    let out = setup
+        .run(&["job", "run", "-detach", "-var-file", &values, &file])
+        .ok();
+    has(&out, &["Job registration successful\nEvaluation ID: "]);
+    assert_eq!(
+        setup.json(&["job", "inspect", "talker"])["Job"]["TaskGroups"][0]["Count"],
+        0
+    );
+    // What is there is not replaced when only a new job is meant.
+    let err = setup
+        .run(&["job", "run", "-check-index", "0", &file])
+        .failed();
+    has(&err, &["Error submitting job: "]);
+    let json = setup.json(&["run", "-output", &file]).to_string();
+    let json = setup.file("talker.json", &json);
+    setup.run(&["job", "validate", "-json", &json]).ok();
+}
+
+#[test]
+fn a_job_may_come_through_a_pipe() {
+    let setup = Setup::new();
+    let mut command = command(["job", "run", "-output", "-"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(COUNTER.as_bytes())
+        .unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success());
+    let job: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(job["Job"]["ID"], "counter");
+    drop(setup);
+}
+
+#[test]
+fn the_agent_is_found_by_option_and_environment() {
+    let setup = Setup::new();
+    let addr = format!("http://{}", setup.agent.addr);
+    let nobody = format!("http://{}", free_addr());
+    let ask = |args: &[&str], env: &[(&str, &str)]| {
+        let mut command = command(args);
+        for (name, value) in env {
+            command.env(name, value);
+        }
+        Program::of(&mut command).end()
+    };
+    let status = ["job", "status"];
+    let found = "No running jobs";
+    assert_eq!(ask(&status, &[("NOMAD_ADDR", &addr)]).ok(), found);
+    assert_eq!(
+        ask(&status, &[("DROVER_ADDR", &addr), ("NOMAD_ADDR", &nobody)]).ok(),
+        found
+    );
+    for option in ["-address", "--address"] {
+        let args = ["job", "status", option, &addr];
+        assert_eq!(ask(&args, &[("DROVER_ADDR", &nobody)]).ok(), found);
+    }
+    assert_eq!(
+        ask(&["job", "status", &format!("-address={addr}")], &[]).ok(),
+        found
+    );
+
+    let file = setup.file("talker.hcl", TALKER);
+    let asking: [&[&str]; 7] = [
+        &["job", "status"],
+        &["job", "run", &file],
+        &["job", "stop", "talker"],
+        &["alloc", "status", "abcd"],
+        &["alloc", "logs", "-f", "abcd"],
+        &["node", "status"],
+        &["system", "gc"],
+    ];
+    for args in asking {
+        let err = ask(args, &[("DROVER_ADDR", &nobody)]).failed();
+        let words = format!("no agent answers at {nobody}: nothing listens there\nStart one with");
+        assert!(err.starts_with(&words), "{args:?}: {err}");
+    }
+    // These need none.
+    has(
+        &ask(&["job", "validate", &file], &[("DROVER_ADDR", &nobody)]).ok(),
+        &["successful"],
+    );
+    for version in ["version", "-version", "--version", "-v"] {
+        has(
+            &ask(&[version], &[]).ok(),
+            &["Drover v", env!("CARGO_PKG_VERSION")],
+        );
+    }
+    has(
+        &ask(&["-help"], &[]).ok(),
+        &["Usage: drover", "up", "agent", "job"],
+    );
+    let err = ask(&["job", "status", "-address", "https://here"], &[]).failed();
+    has(&err, &["plain http only"]);
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_told() {
+    let tell = |args: &[&str]| Program::run(args).failed();
+    has(
+        &tell(&["jobs", "run"]),
+        &["unrecognized subcommand 'jobs'", "similar", "'job'"],
+    );
+    has(
+        &tell(&["job", "run", "-detatch", "x.hcl"]),
+        &["-detatch", "detach"],
+    );
+    has(&tell(&["job", "run"]), &["<FILE>", "Usage:"]);
+    has(
+        &tell(&["job", "run", "/nowhere/job.hcl"]),
+        &["cannot open /nowhere/job.hcl: No such file"],
+    );
+    has(
+        &tell(&["job", "validate", "/"]),
+        &["cannot read /: Is a directory"],
+    );
+    has(&tell(&["alloc", "logs", "-n", "many", "abcd"]), &["many"]);
+    has(
+        &tell(&["job", "status", "-t", "{{.ID}}"]),
+        &["-t is not supported; use -json"],
+    );
+}
+
+#[test]
+fn beginnings_of_names_are_enough_unless_they_are_not() {
+    let setup = Setup::new();
+    let none = "copies = 0\n";
+    let values = setup.file("values.hcl", none);
+    for name in ["web-one", "web-two"] {
+        let text = TALKER.replace("\"talker\"", &format!("{name:?}"));
+        let file: PathBuf = setup.world.file("job.hcl", &text);
+        let file = file.to_string_lossy().into_owned();
+        setup
+            .run(&["run", "-detach", "-var-file", &values, &file])
+            .ok();
+    }
+    assert_eq!(
+        setup.json(&["job", "status", "-json", "web-o"])["ID"],
+        "web-one"
+    );
+    let err = setup.run(&["job", "inspect", "web"]).failed();
+    has(
+        &err,
+        &["Prefix \"web\" matched multiple jobs", "web-one", "web-two"],
+    );
+    // Nobody is there to be asked whether this is the right one.
+    let out = setup.run(&["job", "stop", "web-o"]);
+    assert!(!out.out.contains("Monitoring"), "{out:?}");
+    assert_eq!(
+        setup.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
+        Value::Bool(false)
+    );
+    setup.run(&["job", "stop", "-yes", "web-o"]).ok();
+    assert_eq!(
+        setup.json(&["job", "inspect", "web-one"])["Job"]["Stop"],
+        Value::Bool(true)
+    );
+}
+
+#[test]
+fn a_job_without_a_place_has_its_own_exit_code() {
+    let setup = Setup::new();
+    let text = TALKER.replace("\"raw_exec\"", "\"docker\"");
+    let file = setup.file("docker.hcl", &text);
+    let out = setup.run(&["job", "run", &file]).with(2);
+    has(
+        &out,
+        &[
+            "Failed Placements",
+            "failed to place 1 allocation",
+            "driver",
+            "docker",
+        ],
+    );
+    let out = setup.run(&["job", "status", "talker"]).ok();
+    has(&out, &["Placement Failure", "docker", "= pending"]);
+    setup.run(&["job", "stop", "talker"]).ok();
+}

@@ -1,0 +1,144 @@
+//! A directory for one test, and the end of whatever the test leaves running below it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A directory of one test. When it is dropped, also by a test that fails, the tasks of agents
+/// that have their data in it are killed, and their control groups removed.
+pub struct World(TempDir);
+
+impl World {
+    pub fn new() -> World {
+        World(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The agent's directory, for all tests that need only one.
+    pub fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    /// Writes a file, such as a job, and gives back its path.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The arguments of `drover up` for a job in this world.
+    pub fn up(&self, job: &Path) -> Vec<String> {
+        let words = ["up", "-http", "127.0.0.1:0", "-data-dir"];
+        let mut args: Vec<String> = words.map(str::to_owned).to_vec();
+        args.push(self.data().to_string_lossy().into_owned());
+        args.push(job.to_string_lossy().into_owned());
+        args
+    }
+
+    /// The launches of tasks that run now, by the names of their control groups.
+    pub fn launches(&self) -> Vec<String> {
+        let pids = shims(self.0.path());
+        let mut found: Vec<String> = pids.iter().flat_map(|pid| launches_of(pid)).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Fails if a process of a task, or a control group of one of these launches, is left.
+    #[track_caller]
+    pub fn is_left_clean(&self, launches: &[String]) {
+        assert_eq!(shims(self.0.path()), Vec::<String>::new(), "shims are left");
+        for launch in launches {
+            for dir in group_dirs(launch) {
+                assert!(!dir.exists(), "{} is left", dir.display());
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let pids = shims(self.0.path());
+        let mut launches = Vec::new();
+        for pid in &pids {
+            launches.extend(launches_of(pid));
+            kill_9(pid);
+            for child in children(pid) {
+                kill_9(&child);
+            }
+        }
+        for dir in launches.iter().flat_map(|launch| group_dirs(launch)) {
+            let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+            members.lines().for_each(kill_9);
+            // The kernel takes its time to bury the dead; what it does not bury is no failure.
+            for _ in 0..10_000 {
+                match fs::remove_dir(&dir) {
+                    Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+                        std::thread::yield_now();
+                    }
+                    Ok(()) | Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+/// Processes that run a shim of an agent whose data is below this directory.
+pub fn shims(below: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let is_shim = |entry: &fs::DirEntry| {
+        let exe = fs::read_link(entry.path().join("exe"));
+        exe.is_ok_and(|exe| {
+            let name = exe.file_name().unwrap_or_default().to_string_lossy();
+            exe.starts_with(below) && name.starts_with("shim-")
+        })
+    };
+    let pid = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    processes.filter(is_shim).map(pid).collect()
+}
+
+fn children(pid: &str) -> Vec<String> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().map(str::to_owned).collect()
+}
+
+fn launches_of(shim: &str) -> Vec<String> {
+    let groups =
+        |pid: String| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let all: String = children(shim).into_iter().map(groups).collect();
+    let names = all.lines().filter_map(|line| line.split("/drover/").nth(1));
+    names.map(str::to_owned).collect()
+}
+
+/// All directories of a launch's control group, there or not.
+fn group_dirs(launch: &str) -> Vec<PathBuf> {
+    let trees = fs::read_dir("/sys/fs/cgroup");
+    let mut dirs: Vec<PathBuf> = trees
+        .map(|trees| {
+            trees
+                .filter_map(Result::ok)
+                .map(|tree| tree.path())
+                .collect()
+        })
+        .unwrap_or_default();
+    dirs.push(PathBuf::from("/sys/fs/cgroup"));
+    let group = |tree: PathBuf| tree.join("drover").join(launch);
+    dirs.into_iter()
+        .map(group)
+        .filter(|dir| dir.is_dir())
+        .collect()
+}
+
+fn kill_9(pid: &str) {
+    let pid = pid.parse().ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // Dead already, most likely.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
