@@ -6,7 +6,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a benchmark may panic"
+    clippy::zombie_processes,
+    reason = "a benchmark may panic, and leaves the agent to the script that called it"
 )]
 
 use std::env;
