@@ -646,6 +646,10 @@ impl AllocRunner {
         if matches!(self.phase, Phase::Destroyed) {
             return;
         }
+        let mut news = false;
+        for task in &mut self.tasks {
+            news |= task.take_news();
+        }
         if !self.record.forced {
             let states = self.tasks.iter().map(TaskRunner::state);
             let (status, why) = status::of_tasks(states);
@@ -654,7 +658,12 @@ impl AllocRunner {
                     record.status = status;
                     record.status_description = why.into();
                 });
+                news = false;
             }
+        }
+        // Whoever watches the allocation sees what happens to its tasks.
+        if news {
+            self.edit(cx, |_| {});
         }
         self.broadcast(cx);
     }

@@ -105,6 +105,8 @@ pub struct TaskRunner {
     pub(super) phase: Phase,
     pub(super) kill: Option<Kill>,
     pub(super) signals: Vec<PendingSignal>,
+    /// Whether something happened that its allocation has not noted yet.
+    news: bool,
 }
 
 impl TaskRunner {
@@ -116,6 +118,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            news: false,
         };
         runner.event(cx, EventType::Received, "Task received by client");
         runner
@@ -129,6 +132,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            news: false,
         };
         runner.phase = runner.restored_phase(cx);
         runner
@@ -391,8 +395,14 @@ impl TaskRunner {
         self.event(cx, EventType::Started, "Task started by client");
     }
 
+    /// Whether something happened since the last question.
+    pub fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.news)
+    }
+
     /// The record, for a change. Whoever changes it saves it.
     pub(super) fn edit(&mut self) -> &mut TaskRecord {
+        self.news = true;
         Arc::make_mut(&mut self.record)
     }
 
