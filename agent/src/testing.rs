@@ -246,7 +246,9 @@ impl World {
                     result,
                 })]
             }
-            Effect::Hook(HookEffect::Cancel { .. }) | Effect::Stopped => Vec::new(),
+            Effect::Hook(HookEffect::Cancel { .. }) | Effect::Forget(..) | Effect::Stopped => {
+                Vec::new()
+            }
             Effect::Reply(id, reply) => {
                 if let Some(waiting) = self.waiting.remove(&id) {
                     let _ = waiting.send(reply);

@@ -85,7 +85,7 @@ fn nothing_twice_and_nothing_lost() {
         Vec::<String>::new(),
         "processes without an owner"
     );
-    stranger.is_untouched();
+    stranger.must_be_untouched();
     // Purged: now the directories go too.
     let purge = agent.delete("/v1/job/kill9?purge=true");
     assert_eq!(purge.map(|(status, _)| status), Some(200));
@@ -270,7 +270,7 @@ impl Stranger {
         Stranger(child.unwrap())
     }
 
-    fn is_untouched(mut self) {
+    fn must_be_untouched(mut self) {
         assert_eq!(self.0.try_wait().unwrap(), None, "a stranger was signalled");
         self.0.kill().unwrap();
         self.0.wait().unwrap();

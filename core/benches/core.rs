@@ -5,8 +5,10 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
     missing_docs,
-    reason = "a benchmark may panic"
+    reason = "a benchmark may panic, and looks at a clock"
 )]
 
 use std::collections::VecDeque;

@@ -140,6 +140,12 @@ impl Cx<'_> {
         self.shared.ledger.after_save(effect);
     }
 
+    /// What the driver keeps of a launch may go, once it is saved that the launch is over.
+    pub fn forget_launch(&mut self, driver: &Arc<str>, launch: LaunchId) {
+        let effect = Effect::Forget(driver.clone(), launch);
+        self.shared.ledger.after_save_sometime(effect);
+    }
+
     /// Asks a driver, now.
     pub fn drive(&mut self, driver: &Arc<str>, task: &TaskKey, effect: DriverEffect) {
         self.send(Effect::Driver(driver.clone(), task.clone(), effect));

@@ -19,6 +19,9 @@ use crate::time::Span;
 pub enum Effect {
     /// For the driver of this name.
     Driver(Arc<str>, TaskKey, DriverEffect),
+    /// For the driver of this name: what it keeps of the launch, so that it could be found and
+    /// its end be told again, is not needed any more. No answer is awaited.
+    Forget(Arc<str>, LaunchId),
     /// For whoever does the work of hooks.
     Hook(HookEffect),
     /// For the store.
@@ -43,7 +46,11 @@ impl Effect {
                 | DriverEffect::Destroy { op, .. } => *op,
             }),
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
-            Effect::Store(_) | Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => None,
+            Effect::Forget(..)
+            | Effect::Store(_)
+            | Effect::Reply(..)
+            | Effect::Tell(_)
+            | Effect::Stopped => None,
         }
     }
 
@@ -98,7 +105,8 @@ pub enum DriverEffect {
         signal: String,
     },
     /// End whatever of the launch is alive, by force, and clean up what it left outside the
-    /// allocation's directory. Also of a launch that never started. Answer `Destroyed`.
+    /// allocation's directory. Also of a launch that never started. Answer `Destroyed`. Until
+    /// [`Effect::Forget`], the launch can still be looked for, and its end be told again.
     Destroy {
         /// The operation.
         op: Op,

@@ -175,6 +175,11 @@ impl Node {
                 Some(driver) => driver.carry_out(task, effect),
                 None => self.no_driver(&name, &task, &effect),
             },
+            Effect::Forget(name, launch) => {
+                if let Some(driver) = self.drivers.get(&*name) {
+                    driver.forget(launch);
+                }
+            }
             Effect::Hook(effect) => self.hooks.carry_out(effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 let inbox = self.inbox.clone();

@@ -26,7 +26,10 @@ fn codes_and_signals_are_told() {
     }
     world.assert_silence();
     for launch in 1..=6 {
-        assert_eq!(world.destroy(launch), Ok(None));
+        assert!(
+            world.destroy(launch).unwrap().is_some(),
+            "told again, until it is forgotten"
+        );
         world.assert_gone(launch);
     }
 }
@@ -92,11 +95,11 @@ fn destroying_ends_daemons_too() {
     let exit = world.end(1);
     assert_eq!((exit.code, exit.signal), (Some(137), 9));
     assert!(wait_readable(&daemon) && wait_readable(&main));
-    world.assert_gone(1);
     for _ in 0..3 {
-        assert_eq!(world.destroy(1), Ok(None));
+        assert_eq!(world.destroy(1).unwrap().unwrap().signal, 9);
     }
     world.assert_silence();
+    world.assert_gone(1);
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn a_launch_that_runs_is_not_started_again() {
         DriverInput::Signaled { result: Ok(()), .. }
     ));
     assert!(matches!(&heard[1], DriverInput::Exited { result, .. } if result.signal == 15));
-    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.destroy(1).unwrap().unwrap().signal, 15);
     world.assert_gone(1);
 }
 
@@ -234,7 +237,7 @@ fn a_killed_shim_has_a_successor_with_the_same_limits() {
     fs::write(go, "go\n").unwrap();
     assert_eq!(world.exited().code, Some(2));
     assert_eq!(world.stdout(), "before\nafter\n");
-    assert_eq!(world.destroy(1), Ok(None));
+    assert_eq!(world.destroy(1).unwrap().unwrap().code, Some(2));
     world.assert_gone(1);
 }
 

@@ -31,7 +31,11 @@ impl World {
             DriverEffect::Recover { op, launch, .. } => {
                 self.latest.insert(key.clone(), launch);
                 let name = self.name_of(launch);
-                self.processes.entry(launch).or_default().key = key;
+                let process = self.processes.entry(launch).or_default();
+                process.key = key;
+                if process.forgotten {
+                    self.violated("what_was_forgotten_is_not_looked_for", name.clone());
+                }
                 if !self.strikes(Fault::HangRecover, &name) {
                     let delay = self.latency(&name, self.patience.recover);
                     self.after(delay, Later::Recover { op, launch });

@@ -29,6 +29,8 @@ pub struct Process {
     pub watched: bool,
     /// Whether the world destroyed it.
     pub destroyed: bool,
+    /// Whether the agent said that it is not needed any more.
+    pub forgotten: bool,
     /// Whether the polite signal arrived.
     pub stopping: bool,
 }

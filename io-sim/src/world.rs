@@ -215,6 +215,11 @@ impl World {
             }) => {
                 self.begin_hook(op, alloc, task, work);
             }
+            Effect::Forget(_, launch) => {
+                if let Some(process) = self.processes.get_mut(&launch) {
+                    process.forgotten = true;
+                }
+            }
             Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
             Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => {}

@@ -48,7 +48,9 @@ async fn run_agent(args: &AgentArgs) -> Result<(), String> {
         _ = &mut serving.running.core => return Err("the agent's core ended".to_owned()),
     }
     tracing::info!("stopping; tasks go on");
-    serving.end(ShutdownMode::KeepTasks).await;
+    serving.begin_end(ShutdownMode::KeepTasks).await;
+    // A disk that hangs must not keep the agent: a further signal leaves at once.
+    serving.wait(&mut signals).await;
     Ok(())
 }
 
@@ -186,7 +188,16 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         datacenter: args.dc.clone(),
         http_addr: address.clone(),
     };
-    let running = start(&settings).map_err(|error| error.to_string())?;
+    let mut running = start(&settings).map_err(|error| error.to_string())?;
+    if !listener
+        .local_addr()
+        .is_ok_and(|address| address.ip().is_loopback())
+    {
+        let words = "whoever can reach it may run programs here: the HTTP API has no passwords";
+        running.remarks.push(format!(
+            "{address} is no address of this machine alone; {words}"
+        ));
+    }
     let api = http::Settings {
         names: Vec::new(),
         http_addr: address.clone(),
@@ -234,8 +245,9 @@ fn default_data_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/drover");
     }
-    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let state = given("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || given("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     state
         .or_else(home)
         .unwrap_or_else(|| PathBuf::from("."))

@@ -1,5 +1,6 @@
 //! Putting an agent together: its directory, its store, its drivers, its core.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fmt;
 use std::io;
@@ -7,8 +8,9 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use drover_core::config::Config;
-use drover_core::ids::NodeId;
+use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
+use drover_core::store::Saved;
 use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
@@ -109,14 +111,12 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (answers_in, answers) = mpsc::unbounded_channel();
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
+    let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
+    if let Err(error) = raw_exec.end_unknown(&known_launches(&opened.saved)) {
+        remarks.push(format!("cannot look for tasks that nobody knows: {error}"));
+    }
     let drivers: Vec<Arc<dyn Driver>> = vec![
-        Arc::new(RawExec::new(
-            home,
-            dirs.clone(),
-            cgroups,
-            open_files,
-            inbox.clone(),
-        )),
+        Arc::new(raw_exec),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
@@ -144,6 +144,21 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks,
         data_dir,
     })
+}
+
+/// The launches that the core will look for: those of allocations whose job it knows.
+fn known_launches(saved: &Saved) -> BTreeSet<LaunchId> {
+    let known = |alloc: &AllocId| {
+        let alloc = saved.allocs.get(alloc)?;
+        saved.jobs.get(&alloc.job)?.version(alloc.job_version)
+    };
+    let of_known = saved
+        .tasks
+        .iter()
+        .filter(|((alloc, _), _)| known(alloc).is_some());
+    of_known
+        .filter_map(|(_, task)| task.launch.as_ref().map(|launch| launch.id))
+        .collect()
 }
 
 fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {

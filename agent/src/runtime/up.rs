@@ -247,7 +247,7 @@ impl Follower {
 fn look_at(view: View<'_>, job: &JobKey) -> Look {
     let allocs = view.allocs_of(job).map(|alloc| Seen {
         id: alloc.record().id,
-        name: alloc.record().name.clone(),
+        name: alloc.record().name.to_string(),
         tasks: alloc
             .tasks()
             .iter()

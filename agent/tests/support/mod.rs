@@ -23,17 +23,17 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// The longest that anything in these tests may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that runs an agent; killed when dropped.
-pub struct Agent {
+pub(crate) struct Agent {
     child: Child,
-    pub addr: String,
+    pub(crate) addr: String,
 }
 
 impl Agent {
     /// Starts `drover agent` and waits until its API answers.
-    pub fn start(data_dir: &Path, addr: &str) -> Agent {
+    pub(crate) fn start(data_dir: &Path, addr: &str) -> Agent {
         let mut child = Command::new(env!("CARGO_BIN_EXE_drover"))
             .args(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
             .arg(data_dir)
@@ -56,33 +56,33 @@ impl Agent {
         }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Kills the agent as a crash would.
-    pub fn kill_9(mut self) {
+    pub(crate) fn kill_9(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let (status, body) = request(&self.addr, "GET", path, None).unwrap();
         assert_eq!(status, 200, "GET {path}: {body}");
         serde_json::from_str(&body).unwrap()
     }
 
     /// A change that may meet an agent that is just dying, or be refused.
-    pub fn put(&self, path: &str, body: &Value) -> Option<(u16, String)> {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Option<(u16, String)> {
         request(&self.addr, "PUT", path, Some(body)).ok()
     }
 
-    pub fn delete(&self, path: &str) -> Option<(u16, String)> {
+    pub(crate) fn delete(&self, path: &str) -> Option<(u16, String)> {
         request(&self.addr, "DELETE", path, None).ok()
     }
 
     /// Asks again and again, each time waiting for a change, until `done` finds what it wants.
-    pub fn wait_for<T>(&self, path: &str, mut done: impl FnMut(&Value) -> Option<T>) -> T {
+    pub(crate) fn wait_for<T>(&self, path: &str, mut done: impl FnMut(&Value) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
             let seen = self.get(path);
@@ -107,13 +107,13 @@ impl Drop for Agent {
 }
 
 /// An address of the loopback that is free.
-pub fn free_addr() -> String {
+pub(crate) fn free_addr() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
 }
 
 /// One request. The status and the body.
-pub fn request(
+pub(crate) fn request(
     addr: &str,
     method: &str,
     path: &str,
@@ -178,10 +178,10 @@ fn unchunk(mut raw: &[u8]) -> Vec<u8> {
 }
 
 /// A deterministic source of choices.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

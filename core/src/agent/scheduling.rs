@@ -25,7 +25,7 @@ pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
     if alloc.record().desired == DesiredStatus::Run {
         alloc.edit(cx, |record| {
             record.desired = DesiredStatus::Stop;
-            why.clone_into(&mut record.desired_description);
+            record.desired_description = why.into();
         });
     }
     alloc.stop(cx);
@@ -359,7 +359,7 @@ impl Agent {
             .map(|eval| eval.id);
         let alloc = AllocRecord {
             id,
-            name: format!("{}.{}[{}]", job.id, group.name, placement.index),
+            name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
             index: placement.index,
             job: key.clone(),
             job_version: job.version,
@@ -368,7 +368,7 @@ impl Agent {
             deployment: record.deployment,
             previous: awaited,
             reschedules: placement.reschedules,
-            status_description: "No tasks have started".to_owned(),
+            status_description: "No tasks have started".into(),
             ports,
             create_time: now.wall,
             modify_time: now.wall,

@@ -649,10 +649,10 @@ impl AllocRunner {
         if !self.record.forced {
             let states = self.tasks.iter().map(TaskRunner::state);
             let (status, why) = status::of_tasks(states);
-            if self.record.status != status || self.record.status_description != why {
+            if self.record.status != status || *self.record.status_description != *why {
                 self.edit(cx, |record| {
                     record.status = status;
-                    why.clone_into(&mut record.status_description);
+                    record.status_description = why.into();
                 });
             }
         }
@@ -735,7 +735,7 @@ impl AllocRunner {
             self.edit(cx, |record| {
                 record.forced = true;
                 record.status = ClientStatus::Complete;
-                TIME_IS_OVER.clone_into(&mut record.status_description);
+                record.status_description = TIME_IS_OVER.into();
             });
         }
         self.end(cx, Some(TIME_IS_OVER.to_owned()), true);

@@ -33,6 +33,8 @@ pub struct Ledger {
     next: u64,
     /// Effects of the current step that wait for its changes.
     staged: Vec<Effect>,
+    /// Whether the next commit is waited for by something that is in a hurry.
+    urgent: bool,
     /// Effects and the commit that each waits for, in order.
     gated: VecDeque<(CommitId, Effect)>,
     /// Why the last commit failed, while it is not saved.
@@ -75,6 +77,12 @@ impl Ledger {
 
     /// Releases `effect` only when everything decided up to the end of this step is saved.
     pub fn after_save(&mut self, effect: Effect) {
+        self.urgent = true;
+        self.staged.push(effect);
+    }
+
+    /// As [`Ledger::after_save`], but no commit is made for the sake of this effect alone.
+    pub fn after_save_sometime(&mut self, effect: Effect) {
         self.staged.push(effect);
     }
 
@@ -97,15 +105,14 @@ impl Ledger {
 
     /// Ends a step: hands out what may leave now.
     pub fn settle(&mut self, now: Now, lazy: Span, out: &mut VecDeque<Effect>) {
-        let urgent = !self.staged.is_empty();
         self.gate_staged(out);
         if self.dirty.is_empty() {
             self.dirty_until = None;
+            self.urgent = false;
             return;
         }
         let until = *self.dirty_until.get_or_insert(now.at + lazy);
-        let waited_for = urgent || self.gated.back().is_some_and(|(id, _)| id.0 >= self.next);
-        if self.in_flight.is_none() && (waited_for || until <= now.at) {
+        if self.in_flight.is_none() && (self.urgent || until <= now.at) {
             self.commit(out);
         }
     }
@@ -128,6 +135,7 @@ impl Ledger {
         let id = CommitId(self.next);
         self.next += 1;
         self.dirty_until = None;
+        self.urgent = false;
         let batch = core::mem::take(&mut self.dirty);
         self.fresh.clear();
         self.in_flight = Some((id, batch.clone()));

@@ -52,13 +52,17 @@ pub struct AssignedPort {
 }
 
 /// An allocation: what is wanted of it, and what became of it.
+///
+/// Its texts are shared, not owned: the record is copied whenever something of it changes, and
+/// compared whenever it is remembered. (Two empty `String`s are slow to compare: they point
+/// nowhere, and a vectorised comparison touches that address.)
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllocRecord {
     /// Its id.
     pub id: AllocId,
     /// `job.group[index]`.
-    pub name: String,
+    pub name: Arc<str>,
     /// Which copy of the group it is, from 0.
     pub index: u32,
     /// Its job.
@@ -78,11 +82,11 @@ pub struct AllocRecord {
     /// What is wanted of it.
     pub desired: DesiredStatus,
     /// Why that is wanted.
-    pub desired_description: String,
+    pub desired_description: Arc<str>,
     /// What became of it.
     pub status: ClientStatus,
     /// Why that became of it.
-    pub status_description: String,
+    pub status_description: Arc<str>,
     /// A status that its tasks' states no longer decide.
     pub forced: bool,
     /// Whether its run is over: hooks of the end done, nothing of it alive.

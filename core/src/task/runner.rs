@@ -258,7 +258,9 @@ impl TaskRunner {
     /// Nothing of the launch is left.
     pub(super) fn cleaned(&mut self, cx: &mut Cx<'_>, exit: Option<ExitResult>) {
         if self.is_dead() {
-            self.edit().launch = None;
+            if let Some(launch) = self.edit().launch.take() {
+                cx.forget_launch(&self.spec.driver, launch.id);
+            }
             return self.save(cx);
         }
         let Some(launch) = &self.record.launch else {
@@ -277,11 +279,15 @@ impl TaskRunner {
     fn decide(&mut self, cx: &mut Cx<'_>) {
         self.answer_signals(cx);
         let record = self.edit();
-        let (exit, failed_start) = match record.launch.take() {
-            Some(launch) => (launch.exit, launch.start_failed),
+        let launch = record.launch.take();
+        let restarting = core::mem::take(&mut record.restarting);
+        let (exit, failed_start) = match launch {
+            Some(launch) => {
+                cx.forget_launch(&self.spec.driver, launch.id);
+                (launch.exit, launch.start_failed)
+            }
             None => (None, None),
         };
-        let restarting = core::mem::take(&mut record.restarting);
         if self.kill.is_some() {
             if failed_start.is_none() {
                 self.event(cx, EventType::Killed, "Task successfully killed");

@@ -131,6 +131,10 @@ impl Driver for Mock {
             }
         }
     }
+
+    fn forget(&self, launch: LaunchId) {
+        self.world.tasks().never.remove(&launch);
+    }
 }
 
 impl World {

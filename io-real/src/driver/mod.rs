@@ -9,6 +9,7 @@ mod signal;
 pub(crate) use answer::failed;
 
 use drover_core::effect::DriverEffect;
+use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Input, TaskKey};
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
@@ -50,6 +51,9 @@ pub trait Driver: Send + Sync {
     /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
     /// follows.
     fn carry_out(&self, task: TaskKey, effect: DriverEffect);
+
+    /// Begins to remove what it keeps of a launch that is over for good, without blocking.
+    fn forget(&self, launch: LaunchId);
 }
 
 /// The condition of a driver that works.

@@ -6,6 +6,7 @@ mod launch;
 mod program;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use super::answer::Answer;
 use super::{Driver, Inbox, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
-use crate::shim::record::State;
+use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
 
 /// The driver. Cheap to clone.
@@ -114,6 +115,44 @@ impl Driver for RawExec {
                 });
             }
         }
+    }
+
+    fn forget(&self, launch: LaunchId) {
+        let world = self.world.clone();
+        spawn_blocking(move || {
+            if let Err(error) = destroy::forget(&world.means, launch) {
+                tracing::warn!(%launch, %error, "cannot remove the record of a launch");
+            }
+        });
+    }
+}
+
+impl RawExec {
+    /// Ends, in the background, every launch of which there is a record but of which nobody knows
+    /// any more: `known` are those that somebody does. For the start of an agent, before it starts
+    /// anything.
+    ///
+    /// # Errors
+    /// The records cannot be listed.
+    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>) -> io::Result<()> {
+        let home = &self.world.means.home;
+        for name in home.list()? {
+            let Ok(launch) = name.parse() else { continue };
+            let buried = |record: Record| record.state == State::Abandoned;
+            if known.contains(&launch) || home.read_record(&name)?.is_some_and(buried) {
+                continue;
+            }
+            let world = self.world.clone();
+            tokio::task::spawn_blocking(move || {
+                let ended = destroy::destroy(&world.means, &world.held, launch)
+                    .and_then(|_| destroy::forget(&world.means, launch));
+                match ended {
+                    Ok(()) => tracing::warn!(%launch, "ended what a lost task left behind"),
+                    Err(error) => tracing::error!(%launch, %error, "cannot end a lost task"),
+                }
+            });
+        }
+        Ok(())
     }
 }
 

@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// Destroys a launch that may run: how it ended is told by one of two, and by one only.
+    /// Destroys a launch that may run: how it ended is told then, and perhaps before.
     pub fn end(&mut self, launch: u128) -> ExitResult {
         let launch = LaunchId(launch);
         self.ask(|op| DriverEffect::Destroy { op, launch });
@@ -249,6 +249,7 @@ impl World {
                 other => panic!("{other:?}"),
             }
         }
+        exits.dedup();
         assert_eq!(exits.len(), 1, "{exits:?}");
         self.assert_silence();
         exits.remove(0)
@@ -298,12 +299,17 @@ impl World {
         assert!(self.life().said.try_recv().is_err());
     }
 
-    /// Nothing of a launch is left outside of the allocation's directory.
-    pub fn assert_gone(&self, launch: u128) {
+    /// Once it is forgotten, nothing of a launch is left outside of the allocation's directory.
+    pub fn assert_gone(&mut self, launch: u128) {
         let name = LaunchId(launch).to_string();
-        for suffix in ["r", "s"] {
-            assert!(!self.run_dir().join(format!("{name}.{suffix}")).exists());
-        }
+        let life = self.life();
+        let runtime = life.runtime.enter();
+        life.driver.forget(LaunchId(launch));
+        drop(runtime);
+        self.until(|world| {
+            let left = |suffix| world.run_dir().join(format!("{name}.{suffix}")).exists();
+            !left("r") && !left("s")
+        });
         self.assert_no_group(launch);
     }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub fn alloc(number: u128, name: &str) -> (Key, Option<Record>) {
     let record = AllocRecord {
         id: AllocId(number),
-        name: name.to_owned(),
+        name: name.into(),
         ..AllocRecord::default()
     };
     (Key::Alloc(record.id), Some(Record::Alloc(Arc::new(record))))

@@ -97,7 +97,7 @@ impl Checker {
                     format!("{request:?}")
                 })
             }
-            Effect::Hook(_) | Effect::Store(_) | Effect::Stopped => Ok(()),
+            Effect::Forget(..) | Effect::Hook(_) | Effect::Store(_) | Effect::Stopped => Ok(()),
         }
     }
 

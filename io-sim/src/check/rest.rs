@@ -80,7 +80,7 @@ impl Checker {
                 && !alloc.tasks().iter().any(TaskRunner::has_remains);
             self.reach("what_ended_is_cleaned");
             ensure(!ended || clean, "what_ended_is_cleaned", || {
-                alloc.record().name.clone()
+                alloc.record().name.to_string()
             })?;
         }
         Ok(())

@@ -67,6 +67,7 @@ pub(super) fn effect(effect: &Effect) -> Option<String> {
         }) => {
             format!("   <- hook {} {task:?} {work:?}", alloc.short())
         }
+        Effect::Forget(_, launch) => format!("   <- forget {}", launch.short()),
         Effect::Hook(HookEffect::Cancel { op }) => format!("   <- cancel hook {}", op.0),
         Effect::Store(StoreEffect::Commit(id, batch)) => {
             format!("   <- commit {} {}", id.0, records(batch))

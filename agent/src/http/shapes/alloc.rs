@@ -173,7 +173,7 @@ impl AllocStub {
         AllocStub {
             id: record.id.to_string(),
             eval_id: record.eval.to_string(),
-            name: record.name.clone(),
+            name: record.name.to_string(),
             namespace: record.job.namespace.to_string(),
             node_id: view.node().id.to_string(),
             node_name: view.node().name.clone(),
@@ -182,9 +182,9 @@ impl AllocStub {
             job_version: record.job_version,
             task_group: record.group.to_string(),
             desired_status: record.desired.as_str().to_owned(),
-            desired_description: record.desired_description.clone(),
+            desired_description: record.desired_description.to_string(),
             client_status: record.status.as_str().to_owned(),
-            client_description: record.status_description.clone(),
+            client_description: record.status_description.to_string(),
             task_states: alloc.tasks().iter().map(named_state).collect(),
             deployment_status: deployment_status(record),
             deployment_id: record

@@ -105,6 +105,7 @@ pub(super) fn check_update(report: &mut Report, update: &UpdateStrategy, path: &
         }
     }
     report.unsupported(update.canary > 0, path, "canary");
+    report.no_effect(update.auto_revert, path, "auto_revert");
     if update.auto_promote && update.canary <= 0 {
         report.problem(
             format!("{path}.auto_promote"),

@@ -58,6 +58,10 @@ fn check_driver(report: &mut Report, task: &Task, path: &str) {
     let Some(schema) = schema_for(&task.driver) else {
         return;
     };
+    let above = format!("{path}.config");
+    for block in ["cgroup_v1_override", "cgroup_v2_override"] {
+        report.unsupported(task.config.contains_key(block), &above, block);
+    }
     for problem in validate(schema, &task.config) {
         let message = match problem.suggestion {
             Some(name) => format!("{} (did you mean {name:?}?)", problem.message),

@@ -12,20 +12,20 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::launch::Means;
 use super::{Held, exit_result};
+use crate::shim::record::State;
 use crate::shim::{self, ExitRecord, Live, Outcome, Process, Recovered};
 
 /// How long killing one launch may take before it is tried again.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
-/// Ends whatever of a launch is alive and removes what it left. Tells how it ended, if that is
-/// known and nobody else tells it.
+/// Ends whatever of a launch is alive and removes its control group. Its record stays: it is how
+/// its end can be told again. Tells how it ended, if that is known.
 pub(super) fn destroy(
     means: &Means,
     held: &Held,
     launch: LaunchId,
 ) -> io::Result<Option<ExitResult>> {
     let name = launch.to_string();
-    let mut started = true;
     let exit = match held.live(launch) {
         Some(live) => end(&live)?,
         None => match means.home.recover(&name)? {
@@ -35,25 +35,23 @@ pub(super) fn destroy(
                 task.map_or(Ok(()), kill)?;
                 exit
             }
-            Recovered::Failed { .. } => None,
-            Recovered::NeverStarted => {
-                started = false;
-                None
-            }
+            Recovered::Failed { .. } | Recovered::NeverStarted => None,
         },
     };
     remove_group(means, launch)?;
-    let tell = held.tell_destroyed(launch);
-    // The record of a launch that never started stays: it is what keeps a shim that is late from
-    // starting it after all.
-    if started && let Err(error) = means.home.forget(&name) {
-        if tell {
-            held.untell(launch);
-        }
-        return Err(error);
-    }
     held.destroyed(launch);
-    Ok(exit.filter(|_| tell).as_ref().map(exit_result))
+    Ok(exit.as_ref().map(exit_result))
+}
+
+/// Removes the record of a launch that is over. That of one which never started stays: it is what
+/// keeps a shim that is late from starting it after all.
+pub(super) fn forget(means: &Means, launch: LaunchId) -> io::Result<()> {
+    let name = launch.to_string();
+    // One that cannot be read says nothing that could be needed.
+    match means.home.read_record(&name) {
+        Ok(Some(record)) if record.state == State::Abandoned => Ok(()),
+        Ok(_) | Err(_) => means.home.forget(&name),
+    }
 }
 
 /// Kills what is left in a launch's control group, and removes it.

@@ -106,20 +106,6 @@ impl Held {
         }
     }
 
-    /// Whether the end of a launch is still to be told by who destroys it: that of one which is
-    /// not in hand nobody else tells.
-    pub(super) fn tell_destroyed(&self, launch: LaunchId) -> bool {
-        let in_hand = self.live(launch).is_some();
-        !in_hand || self.tell(launch)
-    }
-
-    /// Who heard `true` could not tell it after all.
-    pub(super) fn untell(&self, launch: LaunchId) {
-        if let Some(Entry::Running { told, .. }) = self.entries().get_mut(&launch) {
-            *told = false;
-        }
-    }
-
     /// Notes that a launch was destroyed.
     pub(super) fn destroyed(&self, launch: LaunchId) {
         let mut entries = self.entries();

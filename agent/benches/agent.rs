@@ -1,0 +1,276 @@
+//! The measuring client of `bench/agent.sh`: what bash is too slow for. It knows the agent by its
+//! program and its HTTP API alone, as any client does.
+//!
+//! Each command prints one line of numbers. Times are in microseconds unless said otherwise.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::zombie_processes,
+    reason = "a benchmark may panic, and leaves the agent to the script that called it"
+)]
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+/// How long anything may take before the measurement is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a client rests between two looks at the state, so that looking costs the agent little.
+const REST: Duration = Duration::from_millis(2);
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        ["stamp", socket] => stamp(socket),
+        ["launch", addr, log, "--", program @ ..] => launch(addr, log, program, None),
+        ["relaunch", addr, log, job, count, "--", program @ ..] => {
+            launch(addr, log, program, Some((job, count.parse().unwrap())));
+        }
+        ["latency", addr, count, socket] => latency(addr, count.parse().unwrap(), socket),
+        ["batch", addr, job, count] => batch(addr, job, count.parse().unwrap()),
+        ["service", addr, job, count] => service(addr, job, count.parse().unwrap()),
+        ["stop", addr, job] => stop(&mut Client::new(addr), job),
+        // What cargo says when it runs all benchmarks.
+        _ => println!("this is a part of bench/agent.sh: run that"),
+    }
+}
+
+/// One connection to the agent.
+struct Client {
+    host: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn new(addr: &str) -> Client {
+        Client::connect(addr).expect("the agent does not listen")
+    }
+
+    fn connect(addr: &str) -> std::io::Result<Client> {
+        let stream = TcpStream::connect(addr)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Client {
+            host: addr.to_owned(),
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// One request: the status, and the answer's body.
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
+        let (host, len) = (&self.host, body.len());
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len}\r\n");
+        let request = format!("{head}Content-Type: application/json\r\n\r\n{body}");
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or(std::io::ErrorKind::ConnectionReset)?;
+        let mut length = 0;
+        while line.trim() != "" {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut answer = vec![0; length];
+        self.stream.read_exact(&mut answer)?;
+        Ok((
+            status,
+            serde_json::from_slice(&answer).unwrap_or(Value::Null),
+        ))
+    }
+
+    fn get(&mut self, path: &str) -> Value {
+        self.ask("GET", path, "").expect("no answer").1
+    }
+
+    /// Submits a job. Returns the state's index.
+    fn submit(&mut self, job: &Value) -> u64 {
+        let body = json!({ "Job": job }).to_string();
+        let (status, answer) = self.ask("PUT", "/v1/jobs", &body).expect("no answer");
+        assert_eq!(status, 200, "the job was refused: {answer}");
+        answer["Index"].as_u64().unwrap()
+    }
+
+    /// Looks at a job in the list until `done` likes it.
+    fn wait_for(&mut self, job: &str, done: impl Fn(&Value) -> bool) {
+        let begin = Instant::now();
+        loop {
+            let list = self.get(&format!("/v1/jobs?prefix={job}"));
+            if done(&list[0]) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "nothing becomes of: {list}");
+            sleep(REST);
+        }
+    }
+}
+
+fn of_group(job: &Value, what: &str) -> u64 {
+    job["JobSummary"]["Summary"]["g"][what]
+        .as_u64()
+        .unwrap_or(0)
+}
+
+/// Small as they come: what is measured is the agent.
+fn job(id: &str, kind: &str, count: u64, command: &str, args: &[&str]) -> Value {
+    json!({
+        "ID": id,
+        "Type": kind,
+        "Datacenters": ["dc1"],
+        "TaskGroups": [{
+            "Name": "g",
+            "Count": count,
+            "Tasks": [{
+                "Name": "t",
+                "Driver": "raw_exec",
+                "Config": { "command": command, "args": args },
+                "Resources": { "CPU": 1, "MemoryMB": 10 },
+            }],
+        }],
+    })
+}
+
+fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+}
+
+/// The task whose start is measured: says when it was started, and waits for its end.
+fn stamp(socket: &str) {
+    let now = wall().as_nanos().to_le_bytes();
+    UnixDatagram::unbound()
+        .and_then(|own| own.send_to(&now, socket))
+        .expect("nobody wants to know");
+    loop {
+        sleep(PATIENCE);
+    }
+}
+
+/// Starts an agent. Prints its pid, the time until it answers, and, if tasks of a job are
+/// expected, until it holds all of them again.
+fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
+    let (name, args) = program.split_first().expect("no program");
+    let log = File::options().create(true).append(true).open(log).unwrap();
+    let mut command = Command::new(name);
+    let errors = log.try_clone().unwrap();
+    command.args(args).stdin(Stdio::null());
+    command.stdout(log).stderr(errors);
+    let begin = Instant::now();
+    let child = command.spawn().expect("the agent's program cannot run");
+    let mut client = loop {
+        let client = Client::connect(addr);
+        let asked = client.and_then(|mut client| {
+            let (status, _) = client.ask("GET", "/v1/agent/self", "")?;
+            Ok((status == 200).then_some(client))
+        });
+        if let Ok(Some(client)) = asked {
+            break client;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the agent does not answer");
+        sleep(Duration::from_micros(200));
+    };
+    let answered = begin.elapsed();
+    let mut held = answered;
+    if let Some((job, count)) = tasks {
+        // It says that they run, and it has its hand on each of them.
+        client.wait_for(job, |job| of_group(job, "Running") == count);
+        while pidfds(child.id()) < count {
+            assert!(begin.elapsed() < PATIENCE, "the agent does not find them");
+            sleep(REST);
+        }
+        held = begin.elapsed();
+    }
+    let pid = child.id();
+    println!("{pid} {} {}", answered.as_micros(), held.as_micros());
+}
+
+/// How many processes an agent has handles of.
+fn pidfds(pid: u32) -> u64 {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).expect("the agent is gone");
+    let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    let handles = links.filter(|link| link.as_os_str() == "anon_inode:[pidfd]");
+    u64::try_from(handles.count()).unwrap()
+}
+
+/// One allocation after the other. Prints p50 and p99 until the task's process ran, and of the
+/// time until a client saw it.
+fn latency(addr: &str, count: usize, socket: &str) {
+    let own = env::current_exe().unwrap();
+    let stamps = UnixDatagram::bind(socket).unwrap();
+    stamps.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut client = Client::new(addr);
+    let (mut started, mut seen) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        let id = format!("latency-{number}");
+        let command = own.to_str().unwrap();
+        let job = job(&id, "service", 1, command, &["stamp", socket]);
+        let begin = wall();
+        let mut index = client.submit(&job);
+        loop {
+            let path = format!("/v1/job/{id}/allocations?index={index}&wait=60s");
+            let allocs = client.get(&path);
+            if allocs[0]["ClientStatus"] == "running" {
+                break;
+            }
+            // Above what was seen already; before the first answer that is the submission.
+            index = allocs[0]["ModifyIndex"]
+                .as_u64()
+                .map_or(index, |seen| seen.max(index));
+        }
+        seen.push(wall() - begin);
+        let mut bytes = [0; 16];
+        assert_eq!(stamps.recv(&mut bytes).expect("no task ran"), 16);
+        let at = Duration::from_nanos(u64::try_from(u128::from_le_bytes(bytes)).unwrap());
+        started.push(at - begin);
+        stop(&mut client, &id);
+    }
+    let [first, last] = [50, 99].map(|percent| quantile(&mut started, percent));
+    println!("{first} {last} {}", quantile(&mut seen, 50));
+    fs::remove_file(socket).unwrap();
+}
+
+fn quantile(list: &mut [Duration], percent: usize) -> u128 {
+    list.sort_unstable();
+    list[(list.len() * percent / 100).min(list.len() - 1)].as_micros()
+}
+
+/// Runs a batch job to its end. Prints how long that took.
+fn batch(addr: &str, id: &str, count: u64) {
+    let mut client = Client::new(addr);
+    let begin = Instant::now();
+    client.submit(&job(id, "batch", count, "/bin/true", &[]));
+    client.wait_for(id, |job| {
+        assert_eq!(of_group(job, "Failed") + of_group(job, "Lost"), 0, "{job}");
+        job["Status"] == "dead"
+    });
+    println!("{}", begin.elapsed().as_micros());
+}
+
+/// Starts a service. Prints how long it took until all of it ran.
+fn service(addr: &str, id: &str, count: u64) {
+    let mut client = Client::new(addr);
+    let begin = Instant::now();
+    client.submit(&job(id, "service", count, "/bin/sleep", &["86400"]));
+    client.wait_for(id, |job| of_group(job, "Running") == count);
+    println!("{}", begin.elapsed().as_micros());
+}
+
+/// Stops a job and waits until nothing is left of it.
+fn stop(client: &mut Client, id: &str) {
+    let path = format!("/v1/job/{id}?purge=true");
+    client.ask("DELETE", &path, "").expect("no answer");
+    client.wait_for(id, |job| job.is_null() || job["Status"] == "dead");
+}
