@@ -119,15 +119,21 @@ pub(crate) fn request(
     path: &str,
     body: Option<&Value>,
 ) -> std::io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect(addr)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
-    write!(
-        stream,
+    let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
          Content-Length: {length}\r\n\r\n{body}"
-    )?;
+    );
+    exchange(addr, request.as_bytes())
+}
+
+/// Sends these bytes, and reads an answer until the connection ends. The status and the body.
+pub fn exchange(addr: &str, request: &[u8]) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(addr)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(request)?;
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     reader.read_line(&mut head)?;

@@ -93,6 +93,12 @@ impl Program {
         })
     }
 
+    /// As [`Program::line`], of the error output.
+    pub fn err_line(&self, text: &str) -> String {
+        let found = self.err.find(text, 0);
+        found.unwrap_or_else(|| panic!("no line with {text:?} in:\n{}", self.err.text()))
+    }
+
     /// Where the API of its agent is, from its first line.
     pub fn addr(&self) -> String {
         let line = self.line("Agent at http://");

@@ -1,0 +1,720 @@
+//! Mistakes of people, programs and machines: each is told in words that help, and costs nothing
+//! else. A job that ran before runs on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use support::{Agent, Ended, PATIENCE, Program, World, command, exchange, free_addr, shims};
+
+/// An agent with a job that must live through everything.
+struct Kept {
+    agent: Agent,
+    shims: Vec<String>,
+    data: PathBuf,
+    world: World,
+}
+
+fn shell_job(id: &str, script: &str) -> Value {
+    json!({ "Job": { "ID": id, "TaskGroups": [{
+        "Name": "g",
+        "RestartPolicy": { "Attempts": 100, "Delay": 1_000_000, "Mode": "delay" },
+        "Tasks": [{
+            "Name": "t",
+            "Driver": "raw_exec",
+            "Config": { "command": "/bin/sh", "args": ["-c", script] },
+        }],
+    }] } })
+}
+
+fn is_running(allocs: &Value) -> Option<String> {
+    let running = |alloc: &&Value| alloc["ClientStatus"] == "running";
+    let found = allocs.as_array().unwrap().iter().find(running)?;
+    Some(found["ID"].as_str().unwrap().to_owned())
+}
+
+impl Kept {
+    fn new() -> Kept {
+        let world = World::new();
+        let data = world.data();
+        Kept::within(world, data)
+    }
+
+    fn within(world: World, data: PathBuf) -> Kept {
+        let agent = Agent::start(&data, &free_addr());
+        run_job(&agent, "keeper", "echo kept; while :; do sleep 1000; done");
+        let shims = shims(&data);
+        assert_eq!(shims.len(), 1);
+        Kept {
+            agent,
+            shims,
+            data,
+            world,
+        }
+    }
+
+    fn drover(&self, args: &[&str]) -> Ended {
+        Program::of(command(args).env("DROVER_ADDR", format!("http://{}", self.agent.addr))).end()
+    }
+
+    /// The job from before runs on, in the same process, and the agent takes further ones.
+    #[track_caller]
+    fn goes_on(&self) {
+        let allocs = self.agent.get("/v1/job/keeper/allocations");
+        assert_eq!(allocs.as_array().unwrap().len(), 1, "{allocs}");
+        assert!(is_running(&allocs).is_some(), "{allocs}");
+        let now = shims(&self.data);
+        assert!(self.shims.iter().all(|shim| now.contains(shim)), "{now:?}");
+    }
+
+    #[track_caller]
+    fn no_job_but_the_kept(&self) {
+        let jobs = self.agent.get("/v1/jobs");
+        assert_eq!(jobs.as_array().unwrap().len(), 1, "{jobs}");
+        self.goes_on();
+    }
+
+    fn send(&self, request: &str) -> (u16, String) {
+        exchange(&self.agent.addr, request.as_bytes()).unwrap()
+    }
+}
+
+/// Runs a job until its task runs. The id of the allocation.
+fn run_job(agent: &Agent, id: &str, script: &str) -> String {
+    let (status, body) = agent.put("/v1/jobs", &shell_job(id, script)).unwrap();
+    assert_eq!(status, 200, "{body}");
+    agent.wait_for(&format!("/v1/job/{id}/allocations"), is_running)
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+/// A job file with this in its only task, from line 4 on.
+fn task(body: &str) -> String {
+    format!("job \"x\" {{\n  group \"g\" {{\n    task \"t\" {{\n{body}\n    }}\n  }}\n}}\n")
+}
+
+#[test]
+fn mistakes_in_job_files_have_their_places() {
+    let kept = Kept::new();
+    let good = "driver = \"raw_exec\"\nconfig {\n  command = \"/bin/true\"\n}";
+    let cases: Vec<(String, Vec<&str>)> = vec![
+        (
+            "job \"x\" {\n  group = = 1\n}\n".to_owned(),
+            vec!["bad.hcl:2:11: ", "  2 |   group = = 1", "^"],
+        ),
+        (
+            "job \"x\" {\n".to_owned(),
+            vec!["bad.hcl:1:", "job \"x\" {", "^", "expected `}`"],
+        ),
+        (String::new(), vec!["bad.hcl", "job"]),
+        (
+            task(&format!("{good}\nconfg {{}}")),
+            vec![
+                "bad.hcl:8:1: ",
+                "unknown block \"confg\"",
+                "Did you mean \"config\"?",
+                "^",
+            ],
+        ),
+        (
+            task(&format!("{good}\nkill_timout = \"5s\"")),
+            vec![
+                "bad.hcl:8:1: ",
+                "kill_timout",
+                "Did you mean \"kill_timeout\"?",
+            ],
+        ),
+        (
+            task("driver = \"raw_exec\"\nconfig {\n}"),
+            vec!["bad.hcl:5:1: ", "config.command: must be given"],
+        ),
+        (
+            task("driver = \"raw_exec\"\nconfig {\n  comand = \"x\"\n}"),
+            vec![
+                "bad.hcl:6:3: ",
+                "unknown option \"comand\"",
+                "did you mean \"command\"",
+            ],
+        ),
+        (
+            task("config {\n  command = \"/bin/true\"\n}"),
+            vec!["bad.hcl:3:", "driver"],
+        ),
+        (
+            task(good).replace("\"g\" {", "\"g\" {\ncount = -1"),
+            vec!["bad.hcl:3:", "count: must not be negative"],
+        ),
+        (
+            task(good).replace("\"g\" {", "\"g\" {\ncount = 1000000"),
+            vec!["must not have more than", "1000000"],
+        ),
+        (
+            task(good).replace("\"t\"", "\"../x\""),
+            vec!["bad.hcl:3:", "../x"],
+        ),
+        (
+            task(good).replace("job \"x\"", "job \"../../x y\""),
+            vec!["bad.hcl:1:"],
+        ),
+        (
+            task(&good.replace("\"/bin/true\"", "upper(attr.kernel.name)")),
+            vec!["bad.hcl:6:", "${attr.kernel.name}", "run time only"],
+        ),
+        (
+            task(&good.replace("/bin/true", "${uper(\"x\")}")),
+            vec!["bad.hcl:6:", "uper", "upper"],
+        ),
+        (
+            task(&good.replace("/bin/true", "${var.nothing}")),
+            vec!["bad.hcl:6:", "nothing"],
+        ),
+        (
+            task(&good.replace("\"/bin/true\"", "7 + \"x\"")),
+            vec!["bad.hcl:6:", "number"],
+        ),
+        (
+            format!(
+                "job \"x\" {{ group \"g\" {{ count = {} }} }}",
+                "(".repeat(100_000)
+            ),
+            vec!["bad.hcl"],
+        ),
+        (
+            format!("{} {}", task(good), task(good)),
+            vec!["bad.hcl:", "job"],
+        ),
+    ];
+    for (text, parts) in cases {
+        let file = kept.world.file("bad.hcl", &text);
+        let err = kept
+            .drover(&["job", "run", file.to_str().unwrap()])
+            .failed();
+        has(&err, &parts);
+        assert!(
+            err.len() < 4000,
+            "no more than anybody reads: {}",
+            err.len()
+        );
+    }
+    let file = kept.world.file("bad.hcl", &"#\n".repeat(25 * 1024 * 1024));
+    for verb in ["run", "validate"] {
+        let err = kept.drover(&[verb, file.to_str().unwrap()]).failed();
+        has(&err, &["bad.hcl is larger than 10 MiB"]);
+    }
+    fs::write(&file, b"job \"\xff\xfe\" {}").unwrap();
+    let err = kept.drover(&["run", file.to_str().unwrap()]).failed();
+    has(&err, &["cannot read ", "bad.hcl", "UTF-8"]);
+    kept.no_job_but_the_kept();
+}
+
+#[test]
+fn hostile_json_is_refused() {
+    let kept = Kept::new();
+    let job = |job: &str| format!("{{\"Job\":{job}}}");
+    let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    let good = shell_job("x", "true").to_string();
+    let bodies = [
+        String::new(),
+        "not json".to_owned(),
+        "[]".to_owned(),
+        "null".to_owned(),
+        "{}".to_owned(),
+        job("null"),
+        job("[]"),
+        job("\"x\""),
+        job("{}"),
+        job("{\"ID\":null}"),
+        job("{\"ID\":7}"),
+        job("{\"ID\":\"x\"}"),
+        job("{\"ID\":\"x\",\"TaskGroups\":[null]}"),
+        job("{\"ID\":\"x\",\"TaskGroups\":{}}"),
+        job("{\"ID\":\"x\",\"TaskGroups\":[{}]}"),
+        job(&deep(100_000)),
+        deep(1_000_000),
+        job(&format!("{{\"ID\":\"x\",\"Meta\":{}}}", deep(120))),
+        good.replace("\"x\"", "\"../../x\\u0000\""),
+        good.replace("\"Name\":\"g\"", "\"Name\":\"g\",\"Count\":1e99"),
+        good.replace("\"Name\":\"g\"", "\"Name\":\"g\",\"Count\":-1"),
+        good.replace(
+            "\"Name\":\"g\"",
+            "\"Name\":\"g\",\"Count\":9223372036854775807",
+        ),
+        good.replace(
+            "\"Name\":\"g\"",
+            "\"Name\":\"g\",\"Count\":99999999999999999999999999",
+        ),
+        good.replace("\"Name\":\"g\"", "\"Name\":\"g\",\"Count\":\"many\""),
+        good.replace("\"Name\":\"t\"", "\"Name\":\"../t\""),
+        good.replace("\"Name\":\"t\"", "\"Name\":\"\""),
+        good.replace("\"Attempts\":100", "\"Attempts\":-9223372036854775808"),
+        good.replace("\"command\":\"/bin/sh\"", "\"command\":[\"/bin/sh\"]"),
+        good.replace("\"command\":\"/bin/sh\"", "\"commnd\":\"/bin/sh\""),
+        good.replace("raw_exec", ""),
+    ];
+    for body in bodies {
+        let begin: String = body.chars().take(200).collect();
+        assert_ne!(body, good);
+        for path in ["/v1/jobs", "/v1/job/x"] {
+            let length = body.len();
+            let (status, answer) = kept.send(&format!(
+                "PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            ));
+            assert!(matches!(status, 400 | 500), "{status} {answer} for {begin}");
+            assert!(
+                !answer.is_empty() && answer.len() < 4000,
+                "{answer} for {begin}"
+            );
+        }
+    }
+    for path in [
+        "/v1/jobs/parse",
+        "/v1/validate/job",
+        "/v1/client/allocation/x/signal",
+    ] {
+        for body in ["", "[", "{\"JobHCL\":7}", "{\"Job\":7}", &deep(200_000)] {
+            let length = body.len();
+            let (status, answer) = kept.send(&format!(
+                "PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            ));
+            assert!((400..=500).contains(&status), "{path}: {status} {answer}");
+        }
+    }
+    kept.no_job_but_the_kept();
+}
+
+#[test]
+fn bad_requests_are_answered_and_cost_nothing() {
+    let kept = Kept::new();
+    let head = |first: &str, more: &str| {
+        kept.send(&format!(
+            "{first} HTTP/1.1\r\nConnection: close\r\n{more}\r\n"
+        ))
+        .0
+    };
+    let here = "Host: localhost\r\n";
+    assert_eq!(head("GET /v1/jobs", here), 200);
+    for host in [
+        "",
+        "Host: evil.example\r\n",
+        "Host: 127.0.0.1.evil.example\r\n",
+        "Host: a\r\nHost: localhost\r\n",
+    ] {
+        assert!(matches!(head("GET /v1/jobs", host), 400 | 403), "{host}");
+    }
+    let foreign = "Host: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n";
+    for (method, path) in [
+        ("PUT", "/v1/jobs"),
+        ("DELETE", "/v1/job/keeper"),
+        ("PUT", "/v1/system/gc"),
+    ] {
+        assert_eq!(head(&format!("{method} {path}"), foreign), 403);
+    }
+    for nothing in [
+        "/",
+        "/v1",
+        "/v1/nothing",
+        "/v2/jobs",
+        "/v1/jobs/",
+        "//v1/jobs",
+        "/v1/job/keeper/nothing",
+        "/v1/job/nobody",
+    ] {
+        assert_eq!(head(&format!("GET {nothing}"), here), 404, "{nothing}");
+    }
+    for (method, path) in [
+        ("DELETE", "/v1/jobs"),
+        ("PUT", "/v1/nodes"),
+        ("GET", "/v1/system/gc"),
+        ("HEAD", "/v1/jobs"),
+        ("TRACE", "/v1/jobs"),
+        ("BREW", "/v1/jobs"),
+    ] {
+        assert_eq!(
+            head(&format!("{method} {path}"), here),
+            405,
+            "{method} {path}"
+        );
+    }
+    for bad in [
+        "index=x",
+        "index=-1",
+        "wait=soon",
+        "per_page=x",
+        "stale=perhaps",
+        "index=99999999999999999999999",
+    ] {
+        assert_eq!(head(&format!("GET /v1/jobs?{bad}"), here), 400, "{bad}");
+    }
+    let long = format!("{here}X-Long: {}\r\n", "x".repeat(200_000));
+    let many = format!("{here}{}", "X-Many: 1\r\n".repeat(5_000));
+    for more in [&long, &many] {
+        let request = format!("GET /v1/jobs HTTP/1.1\r\n{more}\r\n");
+        // The connection may end before all of it is sent.
+        let answer = exchange(&kept.agent.addr, request.as_bytes());
+        assert!(answer.is_err() || answer.is_ok_and(|(status, _)| status == 431));
+    }
+    let fifty = 50 * 1024 * 1024;
+    let large = format!("{here}Content-Length: {fifty}\r\n");
+    assert_eq!(head("PUT /v1/jobs", &large), 413);
+    let mut body =
+        b"PUT /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    body.extend_from_slice(format!("{fifty:x}\r\n").as_bytes());
+    body.resize(body.len() + fifty, b' ');
+    let answer = exchange(&kept.agent.addr, &body);
+    assert!(answer.is_err() || answer.is_ok_and(|(status, _)| status == 413));
+    for garbage in [
+        "\r\n\r\n",
+        "hello\r\n\r\n",
+        "\u{16}\u{3}\u{1}\u{2}",
+        "GET /v1/jobs HTTP/9.9\r\n\r\n",
+    ] {
+        let stream = std::net::TcpStream::connect(&kept.agent.addr).unwrap();
+        let sent = std::io::Write::write_all(&mut &stream, garbage.as_bytes());
+        assert!(sent.is_ok());
+    }
+    kept.no_job_but_the_kept();
+}
+
+#[test]
+fn tasks_cannot_lead_readers_astray() {
+    let kept = Kept::new();
+    let secret = kept.world.file("secret", "not for you");
+    let script = format!(
+        "cd $NOMAD_ALLOC_DIR
+         ln -s {0} data/link; ln -s / data/root; ln -s ../../../../lock data/up; ln -s loop data/loop
+         ln -s ../../t/secrets data/secrets; echo s3cret > $NOMAD_SECRETS_DIR/token
+         mkfifo data/pipe logs/t.stderr.7 logs/u.stdout.0
+         rm logs/t.stderr.0; mkfifo logs/t.stderr.0
+         ln -s {0} logs/t.stdout.3
+         echo plain > data/plain; echo ready; while :; do sleep 1000; done",
+        secret.display()
+    );
+    let id = run_job(&kept.agent, "hostile", &script);
+    let follow = format!("/v1/client/fs/cat/{id}?path=alloc/data/plain");
+    // The last thing that it does before it says so.
+    let until = Instant::now() + PATIENCE;
+    let get = |path: &str| support::request(&kept.agent.addr, "GET", path, None).unwrap();
+    while get(&follow) != (200, "plain\n".to_owned()) {
+        assert!(Instant::now() < until, "the task does not get ready");
+        std::thread::yield_now();
+    }
+    let traps = [
+        "alloc/data/link",
+        "alloc/data/root/etc/passwd",
+        "alloc/data/up",
+        "alloc/data/loop",
+        "alloc/data/pipe",
+        "alloc/data/secrets/token",
+        "t/secrets/token",
+        "../../lock",
+        "/../../lock",
+        "%2e%2e/%2e%2e/lock",
+        "alloc/%2e%2e/%2e%2e/%2e%2e/lock",
+        "..%2f..%2flock",
+        "alloc/data/nothing",
+        "alloc/data",
+        "alloc%00",
+        "",
+    ];
+    for verb in ["cat", "stat", "ls", "readat"] {
+        for trap in traps {
+            let (status, body) = get(&format!("/v1/client/fs/{verb}/{id}?offset=0&path={trap}"));
+            // What a pipe or a directory is may be told, what is behind a trap not.
+            let harmless = trap == "alloc/data" || trap == "alloc/data/pipe" || trap.is_empty();
+            let told = harmless && matches!(verb, "stat" | "ls");
+            assert!(
+                told || matches!(status, 400 | 404 | 500),
+                "{verb} {trap}: {status} {body}"
+            );
+            assert!(
+                !body.contains("not for you")
+                    && !body.contains("s3cret")
+                    && !body.contains("root:"),
+                "{verb} {trap}: {body}"
+            );
+        }
+    }
+    for path in [
+        "/v1/client/fs/cat/../../jobs",
+        "/v1/client/fs/cat/%2e%2e",
+        "/v1/client/fs/ls/..%2f..",
+        "/v1/client/fs/logs/%2e%2e?task=t&type=stdout",
+    ] {
+        let (status, body) = get(path);
+        assert!(matches!(status, 400 | 404), "{path}: {status} {body}");
+    }
+    for (task, stream) in [
+        ("t", "stdout"),
+        ("t", "stderr"),
+        ("..%2ft", "stdout"),
+        ("u", "stdout"),
+        ("t", "stdout.0"),
+    ] {
+        for plain in ["true", "false"] {
+            let query = format!("task={task}&type={stream}&plain={plain}");
+            let (_, body) = get(&format!("/v1/client/fs/logs/{id}?{query}"));
+            assert!(!body.contains("not for you"), "{query}: {body}");
+        }
+    }
+    let (status, body) = get(&format!(
+        "/v1/client/fs/logs/{id}?task=t&type=stdout&plain=true"
+    ));
+    assert_eq!((status, body.as_str()), (200, "ready\n"));
+    kept.goes_on();
+}
+
+#[test]
+fn an_agent_that_cannot_start_says_why() {
+    let kept = Kept::new();
+    let job = kept.world.file(
+        "job.hcl",
+        &task("driver = \"raw_exec\"\nconfig {\n  command = \"/bin/true\"\n}"),
+    );
+    let start = |data: &Path, http: &str| {
+        let data = data.to_str().unwrap();
+        let args = ["-data-dir", data, "-http", http];
+        let up = [&["up", job.to_str().unwrap()], &args[..]].concat();
+        let agent = [&["agent"], &args[..]].concat();
+        let (up, agent) = (Program::run(up).failed(), Program::run(agent).failed());
+        assert!(agent.ends_with(&up), "{agent} and {up}");
+        up
+    };
+    let (any, other) = ("127.0.0.1:0", kept.world.path("other"));
+    let err = start(&kept.data, any);
+    has(
+        &err,
+        &[
+            "another agent uses the directory ",
+            "; stop it, or choose another with -data-dir",
+        ],
+    );
+    let file = kept.world.file("file", "");
+    has(
+        &start(&file, any),
+        &[
+            "cannot use the directory ",
+            "file: ",
+            "choose another with -data-dir",
+        ],
+    );
+    has(
+        &start(&file.join("below"), any),
+        &["cannot use the directory ", "choose another with -data-dir"],
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    has(
+        &start(&other, &taken),
+        &[
+            "cannot listen on ",
+            &taken,
+            "in use",
+            "choose another address with -http",
+        ],
+    );
+    for nonsense in ["here", "127.0.0.1", "127.0.0.1:99999", "203.0.113.9:80"] {
+        has(
+            &start(&other, nonsense),
+            &["cannot listen on ", nonsense, "-http ADDR:PORT"],
+        );
+    }
+    assert!(
+        !other.exists(),
+        "nothing is made by an agent that does not start"
+    );
+    let mut args = vec!["-data-dir", other.to_str().unwrap(), "-http", any];
+    args.insert(0, "up");
+    let up = |file: &str| Program::run([&args[..], &[file]].concat());
+    has(
+        &up("/nowhere/job.hcl").failed(),
+        &["cannot open /nowhere/job.hcl: No such file"],
+    );
+    has(&up("/").failed(), &["cannot read /: Is a directory"]);
+    kept.no_job_but_the_kept();
+
+    let docker = kept.world.file(
+        "docker.hcl",
+        &task("driver = \"docker\"\nconfig {\n  image = \"x\"\n}"),
+    );
+    let out = up(docker.to_str().unwrap()).with(2);
+    has(
+        &out,
+        &[
+            "No place for group \"g\": driver \"docker\" of task \"t\" is not there",
+            "==> Job \"x\" has no place on this node",
+        ],
+    );
+    let out = kept
+        .drover(&["job", "run", docker.to_str().unwrap()])
+        .with(2);
+    has(&out, &["docker"]);
+    kept.goes_on();
+}
+
+#[test]
+fn a_damaged_store_is_told_and_left_alone() {
+    let world = World::new();
+    let data = world.data();
+    let kept = Kept::within(world, data.clone());
+    let Kept {
+        agent,
+        shims: before,
+        world,
+        ..
+    } = kept;
+    agent.kill_9();
+    let state = data.join("state");
+    let (db, whole) = (
+        state.join("records/db"),
+        fs::read(state.join("records/db")).unwrap(),
+    );
+    let start = || {
+        let args = [
+            "agent",
+            "-http",
+            "127.0.0.1:0",
+            "-data-dir",
+            data.to_str().unwrap(),
+        ];
+        Program::run(args).failed()
+    };
+    let noise: Vec<u8> = (0..whole.len())
+        .map(|n| u8::try_from(n * 7 % 251).unwrap())
+        .collect();
+    for bad in [&noise[..], &[]] {
+        fs::write(&db, bad).unwrap();
+        let err = start();
+        has(
+            &err,
+            &[
+                "is damaged and cannot be read: ",
+                "Nothing was changed. To go on without it: mv ",
+            ],
+        );
+        assert_eq!(fs::read(&db).unwrap(), bad, "it was changed");
+        assert_eq!(shims(&data), before, "tasks were touched");
+    }
+    // Put back, everything is found again.
+    fs::write(&db, &whole).unwrap();
+    let agent = Agent::start(&data, &free_addr());
+    agent.wait_for("/v1/job/keeper/allocations", is_running);
+    assert_eq!(shims(&data), before);
+    agent.kill_9();
+    // As the message says: without the state, its tasks are ended.
+    fs::rename(&state, data.join("state.damaged")).unwrap();
+    let agent = Agent::start(&data, &free_addr());
+    let until = Instant::now() + PATIENCE;
+    while !shims(&data).is_empty() {
+        assert!(Instant::now() < until, "tasks of the lost state live on");
+        std::thread::yield_now();
+    }
+    run_job(&agent, "fresh", "sleep 1000");
+    drop(agent);
+    drop(world);
+}
+
+/// A small disk. Gone when dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: &Path) -> Option<Disk> {
+        fs::create_dir_all(at).unwrap();
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", "size=24m", "drover-test"])
+            .arg(at);
+        let mounted = mount.output().is_ok_and(|done| done.status.success());
+        mounted.then(|| Disk(at.to_owned()))
+    }
+
+    /// Leaves no room on it.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("fill");
+        let mut file = fs::File::create(&path).unwrap();
+        for size in [1 << 20, 4096, 1] {
+            let block = vec![b'x'; size];
+            while std::io::Write::write_all(&mut file, &block).is_ok() {}
+        }
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What is still open on it goes with its last user.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_lived_through() {
+    let world = World::new();
+    let data = world.data();
+    let Some(disk) = Disk::mount(&data) else {
+        eprintln!("skipped: no disk can be mounted here");
+        return;
+    };
+    let kept = Kept::within(world, data);
+    let fill = disk.fill();
+    // Everything that can be read is there, and what ran runs on.
+    kept.goes_on();
+    let job = shell_job("later", "echo at last; sleep 1000");
+    let answer = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| kept.agent.put("/v1/jobs", &job));
+        for _ in 0..20 {
+            kept.goes_on();
+        }
+        fs::remove_file(&fill).unwrap();
+        sent.join().unwrap()
+    });
+    // It may have been told that it cannot be, or have waited until it could.
+    let (status, body) = answer.unwrap();
+    assert!(matches!(status, 200 | 500), "{status} {body}");
+    let (status, body) = kept.agent.put("/v1/jobs", &job).unwrap();
+    assert_eq!(status, 200, "{body}");
+    kept.agent.wait_for("/v1/job/later/allocations", is_running);
+    kept.goes_on();
+
+    // The same for an agent that starts on a full disk.
+    let Kept {
+        agent,
+        shims: before,
+        data,
+        world,
+    } = kept;
+    agent.kill_9();
+    let fill = disk.fill();
+    let args = [
+        "agent",
+        "-http",
+        "127.0.0.1:0",
+        "-data-dir",
+        data.to_str().unwrap(),
+    ];
+    has(&Program::run(args).failed(), &["cannot ", "No space left"]);
+    assert_eq!(shims(&data).len(), 2, "tasks go on");
+    fs::remove_file(fill).unwrap();
+    let agent = Agent::start(&data, &free_addr());
+    agent.wait_for("/v1/job/keeper/allocations", is_running);
+    assert!(before.iter().all(|shim| shims(&data).contains(shim)));
+    drop((agent, world, disk));
+}
