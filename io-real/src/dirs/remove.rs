@@ -64,8 +64,22 @@ impl Remover<'_> {
     /// Removes one entry, whatever it is.
     fn entry(&mut self, parent: BorrowedFd<'_>, name: &CStr, depth: u32) {
         match unlinkat(parent, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::ISDIR | Errno::PERM) => self.directory(parent, name, depth),
+            Err(error) => self.note(Err(error)),
+        }
+    }
+
+    /// Removes one entry that was a directory when it was listed. Most are empty.
+    fn directory(&mut self, parent: BorrowedFd<'_>, name: &CStr, depth: u32) {
+        match unlinkat(parent, name, AtFlags::REMOVEDIR) {
             Ok(()) => return,
-            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            // A file or a link by now.
+            Err(Errno::NOTDIR) => {
+                let result = unlinkat(parent, name, AtFlags::empty());
+                return self.note(result);
+            }
             Err(error) => return self.note(Err(error)),
         }
         if depth >= MAX_DEPTH {
@@ -95,7 +109,8 @@ impl Remover<'_> {
                 continue;
             }
             match entry.file_type() {
-                FileType::Directory | FileType::Unknown => self.entry(dir.as_fd(), name, depth + 1),
+                FileType::Directory => self.directory(dir.as_fd(), name, depth + 1),
+                FileType::Unknown => self.entry(dir.as_fd(), name, depth + 1),
                 _ => {
                     let result = unlinkat(&dir, name, AtFlags::empty());
                     self.note(result);
