@@ -172,7 +172,16 @@ fn write(dir: &Path, db: &mut Option<sled::Db>, batch: &Batch) -> Result<(), Str
     guarded(|| {
         db.apply_batch(writes)?;
         db.flush().map(|_| ())
-    })
+    })?;
+    sync(dir)
+}
+
+/// Makes the disk keep what sled wrote. sled's own flush ends with `sync_file_range`, which passes
+/// the pages on, but neither how long the file is now nor the order to empty the disk's cache: a
+/// commit would survive a crash of the agent, and not a power cut.
+fn sync(dir: &Path) -> Result<(), String> {
+    let file = fs::File::open(dir.join("db")).and_then(|file| file.sync_data());
+    file.map_err(|error| format!("cannot sync the state: {error}"))
 }
 
 /// sled panics where data is missing from the end of its file: that is an error like any other.
