@@ -6,10 +6,10 @@ use drover_core::effect::{HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input};
 use drover_core::op::{Failure, Op};
-use tokio::task::spawn_blocking;
 
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
+use crate::gate::Gate;
 use crate::user;
 
 /// Whoever does the work of hooks. Cheap to clone.
@@ -17,12 +17,17 @@ use crate::user;
 pub struct Hooks {
     dirs: AllocDirs,
     inbox: Inbox,
+    gate: Gate,
 }
 
 impl Hooks {
     /// Works in `dirs` and answers to `inbox`.
     pub fn new(dirs: AllocDirs, inbox: Inbox) -> Hooks {
-        Hooks { dirs, inbox }
+        Hooks {
+            dirs,
+            inbox,
+            gate: Gate::default(),
+        }
     }
 
     /// Begins what is asked, without blocking; exactly one answer follows.
@@ -42,10 +47,10 @@ impl Hooks {
     fn run(&self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
         let hooks = self.clone();
         let own = task.clone();
-        let done = spawn_blocking(move || hooks.work(alloc, own.as_ref(), &work));
-        let inbox = self.inbox.clone();
+        let (gate, inbox) = (self.gate.clone(), self.inbox.clone());
         tokio::spawn(async move {
-            let result = match done.await {
+            let work = move || hooks.work(alloc, own.as_ref(), &work);
+            let result = match gate.run(work).await {
                 Ok(result) => result.map_err(|error| Failure::recoverable(error.to_string())),
                 Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
             };

@@ -10,6 +10,7 @@ pub mod dirs;
 pub mod door;
 pub mod driver;
 pub mod facts;
+pub mod gate;
 pub mod hooks;
 pub mod node;
 pub mod open_files;

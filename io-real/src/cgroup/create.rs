@@ -3,7 +3,7 @@
 use super::{Cgroups, Group, Limits, Version, check, weight};
 use cgroups_rs::fs::cgroup::Cgroup;
 use cgroups_rs::fs::cpu::CpuController;
-use cgroups_rs::fs::hierarchies::{V1, V2};
+use cgroups_rs::fs::hierarchies::V2;
 use cgroups_rs::fs::memory::MemController;
 use cgroups_rs::fs::{Hierarchy, error::Error};
 use std::error::Error as _;
@@ -19,9 +19,9 @@ impl Cgroups {
     pub fn create(&self, name: &str, limits: &Limits) -> io::Result<Group> {
         check(name)?;
         let path = Path::new(&self.parent).join(name);
-        let hierarchy: Box<dyn Hierarchy> = match self.version {
-            Version::V2 => Box::new(V2::new()),
-            Version::V1 | Version::Hybrid => Box::new(V1::new()),
+        let hierarchy: Box<dyn Hierarchy> = match &self.v1 {
+            None => Box::new(V2::new()),
+            Some(v1) => Box::new(v1.clone()),
         };
         let controllers = vec!["cpu".to_owned(), "memory".to_owned()];
         let group = Cgroup::new_with_specified_controllers(hierarchy, &path, Some(controllers))

@@ -31,9 +31,9 @@ impl Cgroups {
         // Members of version 1 groups, and whoever entered only some of a task's groups. Each round
         // waits for the dead of the last; what they forked meanwhile is killed in the next.
         loop {
-            let victims = kill_members(&dirs)?;
+            let (victims, empty) = kill_members(&dirs)?;
             if victims.is_empty() {
-                return self.populated(name).map(|populated| !populated);
+                return Ok(empty || !self.populated(name)?);
             }
             for victim in &victims {
                 let left = until.saturating_duration_since(Instant::now());
@@ -56,6 +56,19 @@ impl Cgroups {
             }
         }
         Ok(false)
+    }
+
+    /// Removes a group if that needs nothing but removing its directories: it is empty and there is
+    /// none inside it, or it is gone. The kernel removes no group that has members. True if it did;
+    /// else [`Cgroups::kill`] and [`Cgroups::remove`] have work to do.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name.
+    pub fn remove_empty(&self, name: &str) -> io::Result<bool> {
+        let dirs = self.group_dirs(name)?;
+        Ok(dirs
+            .iter()
+            .all(|dir| absent_is_fine(fs::remove_dir(dir)).is_ok()))
     }
 
     /// Removes a group and the groups inside it; it is no error if it is gone. It must be empty, or
@@ -118,12 +131,14 @@ fn members(dir: &Path) -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// Sends SIGKILL to all members and returns handles to wait for them.
-fn kill_members(dirs: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
-    let mut victims = Vec::new();
+/// Sends SIGKILL to all members and returns handles to wait for them, and whether there were none
+/// at all.
+fn kill_members(dirs: &[PathBuf]) -> io::Result<(Vec<OwnedFd>, bool)> {
+    let (mut victims, mut empty) = (Vec::new(), true);
     for dir in dirs {
         let mut opened = Vec::new();
         for pid in members(dir)? {
+            empty = false;
             // A pid of 0 is a process of another pid namespace.
             let Some(id) = Pid::from_raw(pid).filter(|id| id.as_raw_pid() > 1) else {
                 continue;
@@ -131,6 +146,9 @@ fn kill_members(dirs: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
             if let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) {
                 opened.push((pid, handle));
             }
+        }
+        if opened.is_empty() {
+            continue;
         }
         // A pid may have been given to another process before its handle was opened. Who is a
         // member still is the one that the handle names.
@@ -141,7 +159,7 @@ fn kill_members(dirs: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
             }
         }
     }
-    Ok(victims)
+    Ok((victims, empty))
 }
 
 fn wait_for_death(victim: &OwnedFd, within: Duration) -> io::Result<()> {

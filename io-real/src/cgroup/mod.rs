@@ -42,6 +42,8 @@ pub enum Version {
 pub struct Cgroups {
     version: Version,
     parent: String,
+    /// The version 1 hierarchies, read once; none with version 2 alone.
+    v1: Option<V1>,
     /// The parent's directories: with version 1 that of each controller.
     controlled: Vec<PathBuf>,
     /// The parent's directory in the controller-less tree of a hybrid system.
@@ -80,6 +82,7 @@ impl Cgroups {
             Self {
                 version: Version::V2,
                 parent: parent.to_owned(),
+                v1: None,
                 controlled: vec![root.join(parent)],
                 unified: None,
             }
@@ -109,6 +112,7 @@ impl Cgroups {
         Some(Self {
             version,
             parent: parent.to_owned(),
+            v1: Some(v1),
             controlled,
             unified,
         })

@@ -17,7 +17,6 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
-use tokio::task::spawn_blocking;
 
 use self::held::Held;
 use self::launch::{LaunchError, Means};
@@ -25,6 +24,7 @@ use super::answer::Answer;
 use super::{Driver, Inbox, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
+use crate::gate::Gate;
 use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
 
@@ -39,6 +39,7 @@ struct World {
     means: Means,
     inbox: Inbox,
     held: Held,
+    gate: Gate,
 }
 
 impl RawExec {
@@ -62,6 +63,7 @@ impl RawExec {
                 means,
                 inbox,
                 held: Held::default(),
+                gate: Gate::default(),
             }),
         }
     }
@@ -109,8 +111,10 @@ impl Driver for RawExec {
             }
             DriverEffect::Destroy { op, launch } => {
                 tokio::spawn(async move {
-                    let work = move || destroy::destroy(&world.means, &world.held, launch);
-                    let result = blocking(work).await.map_err(|error| failure(&error));
+                    let own = world.clone();
+                    let work = move || destroy::destroy(&own.means, &own.held, launch);
+                    let result = world.blocking(work).await;
+                    let result = result.map_err(|error| failure(&error));
                     owed.give(DriverInput::Destroyed { op, launch, result });
                 });
             }
@@ -119,8 +123,10 @@ impl Driver for RawExec {
 
     fn forget(&self, launch: LaunchId) {
         let world = self.world.clone();
-        spawn_blocking(move || {
-            if let Err(error) = destroy::forget(&world.means, launch) {
+        tokio::spawn(async move {
+            let own = world.clone();
+            let forgotten = world.blocking(move || destroy::forget(&own.means, launch));
+            if let Err(error) = forgotten.await {
                 tracing::warn!(%launch, %error, "cannot remove the record of a launch");
             }
         });
@@ -147,7 +153,7 @@ impl RawExec {
                 let ended = destroy::destroy(&world.means, &world.held, launch)
                     .and_then(|_| destroy::forget(&world.means, launch));
                 match ended {
-                    Ok(()) => tracing::warn!(%launch, "ended what a lost task left behind"),
+                    Ok(()) => tracing::info!(%launch, "cleared away what a task left behind"),
                     Err(error) => tracing::error!(%launch, %error, "cannot end a lost task"),
                 }
             });
@@ -166,7 +172,8 @@ impl World {
         config: Arc<TaskConfig>,
     ) {
         let (world, key, logs) = (self.clone(), task.clone(), config.logs);
-        let started = spawn_blocking(move || world.start_blocking(&key, launch, &config)).await;
+        let work = move || world.start_blocking(&key, launch, &config);
+        let started = self.gate.run(work).await;
         let lost = |lost| Err(Failure::recoverable(format!("the start was lost: {lost}")));
         match started.unwrap_or_else(lost) {
             Ok(live) => {
@@ -228,7 +235,7 @@ impl World {
         logs: LogConfig,
     ) {
         let world = self.clone();
-        let recovered = blocking(move || world.recover_blocking(launch)).await;
+        let recovered = self.blocking(move || world.recover_blocking(launch)).await;
         // What cannot be found is ended by force, and that asks again.
         let lost = |error: io::Error| (Found::Gone(format!("cannot be recovered: {error}")), None);
         let (found, live) = recovered.unwrap_or_else(lost);
@@ -273,17 +280,17 @@ impl World {
         };
         let live = self.held.live(launch);
         let live = live.ok_or_else(|| io::Error::from(rustix::io::Errno::SRCH))?;
-        blocking(move || live.signal(number)).await
+        self.blocking(move || live.signal(number)).await
     }
-}
 
-/// Runs work that blocks where it hurts nobody.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|lost| Err(io::Error::other(lost)))
+    /// Runs work that blocks where it hurts nobody.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let done = self.gate.run(work).await;
+        done.unwrap_or_else(|lost| Err(io::Error::other(lost)))
+    }
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -60,6 +60,9 @@ pub(super) fn remove_group(means: &Means, launch: LaunchId) -> io::Result<()> {
         return Ok(());
     };
     let name = launch.to_string();
+    if cgroups.remove_empty(&name)? {
+        return Ok(());
+    }
     if !cgroups.kill(&name, KILL_TIME)? {
         return Err(io::Error::other("processes of the task do not die"));
     }

@@ -11,7 +11,7 @@ use drover_core::model::task::LogConfig;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::{World, blocking, exit_result};
+use super::{World, exit_result};
 use crate::shim::{Live, Outcome};
 
 impl World {
@@ -31,7 +31,7 @@ impl World {
             result: ExitResult::unknown("nobody watches its process any more"),
         };
         loop {
-            match outcome(&live).await {
+            match self.outcome(&live).await {
                 Ok(Outcome::Exited(exit)) => {
                     end.result = exit_result(&exit);
                     return;
@@ -69,12 +69,29 @@ impl World {
             return Ok(None);
         }
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
-        let (task, live) = (task.clone(), live.clone());
-        blocking(move || {
-            let successor = self.means.take_over(&task, launch, &live, logs)?;
-            Ok(self.held.replace(launch, successor))
+        let (task, live, world) = (task.clone(), live.clone(), self.clone());
+        self.blocking(move || {
+            let successor = world.means.take_over(&task, launch, &live, logs)?;
+            Ok(world.held.replace(launch, successor))
         })
         .await
+    }
+
+    async fn outcome(&self, live: &Arc<Live>) -> io::Result<Outcome> {
+        // SAFETY: the descriptor is the launch's pidfd, which it owns, never replaces, and closes
+        // only when it is dropped; `Watched` keeps it alive for as long as this registration lives.
+        let registered =
+            unsafe { AsyncFd::register_with_interest(Watched(live.clone()), Interest::READABLE) };
+        let watched = registered?;
+        loop {
+            let mut ready = watched.readable().await?;
+            let live = live.clone();
+            // Reading the record touches the disk.
+            if let Some(outcome) = self.blocking(move || live.outcome()).await? {
+                return Ok(outcome);
+            }
+            ready.clear_ready();
+        }
     }
 }
 
@@ -103,22 +120,5 @@ struct Watched(Arc<Live>);
 impl AsRawFd for Watched {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_fd().as_raw_fd()
-    }
-}
-
-async fn outcome(live: &Arc<Live>) -> io::Result<Outcome> {
-    // SAFETY: the descriptor is the launch's pidfd, which it owns, never replaces, and closes only
-    // when it is dropped; `Watched` keeps it alive for as long as this registration lives.
-    let registered =
-        unsafe { AsyncFd::register_with_interest(Watched(live.clone()), Interest::READABLE) };
-    let watched = registered?;
-    loop {
-        let mut ready = watched.readable().await?;
-        let live = live.clone();
-        // Reading the record touches the disk.
-        if let Some(outcome) = blocking(move || live.outcome()).await? {
-            return Ok(outcome);
-        }
-        ready.clear_ready();
     }
 }
