@@ -52,6 +52,7 @@ impl Gate {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use std::sync::mpsc;
 

@@ -18,6 +18,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -43,7 +44,7 @@ impl Agent {
             .spawn()
             .unwrap();
         let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(addr).is_err() {
+        while !matches!(request(addr, "GET", "/v1/agent/health", None), Ok((200, _))) {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the agent ended at its start: {status}");
             }
@@ -106,10 +107,18 @@ impl Drop for Agent {
     }
 }
 
-/// An address of the loopback that is free.
+/// An address of the loopback that is free, and below the ports that the kernel gives to others:
+/// an agent that is killed finds its own port again.
 pub(crate) fn free_addr() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id() % 1000 * 10;
+    loop {
+        let port = 10_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let addr = format!("127.0.0.1:{port}");
+        if TcpListener::bind(&addr).is_ok() {
+            return addr;
+        }
+    }
 }
 
 /// One request. The status and the body.
