@@ -184,7 +184,7 @@ impl Cx<'_> {
     }
 
     /// Tells the story.
-    pub fn tell(&mut self, task: &TaskKey, event: &TaskEvent) {
+    pub fn tell(&mut self, task: &TaskKey, event: &Arc<TaskEvent>) {
         self.send(Effect::Tell(Told::Event(task.clone(), event.clone())));
     }
 

@@ -228,7 +228,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Told {
     /// Something happened to a task.
-    Event(TaskKey, TaskEvent),
+    Event(TaskKey, Arc<TaskEvent>),
     /// The state's index rose: whoever looks again may see something new.
     Index(u64),
 }

@@ -47,7 +47,7 @@ impl std::error::Error for Gone {}
 pub struct Door {
     knocks: mpsc::Sender<Knock>,
     index: watch::Receiver<u64>,
-    events: broadcast::Sender<(TaskKey, TaskEvent)>,
+    events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
     allocs: Arc<OwnedFd>,
 }
 
@@ -57,7 +57,7 @@ pub struct Inside {
     /// Who knocks.
     pub knocks: mpsc::Receiver<Knock>,
     index: watch::Sender<u64>,
-    events: broadcast::Sender<(TaskKey, TaskEvent)>,
+    events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
 }
 
 impl Door {
@@ -142,7 +142,7 @@ impl Door {
     }
 
     /// The story as it happens, from now on.
-    pub fn events(&self) -> broadcast::Receiver<(TaskKey, TaskEvent)> {
+    pub fn events(&self) -> broadcast::Receiver<(TaskKey, Arc<TaskEvent>)> {
         self.events.subscribe()
     }
 

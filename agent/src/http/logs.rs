@@ -300,7 +300,7 @@ struct Changes {
     index: tokio::sync::watch::Receiver<u64>,
     events: tokio::sync::broadcast::Receiver<(
         drover_core::input::TaskKey,
-        drover_core::model::event::TaskEvent,
+        std::sync::Arc<drover_core::model::event::TaskEvent>,
     )>,
     until_end: bool,
 }

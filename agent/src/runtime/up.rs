@@ -2,6 +2,7 @@
 //! somebody ends it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use drover_core::agent::View;
 use drover_core::ids::{AllocId, JobKey, TaskName};
@@ -56,7 +57,7 @@ struct Seen {
 pub(super) struct Follower {
     door: Door,
     job: JobKey,
-    events: broadcast::Receiver<(TaskKey, TaskEvent)>,
+    events: broadcast::Receiver<(TaskKey, Arc<TaskEvent>)>,
     index: watch::Receiver<u64>,
     lines: mpsc::Receiver<Line>,
     lines_in: Option<mpsc::Sender<Line>>,
@@ -65,7 +66,7 @@ pub(super) struct Follower {
 }
 
 enum Next {
-    Event(TaskKey, TaskEvent),
+    Event(TaskKey, Arc<TaskEvent>),
     Line(Line),
     Changed,
     Interrupted,

@@ -1,5 +1,7 @@
 //! An allocation and its tasks, as they are reported.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::event::{MAX_EVENTS, TaskEvent};
@@ -119,8 +121,9 @@ pub struct TaskState {
     pub started_at: Option<Timestamp>,
     /// When it was first dead.
     pub finished_at: Option<Timestamp>,
-    /// The last [`MAX_EVENTS`] events, oldest first.
-    pub events: Vec<TaskEvent>,
+    /// The last [`MAX_EVENTS`] events, oldest first. Shared, because the state is copied whenever
+    /// something of it changes.
+    pub events: Vec<Arc<TaskEvent>>,
 }
 
 impl TaskState {
@@ -130,7 +133,7 @@ impl TaskState {
     }
 
     /// Appends an event, dropping the oldest where there are too many.
-    pub fn push(&mut self, event: TaskEvent) {
+    pub fn push(&mut self, event: Arc<TaskEvent>) {
         self.failed |= event.fails_task;
         if self.events.len() >= MAX_EVENTS {
             self.events.remove(0);

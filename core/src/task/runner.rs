@@ -413,6 +413,7 @@ impl TaskRunner {
 
     /// Something happened to the task.
     pub fn push(&mut self, cx: &mut Cx<'_>, event: TaskEvent) {
+        let event = Arc::new(event);
         cx.tell(&self.spec.key, &event);
         self.edit().state.push(event);
         self.save(cx);

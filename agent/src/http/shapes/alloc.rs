@@ -274,7 +274,7 @@ fn state(state: &TaskState) -> TaskStateShape {
         last_restart: time(state.last_restart),
         started_at: time(state.started_at),
         finished_at: time(state.finished_at),
-        events: state.events.iter().map(event).collect(),
+        events: state.events.iter().map(|own| event(own)).collect(),
     }
 }
 
