@@ -16,7 +16,7 @@ build() {
 prepare() {
     [ "$(id -u)" = 0 ] || fail 'needs root'
     # A disk, not memory: bytes and syncs are counted.
-    dir=$(mktemp -d /var/tmp/drover-bench.XXXXXX)
+    dir=$(mktemp -d "${DROVER_BENCH_DIR:-/var/tmp}/drover-bench.XXXXXX")
     agent=
     trap cleanup EXIT
     trap 'exit 130' INT TERM HUP
@@ -148,7 +148,11 @@ criterion() {
 }
 
 # Rows: what, measured, at least, aim; "-" where nothing is asked.
-header() { row_line 'figure' 'measured' 'at least' 'aim' ''; row_line ------ -------- -------- --- ''; }
+header() {
+    echo "On $(stat -f -c %T "$dir"), $(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg) before."
+    row_line 'figure' 'measured' 'at least' 'aim' ''
+    row_line ------ -------- -------- --- ''
+}
 
 row_line() { printf '%-62s %12s %10s %10s  %s\n' "$@"; }
 
