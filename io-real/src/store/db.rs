@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
@@ -24,9 +24,18 @@ const SUM: &[u8] = b"sum";
 const TRIES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// A value of this many bytes may come to lie in a file of its own.
+const LARGE: usize = 16 * 1024;
+
+/// What has to be free on the disk, besides the batch itself, where such files may be written.
+const ROOM: u64 = 2 * 1024 * 1024;
+
 /// A database that is open.
 pub(super) struct Db {
     db: sled::Db,
+    dir: PathBuf,
+    /// Whether it ever held a large value.
+    large: bool,
     syncer: Syncer,
     sum: Sum,
 }
@@ -127,12 +136,14 @@ impl Db {
         let db = open(dir)?;
         let mut sum = Sum::default();
         let mut written = None;
+        let mut large = false;
         let mut entries = db.iter();
         while let Some((key, value)) = guarded(|| entries.next().transpose())? {
             if key == SUM {
                 written = Some(value);
             } else {
                 sum.add(&key, &value);
+                large |= value.len() >= LARGE;
                 see(&key, &value);
             }
         }
@@ -146,6 +157,8 @@ impl Db {
             }
             Some(_) => Ok(Db {
                 db,
+                dir: dir.to_owned(),
+                large,
                 syncer: Syncer::new(dir).map_err(sled::Error::Io)?,
                 sum,
             }),
@@ -158,6 +171,7 @@ impl Db {
         let mut writes = sled::Batch::default();
         let mut sum = self.sum;
         let mut changed = false;
+        let mut bytes = 0;
         for (key, record) in batch {
             let key = codec::key_text(key);
             let new = record.as_ref().map(codec::encode).transpose()?;
@@ -171,6 +185,8 @@ impl Db {
             }
             match new {
                 Some(new) => {
+                    self.large |= new.len() >= LARGE;
+                    bytes += new.len();
                     sum.add(key.as_bytes(), &new);
                     writes.insert(key.as_bytes(), new);
                 }
@@ -181,6 +197,9 @@ impl Db {
             return Ok(());
         }
         writes.insert(SUM, &sum.bytes());
+        if self.large {
+            room(&self.dir, bytes)?;
+        }
         let written = guarded(|| {
             self.db.apply_batch(writes)?;
             self.db.flush()?;
@@ -190,6 +209,27 @@ impl Db {
         self.sum = sum;
         Ok(())
     }
+}
+
+/// Fails if the disk has no room for a batch of so many bytes. sled waits for ever for a large value
+/// that it could not write, also when it is closed: so it must not come to that.
+fn room(dir: &Path, bytes: usize) -> Result<(), String> {
+    let disk = rustix::fs::statvfs(dir)
+        .map_err(|errno| format!("cannot look for free space: {}", io::Error::from(errno)))?;
+    let blocks = if rustix::process::geteuid().is_root() {
+        disk.f_bfree
+    } else {
+        disk.f_bavail
+    };
+    let free = blocks.saturating_mul(disk.f_frsize);
+    let wanted = ROOM.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2));
+    // File systems without an end say that they have no blocks at all.
+    if disk.f_blocks > 0 && free < wanted {
+        return Err(format!(
+            "no space left on the disk: {free} bytes are free, and {wanted} are needed"
+        ));
+    }
+    Ok(())
 }
 
 fn open(dir: &Path) -> Result<sled::Db, Why> {
