@@ -2,7 +2,7 @@
 //!
 //! Only allocations of a roll-out are watched, and each gets one verdict.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::alloc::{TaskLife, TaskState};
 use crate::model::policy::UpdateStrategy;
@@ -10,7 +10,7 @@ use crate::model::task::Stage;
 use crate::time::{Instant, Now, Span, Timestamp};
 
 /// The watch over one allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HealthWatch {
     min_healthy: Span,
     deadline: Instant,

@@ -55,7 +55,7 @@ impl AllocHook {
 }
 
 /// Where an allocation is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// It is set up.
     Prerun(Pipeline),
@@ -72,7 +72,7 @@ pub enum Phase {
 }
 
 /// The names of an allocation's timers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AllocTimer {
     /// A hook does not answer.
     Hook,
@@ -92,7 +92,7 @@ const TIME_IS_OVER: &str = "Allocation exceeded its max_run_duration";
 const DESTROY_PAUSE: Span = Span::secs(30);
 
 /// One allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocRunner {
     record: Arc<AllocRecord>,
     job: Arc<Job>,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Batch, CommitId, Key, Record};
 use crate::effect::Effect;
@@ -15,18 +15,20 @@ use crate::op::Op;
 use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ledger {
     /// What the store holds as soon as everything below is written.
+    #[serde(with = "crate::store::pairs")]
     known: BTreeMap<Key, Record>,
     /// Changes that no commit holds yet.
+    #[serde(with = "crate::store::pairs")]
     dirty: Batch,
     /// Keys of `dirty` that no commit ever held: forgetting them costs nothing.
     fresh: BTreeSet<Key>,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
     /// The commit that the store works on.
-    in_flight: Option<(CommitId, Batch)>,
+    in_flight: Option<InFlight>,
     /// When a commit that failed is tried again.
     retry_at: Option<Instant>,
     /// The number of the next commit.
@@ -39,6 +41,14 @@ pub struct Ledger {
     gated: VecDeque<(CommitId, Effect)>,
     /// Why the last commit failed, while it is not saved.
     trouble: Option<String>,
+}
+
+/// A commit that the store works on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct InFlight {
+    id: CommitId,
+    #[serde(with = "crate::store::pairs")]
+    batch: Batch,
 }
 
 impl Ledger {
@@ -121,7 +131,7 @@ impl Ledger {
         let needed = if !self.dirty.is_empty() {
             Some(CommitId(self.next))
         } else {
-            self.in_flight.as_ref().map(|(id, _)| *id)
+            self.in_flight.as_ref().map(|flight| flight.id)
         };
         match needed {
             Some(id) => self
@@ -138,7 +148,10 @@ impl Ledger {
         self.urgent = false;
         let batch = core::mem::take(&mut self.dirty);
         self.fresh.clear();
-        self.in_flight = Some((id, batch.clone()));
+        self.in_flight = Some(InFlight {
+            id,
+            batch: batch.clone(),
+        });
         out.push_back(Effect::commit(id, batch));
     }
 
@@ -147,7 +160,7 @@ impl Ledger {
         if self
             .in_flight
             .as_ref()
-            .is_none_or(|(awaited, _)| *awaited != id)
+            .is_none_or(|flight| flight.id != id)
         {
             return false;
         }
@@ -166,7 +179,7 @@ impl Ledger {
         if self
             .in_flight
             .as_ref()
-            .is_none_or(|(awaited, _)| *awaited != id)
+            .is_none_or(|flight| flight.id != id)
         {
             return false;
         }
@@ -179,8 +192,8 @@ impl Ledger {
     pub fn handle_timeout(&mut self, now: Now, out: &mut VecDeque<Effect>) {
         if self.retry_at.is_some_and(|at| at <= now.at) {
             self.retry_at = None;
-            if let Some((id, batch)) = &self.in_flight {
-                out.push_back(Effect::commit(*id, batch.clone()));
+            if let Some(flight) = &self.in_flight {
+                out.push_back(Effect::commit(flight.id, flight.batch.clone()));
             }
         }
         if self.in_flight.is_none() && self.dirty_until.is_some_and(|at| at <= now.at) {
