@@ -180,10 +180,7 @@ pub enum HookWork {
 pub enum StoreEffect {
     /// Write all of this or nothing, so that it survives a crash. Answer with
     /// [`crate::input::StoreInput`].
-    Commit(
-        CommitId,
-        #[serde(with = "crate::store::pairs")] Batch,
-    ),
+    Commit(CommitId, #[serde(with = "crate::store::pairs")] Batch),
 }
 
 /// An answer to who asked.

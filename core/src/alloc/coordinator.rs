@@ -9,7 +9,9 @@ use crate::model::alloc::{TaskLife, TaskState};
 use crate::model::task::Stage;
 
 /// How far the group's life is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Coordinator {
     /// Everything is to run again: first what runs has to end.
     Again,

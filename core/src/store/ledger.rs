@@ -157,11 +157,7 @@ impl Ledger {
 
     /// The store wrote commit `id`. Returns whether it was the awaited one.
     pub fn saved(&mut self, id: CommitId, out: &mut VecDeque<Effect>) -> bool {
-        if self
-            .in_flight
-            .as_ref()
-            .is_none_or(|flight| flight.id != id)
-        {
+        if self.in_flight.as_ref().is_none_or(|flight| flight.id != id) {
             return false;
         }
         self.in_flight = None;
@@ -176,11 +172,7 @@ impl Ledger {
     /// The store could not write commit `id`: it is tried again at `retry`. Nothing is lost, and
     /// what waits for it goes on waiting.
     pub fn failed(&mut self, id: CommitId, why: String, retry: Instant) -> bool {
-        if self
-            .in_flight
-            .as_ref()
-            .is_none_or(|flight| flight.id != id)
-        {
+        if self.in_flight.as_ref().is_none_or(|flight| flight.id != id) {
             return false;
         }
         self.retry_at = Some(retry);
