@@ -16,6 +16,7 @@ mod driver;
 mod faults;
 mod inbox;
 mod process;
+pub mod replay;
 mod sim;
 mod trace;
 mod world;

@@ -23,6 +23,7 @@ mod lookup;
 mod monitor;
 mod node_status;
 mod operator;
+mod replay;
 pub mod screen;
 pub mod table;
 
@@ -83,6 +84,13 @@ async fn run(cli: Cli) -> ExitCode {
         other => other,
     };
     let mut screen = Screen::of_process(cli.connection.no_color);
+    if let Command::Replay(args) = &command {
+        let code = replay::run(&mut screen, args).unwrap_or_else(|failure| {
+            screen.complain(&failure.message);
+            failure.code
+        });
+        return ExitCode::from(code);
+    }
     let client = match Client::new(&cli.connection, |name| std::env::var(name).ok()) {
         Ok(client) => client,
         Err(failure) => {
@@ -143,6 +151,8 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
                 .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
         }
-        Command::Up(_) | Command::Agent(_) => Err(failure::Failure::said("this is no question")),
+        Command::Up(_) | Command::Agent(_) | Command::Replay(_) => {
+            Err(failure::Failure::said("this is no question"))
+        }
     }
 }

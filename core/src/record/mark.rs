@@ -34,11 +34,11 @@ impl Mark {
     }
 }
 
-/// The FNV-1a hash of what is not hidden of an effect.
-pub fn fingerprint(effect: &Effect) -> u64 {
+/// The FNV-1a hash of what is not hidden of an effect, or of a whole agent.
+pub fn fingerprint<T: Serialize>(effect: &T) -> u64 {
     let mut hash = Fnv::default();
     let shown = Redacted::new(effect, How::Omit);
     // Hashing cannot fail; if a value refuses to be written, what came before it is compared.
-    let _ = serde::Serialize::serialize(&shown, Digest(&mut hash));
+    let _ = shown.serialize(Digest(&mut hash));
     hash.finish()
 }

@@ -33,6 +33,9 @@ use crate::time::Now;
 /// The layout that this version writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
 
+/// How the names of segments' files end. What comes before are digits that rise.
+pub const EXTENSION: &str = ".rec";
+
 /// The first frame of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {

@@ -33,6 +33,12 @@ pub struct AgentArgs {
     /// The data centre
     #[arg(long, value_name = "NAME", default_value = "dc1")]
     pub dc: String,
+    /// How many MiB the flight recorder may take; 0 records nothing
+    #[arg(long, value_name = "MIB", default_value_t = 16)]
+    pub recording_size: u32,
+    /// Where the flight recorder writes; in the data directory unless given
+    #[arg(long, value_name = "DIR")]
+    pub recording_dir: Option<PathBuf>,
     /// How much the agent tells: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,

@@ -3,12 +3,14 @@
 mod agent;
 mod alloc;
 mod job;
+mod replay;
 
 use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
 pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
+pub use replay::ReplayArgs;
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -70,6 +72,8 @@ pub enum Command {
     /// For operators
     #[command(subcommand)]
     Operator(OperatorCommand),
+    /// Play a recording of an agent again
+    Replay(ReplayArgs),
     /// Show the version
     Version,
     /// Short for `job run`
