@@ -6,6 +6,7 @@ use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::input::ShutdownMode;
 use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
@@ -38,6 +39,11 @@ impl<'a> View<'a> {
     /// What is counted.
     pub fn counters(self) -> Counters {
         self.agent.shared.counters
+    }
+
+    /// Whether the agent ends and leaves its tasks alone: it listens to nobody any more.
+    pub fn is_leaving(self) -> bool {
+        self.agent.shutdown == Some(ShutdownMode::KeepTasks)
     }
 
     /// Why nothing can be saved at present, if so.

@@ -120,10 +120,7 @@ pub fn effect(effect: &Effect) -> String {
                 .as_ref()
                 .map(|task| format!("/{task}"))
                 .unwrap_or_default();
-            let work = match work {
-                HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
-                HookWork::RemoveAllocDir => "remove directory",
-            };
+            let work = hook_word(work);
             format!("hook {}: {work} of {}{of}", op.0, alloc.short())
         }
         Effect::Hook(HookEffect::Cancel { op }) => format!("cancel hook {}", op.0),
@@ -144,14 +141,34 @@ fn task(key: &TaskKey) -> String {
 }
 
 fn driver_effect(key: &TaskKey, asked: &DriverEffect) -> String {
-    let (what, launch) = match asked {
-        DriverEffect::Start { launch, .. } => ("start", launch),
-        DriverEffect::Recover { launch, .. } => ("look for", launch),
-        DriverEffect::Stop { launch, .. } => ("stop", launch),
-        DriverEffect::Signal { launch, .. } => ("signal", launch),
-        DriverEffect::Destroy { launch, .. } => ("destroy", launch),
+    let launch = match asked {
+        DriverEffect::Start { launch, .. }
+        | DriverEffect::Recover { launch, .. }
+        | DriverEffect::Stop { launch, .. }
+        | DriverEffect::Signal { launch, .. }
+        | DriverEffect::Destroy { launch, .. } => launch,
     };
+    let what = driver_word(asked);
     format!("{what} {}, launch {}", task(key), launch.short())
+}
+
+/// What a driver is asked, in a word.
+pub fn driver_word(asked: &DriverEffect) -> &'static str {
+    match asked {
+        DriverEffect::Start { .. } => "start",
+        DriverEffect::Recover { .. } => "look for",
+        DriverEffect::Stop { .. } => "stop",
+        DriverEffect::Signal { .. } => "signal",
+        DriverEffect::Destroy { .. } => "destroy",
+    }
+}
+
+/// What a hook does, in a word.
+pub fn hook_word(work: &HookWork) -> &'static str {
+    match work {
+        HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+        HookWork::RemoveAllocDir => "remove directory",
+    }
 }
 
 fn reply_word(reply: &Reply) -> &'static str {
