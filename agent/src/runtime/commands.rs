@@ -188,7 +188,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         datacenter: args.dc.clone(),
         http_addr: address.clone(),
         recording: Recording {
-            size: u64::from(args.recording_size) << 20,
+            size: args.recording_size,
             dir: args.recording_dir.clone(),
         },
     };

@@ -9,14 +9,25 @@ use crate::input::{
 use crate::model::alloc::ExitResult;
 use crate::store::{Batch, Key, Record};
 
-/// An input in a few words; a timeout if none.
+/// An input in a few words, with the task or allocation that it is of; a timeout if none.
 pub fn input(input: Option<&Input>) -> String {
-    let Some(input) = input else {
-        return "timeout".to_owned();
-    };
+    match input {
+        None => "timeout".to_owned(),
+        Some(Input::Driver(key, said)) => format!("{} {}", task(key), driver_input(said)),
+        Some(Input::Hook(hook)) => {
+            let task = hook.task.as_ref().map(|task| format!("/{task}"));
+            let alloc = hook.alloc.short();
+            format!("{alloc}{} {}", task.unwrap_or_default(), hook_input(hook))
+        }
+        Some(input) => said(input),
+    }
+}
+
+/// What an input says, in a few words.
+pub fn said(input: &Input) -> String {
     match input {
         Input::Driver(_, said) => driver_input(said),
-        Input::Hook(hook) => format!("hook {}", hook_input(hook)),
+        Input::Hook(hook) => hook_input(hook),
         Input::Store(StoreInput::Saved(id)) => format!("saved {}", id.0),
         Input::Store(StoreInput::Failed(id, why)) => format!("cannot save {}: {why}", id.0),
         Input::Local(_, asked) => local(asked),
@@ -80,7 +91,7 @@ fn hook_input(hook: &HookInput) -> String {
     } else {
         "failed"
     };
-    format!("{} {how}", hook.op.0)
+    format!("hook {} {how}", hook.op.0)
 }
 
 fn local(asked: &LocalInput) -> String {

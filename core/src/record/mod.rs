@@ -36,6 +36,11 @@ pub const FORMAT: u32 = 1;
 /// How the names of segments' files end. What comes before are digits that rise.
 pub const EXTENSION: &str = ".rec";
 
+/// In the first frame of a segment, what stands there more than once is taken out: the frame is
+/// `{"shared": [...], "value": ...}`, and an object in the value whose only key is this one stands
+/// for the item of that number in `shared`. Items are whole: there are no references in them.
+pub const SAME: &str = "$same";
+
 /// The first frame of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {

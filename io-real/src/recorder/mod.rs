@@ -8,6 +8,7 @@
 //! Nothing is synced: a crash of the agent costs the steps of the last few milliseconds, a crash
 //! of the machine more.
 
+mod pack;
 mod queue;
 mod ring;
 mod writer;

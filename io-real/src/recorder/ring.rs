@@ -117,7 +117,7 @@ impl Ring {
 
     /// Whether the segment is long enough for a new one to begin.
     pub(super) fn is_enough(&self) -> bool {
-        let last = self.segments.back();
+        let last = self.segments.back().filter(|_| self.file.is_some());
         last.is_some_and(|last| last.length >= self.enough)
     }
 

@@ -1,11 +1,12 @@
 //! The recorder's thread: hides secrets, encodes, writes.
 
+use std::io;
 use std::sync::Arc;
 
 use drover_core::record::redact::{How, Redacted, TokenKey};
 use drover_core::record::{FORMAT, Header, Mark, Start, Step, seal};
-use serde::Serialize;
 
+use super::pack::pack;
 use super::queue::{Item, Queue};
 use super::ring::{Ring, RingError};
 use crate::facts;
@@ -84,7 +85,6 @@ impl Writer {
             }
             Item::Snapshot { agent, now, gap } => {
                 self.close()?;
-                self.asked = false;
                 let start = Start::Snapshot { agent, now };
                 self.open = Open::Header(self.header(gap, start));
             }
@@ -130,20 +130,27 @@ impl Writer {
             }
             Open::Header(header) => {
                 self.flush()?;
-                self.frame(&header)?;
+                let shown = Redacted::new(&header, self.how);
+                let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?);
+                self.seal(packed.to_string().as_bytes());
                 let frame = core::mem::take(&mut self.frames);
-                self.ring.begin(&frame)
+                self.ring.begin(&frame)?;
+                self.asked = false;
+                Ok(())
             }
         }
     }
 
-    fn frame<T: Serialize>(&mut self, value: &T) -> Result<(), RingError> {
-        let text = serde_json::to_vec(&Redacted::new(value, self.how))
-            .map_err(|error| RingError::Io(error.into()))?;
-        self.frames.extend_from_slice(seal::head(&text).as_bytes());
-        self.frames.extend_from_slice(&text);
-        self.frames.push(b'\n');
+    fn frame(&mut self, step: &Step) -> Result<(), RingError> {
+        let text = serde_json::to_vec(&Redacted::new(step, self.how)).map_err(io::Error::from)?;
+        self.seal(&text);
         Ok(())
+    }
+
+    fn seal(&mut self, text: &[u8]) {
+        self.frames.extend_from_slice(seal::head(text).as_bytes());
+        self.frames.extend_from_slice(text);
+        self.frames.push(b'\n');
     }
 
     fn flush(&mut self) -> Result<(), RingError> {

@@ -14,6 +14,7 @@ mod laws;
 mod player;
 mod recording;
 pub mod story;
+mod unpack;
 pub mod why;
 
 pub use player::{Difference, Played, Player, Verdict, verify};

@@ -7,6 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use drover_core::record::{EXTENSION, FORMAT, Header, Step, seal};
+use serde_json::Value;
+
+use super::unpack::unpack;
 
 /// A recording: segments in their order.
 #[derive(Clone, Debug)]
@@ -155,12 +158,16 @@ fn read(name: &str, bytes: &[u8]) -> Result<Option<Segment>, Unreadable> {
         Err(seal::Torn) if looks_sealed(bytes) => return Ok(None),
         Err(seal::Torn) => return Err(no_recording("it does not begin as one".to_owned())),
     };
-    let format = format_of(header).map_err(|error| no_recording(error.to_string()))?;
+    let header: Value =
+        serde_json::from_slice(header).map_err(|error| no_recording(error.to_string()))?;
+    let header = unpack(header);
+    // The format alone can be read by every version.
+    let format = header["format"].as_u64().unwrap_or(0);
     if format != u64::from(FORMAT) {
         let why = format!("its format is {format}, and this version reads {FORMAT}");
         return Err(no_recording(why));
     }
-    let header = serde_json::from_slice(header).map_err(|error| no_recording(error.to_string()))?;
+    let header = serde_json::from_value(header).map_err(|error| no_recording(error.to_string()))?;
     let mut segment = Segment {
         name: name.to_owned(),
         header,
@@ -189,10 +196,4 @@ fn looks_sealed(bytes: &[u8]) -> bool {
     let head = bytes.iter().take(8);
     bytes.len() < 26 && head.clone().all(u8::is_ascii_hexdigit)
         || bytes.get(26) == Some(&b'{') && head.clone().all(u8::is_ascii_hexdigit)
-}
-
-/// The format alone, which every version can read.
-fn format_of(header: &[u8]) -> Result<u64, serde_json::Error> {
-    let value: serde_json::Value = serde_json::from_slice(header)?;
-    Ok(value["format"].as_u64().unwrap_or(0))
 }

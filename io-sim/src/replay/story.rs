@@ -2,6 +2,8 @@
 //!
 //! `->` is what the agent was told, `<-` what it asked for, `·` what it said happened.
 
+use std::collections::BTreeMap;
+
 use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
 use drover_core::ids::AllocId;
 use drover_core::input::Input;
@@ -72,8 +74,8 @@ pub fn of_step(played: &Played<'_>, began: Instant) -> Vec<Line> {
         (None, None) => lines.push(line(Actor::Agent, "-> timeout".to_owned())),
         (None, Some(input)) => {
             let words = match task_of_input(input) {
-                Some(task) => format!("-> {task}: {}", brief::input(Some(input))),
-                None => format!("-> {}", brief::input(Some(input))),
+                Some(task) => format!("-> {task}: {}", brief::said(input)),
+                None => format!("-> {}", brief::said(input)),
             };
             lines.push(line(who_says(input), words));
         }
@@ -154,50 +156,88 @@ fn of_effect(effect: &Effect) -> Option<(Actor, String)> {
 const NARROWEST: usize = 12;
 const WIDEST: usize = 44;
 
+/// A column.
+struct Column {
+    actor: Actor,
+    title: String,
+    width: usize,
+}
+
 /// The story as text: step, time, and a column for each who acts.
 pub fn text(recording: &Recording) -> String {
     let lines = lines(recording);
-    let mut actors: Vec<&Actor> = Vec::new();
+    let columns = columns(&lines, &names(recording));
+    let mut out = row("step", "time", &columns, |column| column.title.clone());
     for line in &lines {
-        if !actors.contains(&&line.actor) {
-            actors.push(&line.actor);
-        }
-    }
-    actors.sort_by_key(|actor| matches!(actor, Actor::Alloc(_)));
-    let width = |actor: &Actor| {
-        let of = lines.iter().filter(|line| line.actor == *actor);
-        let longest = of.map(|line| line.words.chars().count()).max().unwrap_or(0);
-        longest
-            .max(name(actor).chars().count())
-            .clamp(NARROWEST, WIDEST)
-    };
-    let widths: Vec<usize> = actors.iter().map(|actor| width(actor)).collect();
-    let mut out = row("step", "time", &widths, |at| name(actors[at]));
-    for line in &lines {
-        let column = actors.iter().position(|actor| **actor == line.actor);
-        let parts = wrap(&line.words, column.map_or(WIDEST, |at| widths[at]));
-        for (nth, part) in parts.iter().enumerate() {
+        let own = columns.iter().find(|column| column.actor == line.actor);
+        let parts = wrap(&line.words, own.map_or(WIDEST, |column| column.width));
+        for (nth, part) in parts.into_iter().enumerate() {
             let (step, time) = match nth {
                 0 => (line.step.to_string(), seconds(line.since)),
                 _ => (String::new(), String::new()),
             };
-            let cell = |at| {
-                if Some(at) == column {
-                    part.clone()
-                } else {
-                    String::new()
-                }
+            let cell = |column: &Column| match column.actor == line.actor {
+                true => part.clone(),
+                false => String::new(),
             };
-            out.push_str(&row(&step, &time, &widths, cell));
+            out.push_str(&row(&step, &time, &columns, cell));
         }
     }
     out
 }
 
-fn row(step: &str, time: &str, widths: &[usize], cell: impl Fn(usize) -> String) -> String {
+/// The allocations' names.
+fn names(recording: &Recording) -> BTreeMap<AllocId, String> {
+    let mut player = Player::new(recording);
+    let mut names = BTreeMap::new();
+    while player.step().is_some() {
+        for alloc in player
+            .agent()
+            .into_iter()
+            .flat_map(|agent| agent.view().allocs())
+        {
+            let record = alloc.record();
+            let name = || format!("{} {}", record.name, record.id.short());
+            names.entry(record.id).or_insert_with(name);
+        }
+    }
+    names
+}
+
+/// Those who act, allocations last, each as they first appear.
+fn columns(lines: &[Line], names: &BTreeMap<AllocId, String>) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    for line in lines {
+        let known = columns.iter_mut().find(|column| column.actor == line.actor);
+        let width = line.words.chars().count();
+        if let Some(column) = known {
+            column.width = column.width.max(width);
+            continue;
+        }
+        let title = match &line.actor {
+            Actor::Agent => "agent".to_owned(),
+            Actor::People => "people".to_owned(),
+            Actor::Store => "store".to_owned(),
+            Actor::Alloc(id) => names.get(id).cloned().unwrap_or_else(|| id.short()),
+        };
+        columns.push(Column {
+            actor: line.actor.clone(),
+            width: width.max(title.chars().count()),
+            title,
+        });
+    }
+    for column in &mut columns {
+        column.width = column.width.clamp(NARROWEST, WIDEST);
+    }
+    columns.sort_by_key(|column| matches!(column.actor, Actor::Alloc(_)));
+    columns
+}
+
+fn row(step: &str, time: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> String {
     let mut line = format!("{step:>6}  {time:>10}");
-    for (at, width) in widths.iter().enumerate() {
-        line.push_str(&format!("  {:width$}", cell(at)));
+    for column in columns {
+        let width = column.width;
+        line.push_str(&format!("  {:width$}", cell(column)));
     }
     format!("{}\n", line.trim_end())
 }
@@ -217,15 +257,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines.push(line);
     lines
-}
-
-fn name(actor: &Actor) -> String {
-    match actor {
-        Actor::Agent => "agent".to_owned(),
-        Actor::People => "people".to_owned(),
-        Actor::Store => "store".to_owned(),
-        Actor::Alloc(id) => format!("allocation {}", id.short()),
-    }
 }
 
 /// A time since the beginning, as `12.345s`.
