@@ -58,6 +58,22 @@ fn files(data: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// Waits until the recording's file of this place has these words in it.
+fn recorded(data: &Path, place: usize, words: &str) {
+    let until = std::time::Instant::now() + support::PATIENCE;
+    let there = || {
+        let text = fs::read_to_string(files(data).get(place)?).ok()?;
+        text.contains(words).then_some(())
+    };
+    while there().is_none() {
+        assert!(
+            std::time::Instant::now() < until,
+            "{words:?} is never recorded"
+        );
+        std::thread::yield_now();
+    }
+}
+
 fn replay(data: &Path) -> String {
     let dir = data.join("recording");
     Program::run(["replay".as_ref(), dir.as_os_str()]).ok()
@@ -86,6 +102,7 @@ fn what_a_killed_agent_recorded_plays_the_same() {
     }});
     register(&agent, &tasks);
     wait_for(&agent, "sleepers", "running");
+    recorded(&data, 0, "\"Started\"");
     agent.kill_9();
 
     let agent = Agent::start(&data, &addr);
@@ -93,6 +110,8 @@ fn what_a_killed_agent_recorded_plays_the_same() {
     let (status, _) = agent.delete("/v1/job/sleepers").unwrap();
     assert_eq!(status, 200);
     wait_for(&agent, "sleepers", "complete");
+    // What the recorder has not written when the agent is killed is lost.
+    recorded(&data, 1, "wanted stop, finished");
     agent.kill_9();
 
     let said = replay(&data);
@@ -130,6 +149,19 @@ fn agent_with(world: &World, options: &[&str]) -> (Program, String) {
 fn put(addr: &str, job: &Value) {
     let (status, body) = support::request(addr, "PUT", "/v1/jobs", Some(job)).unwrap();
     assert_eq!(status, 200, "{body}");
+}
+
+fn wait_for_job(addr: &str, job: &str, status: &str) {
+    let until = std::time::Instant::now() + support::PATIENCE;
+    loop {
+        let (_, body) = support::request(addr, "GET", &format!("/v1/job/{job}"), None).unwrap();
+        let job: Value = serde_json::from_str(&body).unwrap();
+        if job["Status"] == status {
+            return;
+        }
+        assert!(std::time::Instant::now() < until, "{job:#}");
+        std::thread::yield_now();
+    }
 }
 
 /// Waits until the task of a job was started again so often.
@@ -176,20 +208,11 @@ fn a_recording_without_room_ends_with_one_warning_and_disturbs_nobody() {
     let (agent, addr) = agent_with(&world, &["-recording-size", "512"]);
     agent.err_line("the recording ends here");
     put(&addr, &job("quick", "1ms", &json!({})));
-    let until = std::time::Instant::now() + support::PATIENCE;
-    loop {
-        let (_, body) = support::request(&addr, "GET", "/v1/job/quick", None).unwrap();
-        let job: Value = serde_json::from_str(&body).unwrap();
-        if job["Status"] == "dead" {
-            break;
-        }
-        assert!(std::time::Instant::now() < until, "{job:#}");
-        std::thread::yield_now();
-    }
+    wait_for_job(&addr, "quick", "dead");
     agent.interrupt();
     let ended = agent.end();
     let all = format!("{}{}", ended.out, ended.err);
-    assert_eq!(all.matches("recording").count(), 1, "{all}");
+    assert_eq!(all.matches("the recording ends here").count(), 1, "{all}");
     assert_eq!(ended.code, 0, "{all}");
     assert_eq!(files(&world.data()), Vec::<PathBuf>::new());
 }
@@ -260,7 +283,7 @@ fn no_secret_of_a_job_reaches_the_disk() {
         }],
     }});
     put(&addr, &missing);
-    wait_for_restarts(&addr, "missing", 1);
+    wait_for_job(&addr, "missing", "dead");
     agent.interrupt();
     agent.end();
 
