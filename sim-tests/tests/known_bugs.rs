@@ -101,10 +101,12 @@ fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
 #[test]
 fn gc_takes_one_for_one_over() {
     for seed in 0..40 {
-        let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
-        config.keep_terminal = 3;
-        let mut sim = Sim::with_config(seed, config);
-        drover_sim_tests::replay(&mut sim, false, |sim| {
+        let world = || {
+            let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
+            config.keep_terminal = 3;
+            Sim::with_config(seed, config)
+        };
+        drover_sim_tests::replay(world, false, |sim| {
             for index in 0..5 {
                 sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
                 sim.run(Span::secs(30))?;
