@@ -13,7 +13,7 @@ use crate::world::World;
 impl Checker {
     /// Looks at everything after a step.
     pub(crate) fn state(&mut self, world: &World, agent: &Agent) -> Verdict {
-        if !self.leaving {
+        if !self.leaving && !agent.view().stopped() {
             self.deadlines_are_kept(agent)?;
         }
         self.nothing_lives_without_an_owner(world, agent)?;
