@@ -7,9 +7,10 @@ use drover_core::ids::LaunchId;
 use drover_core::input::Input;
 use drover_core::op::Op;
 use drover_core::time::Instant;
+use serde::Serialize;
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Source {
     /// Who asks things of the agent.
     Operator,
@@ -26,11 +27,12 @@ pub enum Source {
 }
 
 /// One input on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Said {
     /// From when on it can be delivered.
     pub(crate) at: Instant,
     /// The how-manieth it is of all.
+    #[serde(skip)]
     pub(crate) number: u64,
     /// What chance says of its turn: the lowest goes first.
     pub(crate) rank: u32,
@@ -40,7 +42,7 @@ pub(crate) struct Said {
 }
 
 /// The queues.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Inbox {
     queues: BTreeMap<Source, VecDeque<Said>>,
 }

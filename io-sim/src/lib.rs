@@ -13,6 +13,7 @@ mod choice;
 mod dirs;
 mod disk;
 mod driver;
+pub mod exhaust;
 mod faults;
 mod hash;
 mod inbox;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use drover_core::driver::config::MockConfig;
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::ExitResult;
+use serde::Serialize;
 
 /// What the world knows of one launch id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Process {
     /// Which task's.
     pub key: TaskKey,
