@@ -75,9 +75,10 @@ impl Sim {
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
         let world = World::new(seed, config.patience);
+        let checker = Checker::new(config.keep_terminal);
         let mut sim = Sim {
             world,
-            checker: Checker::default(),
+            checker,
             stopped: false,
             steps: 0,
             crash_at: None,
@@ -252,6 +253,7 @@ impl Sim {
             return Ok(());
         };
         self.steps += 1;
+        self.checker.input(&self.world, agent, input.as_ref());
         let text = brief::input(agent, input.as_ref());
         self.world.trace.line(now, &text);
         self.tape.record(now, input.clone());
