@@ -90,7 +90,7 @@ impl Checker {
         };
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
-            EventType::Restarting => self.told_restart(world, task),
+            EventType::Restarting => self.told_restart(world, task, event),
             _ => Ok(()),
         }
     }

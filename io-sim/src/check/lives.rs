@@ -105,11 +105,12 @@ pub(super) struct TaskMemory {
     pub(super) saved: TaskReported,
     /// Whether any life saved it as over, and nobody asked for another run since.
     pub(super) over: bool,
+    /// The end after which somebody asked for another run.
+    pub(super) forgiven: Option<Timestamp>,
     pub(super) restarts: Vec<Restart>,
     pub(super) rules: Option<RestartRules>,
-    /// How often somebody asked for a restart, and whether so since the last start.
+    /// How often somebody asked for a restart.
     pub(super) asks: usize,
-    pub(super) asked: bool,
 }
 
 /// Everything that is remembered.
@@ -190,8 +191,8 @@ impl Lives {
 
     pub(super) fn note_saved_task(&mut self, key: &TaskKey, record: &TaskRecord) {
         let memory = self.task(key);
-        let before = core::mem::replace(&mut memory.saved, (&record.state).into());
-        memory.over |= memory.saved.dead && !before.dead;
+        memory.saved = (&record.state).into();
+        memory.over |= memory.saved.dead && record.state.finished_at != memory.forgiven;
     }
 
     /// What is known of a task, to add to it.

@@ -3,6 +3,7 @@
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::LaunchId;
 use drover_core::input::{OperatorInput, RestartScope, TaskKey};
+use drover_core::model::event::TaskEvent;
 use drover_core::model::policy::{RestartMode, RestartRules};
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Span, Timestamp};
@@ -65,7 +66,8 @@ impl TaskMemory {
         };
         restart.within = room == Room::Within;
         self.restarts.push(restart);
-        room != Room::None
+        let asked = self.restarts.iter().filter(|restart| restart.asked);
+        room != Room::None && asked.count() <= self.asks
     }
 
     /// How many starts are paid for: the first, those that were told, and those that make up for
@@ -97,14 +99,21 @@ impl Checker {
             if meant {
                 let memory = self.lives.task(&task.spec().key);
                 memory.asks += 1;
-                memory.asked = true;
-                memory.over &= *tasks != RestartScope::All;
+                if *tasks == RestartScope::All {
+                    memory.forgiven = task.state().finished_at;
+                    memory.over = false;
+                }
             }
         }
     }
 
-    /// The agent tells that a task is started again.
-    pub(super) fn told_restart(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+    /// The agent tells that a task is started again, at a cost or because somebody asked.
+    pub(super) fn told_restart(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+        event: &TaskEvent,
+    ) -> Verdict {
         let rules = task.spec().restart_rules();
         let now = world.now();
         let memory = self.lives.task(&task.spec().key);
@@ -114,7 +123,7 @@ impl Checker {
             wall: now.wall,
             life: world.life,
             offset: world.wall_offset,
-            asked: memory.asked,
+            asked: event.details.get("restart_reason").is_some_and(String::is_empty),
             within: false,
         };
         let room = memory.book(&rules, restart);
@@ -134,7 +143,6 @@ impl Checker {
     ) -> Verdict {
         let memory = self.lives.task(key);
         memory.launches.push(launch);
-        memory.asked = false;
         let (starts, paid) = (memory.launches.len(), memory.paid());
         let last = memory.restarts.last().copied();
         self.holds(
