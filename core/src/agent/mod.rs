@@ -86,20 +86,17 @@ impl Agent {
         agent
     }
 
-    /// Takes one input. Afterwards [`Agent::poll_effect`] is drained, then comes the next.
+    /// Takes one input. Afterwards [`Agent::poll_effect`] is drained, then comes the next. After
+    /// [`Effect::Stopped`] nothing is done any more but refusing requests.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.shared.counters.steps += 1;
+        if self.stopped {
+            return self.refuse(&input);
+        }
         let mut touched = BTreeSet::new();
         match input {
             Input::Store(input) => self.on_store(now, input),
-            Input::Local(request, _) | Input::Operator(request, _)
-                if self.shutdown == Some(ShutdownMode::KeepTasks) =>
-            {
-                let why = "the agent is shutting down".to_owned();
-                let refused = Reply::Refused(Refusal::Conflict(why));
-                self.shared.out.push_back(Effect::Reply(request, refused));
-            }
-            _ if self.shutdown == Some(ShutdownMode::KeepTasks) => {}
+            input if self.shutdown == Some(ShutdownMode::KeepTasks) => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&key.alloc) {
@@ -126,6 +123,16 @@ impl Agent {
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
+    }
+
+    /// Answers a request that comes too late; anything else is nothing to an agent that ends.
+    fn refuse(&mut self, input: &Input) {
+        let (Input::Local(request, _) | Input::Operator(request, _)) = input else {
+            return;
+        };
+        let why = "the agent is shutting down".to_owned();
+        let refused = Reply::Refused(Refusal::Conflict(why));
+        self.shared.out.push_back(Effect::Reply(*request, refused));
     }
 
     /// Does what is due at `now`. A call when nothing is due changes nothing.
@@ -168,6 +175,9 @@ impl Agent {
 
     /// When [`Agent::handle_timeout`] has to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerName)> {
+        if self.stopped {
+            return None;
+        }
         let store = self
             .shared
             .ledger

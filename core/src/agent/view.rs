@@ -6,6 +6,7 @@ use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::input::ShutdownMode;
 use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
@@ -33,6 +34,16 @@ impl<'a> View<'a> {
     /// This node.
     pub fn node(self) -> &'a Node {
         &self.agent.config.node
+    }
+
+    /// How the agent was told to end, once it was.
+    pub fn shutdown(self) -> Option<ShutdownMode> {
+        self.agent.shutdown
+    }
+
+    /// Whether the agent said [`crate::effect::Effect::Stopped`]: it does nothing any more.
+    pub fn stopped(self) -> bool {
+        self.agent.stopped
     }
 
     /// What is counted.

@@ -35,6 +35,9 @@ pub struct Local {
     pub dirty: BTreeSet<JobKey>,
     /// Jobs for which there was no place, and why.
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
+    /// When failed allocations are replaced, by the boot clock: decided when their end was first
+    /// seen in this life of the agent.
+    pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     /// When jobs have to be looked at again.
     pub look_again: BTreeMap<JobKey, Instant>,
 }

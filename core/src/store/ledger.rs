@@ -111,7 +111,9 @@ impl Ledger {
             self.urgent = false;
             return;
         }
-        let until = *self.dirty_until.get_or_insert(now.at + lazy);
+        // Who is in a hurry now does not wait for a moment that was chosen at leisure.
+        let until = self.dirty_until.unwrap_or(now.at + lazy).min(now.at + lazy);
+        self.dirty_until = Some(until);
         if self.in_flight.is_none() && (self.urgent || until <= now.at) {
             self.commit(out);
         }

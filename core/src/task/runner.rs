@@ -160,11 +160,11 @@ impl TaskRunner {
         }
     }
 
-    /// What is left of a pause, whatever the wall clock did meanwhile.
+    /// What is left of a pause: no more than the whole of it, whatever the wall clock did meanwhile.
     fn rest_of_pause(&self, cx: &Cx<'_>, until: Timestamp) -> Span {
-        let rules = self.spec.restart_rules();
-        let longest = Span(rules.interval.0.max(rules.delay.0).saturating_mul(2));
-        (until - cx.now.wall).clamp(Span::ZERO, longest)
+        let began = self.record.state.last_restart.unwrap_or(cx.now.wall);
+        let whole = (until - began).max(Span::ZERO);
+        (until - cx.now.wall).clamp(Span::ZERO, whole)
     }
 
     /// Its name, its job's words.

@@ -45,6 +45,22 @@ impl TaskRunner {
         self.die(cx);
     }
 
+    /// The group of this task ends, though its own turn to end may come later: a start that did
+    /// not leave the agent yet never leaves. One that left goes its way.
+    pub fn take_back_start(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Starting(awaited) = &self.phase else {
+            return;
+        };
+        if !cx.shared.ledger.withdraw(awaited.op) {
+            return;
+        }
+        let record = self.edit();
+        record.launch = None;
+        record.restarting = false;
+        self.phase = Phase::Waiting;
+        self.save(cx);
+    }
+
     /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
     pub fn restart(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
         let runs = match &self.phase {

@@ -9,7 +9,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::lives::{Place, saved_alloc, saved_task};
+use super::lives::{Place, lives, saved_alloc, saved_task};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -109,7 +109,7 @@ impl Checker {
             .iter()
             .filter(|other| other.spec().key != *key)
         {
-            let processes = self.lives.processes(world, &other.spec().key);
+            let processes = world.launches_of(&other.spec().key);
             let (started, succeeded, lives) = processes.fold(
                 (false, false, false),
                 |(started, succeeded, lives), (_, process)| {
@@ -152,7 +152,7 @@ impl Checker {
         if task.spec().restarts_on_success() || self.lives.asked_again.contains(&key.alloc) {
             return Ok(());
         }
-        let done = self.lives.processes(world, key).any(|(launch, process)| {
+        let done = world.launches_of(key).any(|(launch, process)| {
             let succeeded = process.exit.as_ref().is_some_and(|exit| exit.is_success());
             succeeded && !process.unknowable && !self.lives.start_failed.contains(launch)
         });
@@ -278,8 +278,7 @@ impl Checker {
             let goes_first = theirs != Stage::Poststop
                 && ((other.spec().task().leader && !leader)
                     || (stage.is_sidecar() && !theirs.is_sidecar() && !leader));
-            let fits =
-                !goes_first || !self.lives.lives(world, &other.spec().key) || other.is_dead();
+            let fits = !goes_first || !lives(world, &other.spec().key) || other.is_dead();
             self.holds(Property::KillsFollowTheirOrder, fits, || {
                 format!(
                     "{key:?} is asked to end while {} lives",

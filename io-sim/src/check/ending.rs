@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::{DriverEffect, Effect};
+use drover_core::effect::{DriverEffect, Effect, Reply};
 use drover_core::ids::LaunchId;
 use drover_core::input::{ShutdownMode, TaskKey};
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -34,8 +34,7 @@ impl Ending {
     }
 
     /// The agent is told to end.
-    pub(super) fn asked(&mut self, world: &World, agent: &Agent, mode: ShutdownMode) {
-        let _ = world;
+    pub(super) fn asked(&mut self, agent: &Agent, mode: ShutdownMode) {
         self.mode = Some(mode);
         let tasks = agent.view().allocs().flat_map(AllocRunner::tasks);
         let busy = tasks.filter(|task| is_busy(task));
@@ -58,13 +57,13 @@ fn is_busy(task: &TaskRunner) -> bool {
 }
 
 impl Checker {
-    /// An agent that said that it is done does nothing more.
+    /// An agent that said that it is done does nothing more, but refuse what it is asked.
     pub(super) fn nothing_follows_the_stop(&mut self, effect: &Effect) -> Verdict {
-        let stopped = self.ending.stopped;
-        if !stopped {
+        if !self.ending.stopped {
             return Ok(());
         }
-        self.holds(Property::NothingFollowsTheStop, false, || {
+        let refuses = matches!(effect, Effect::Reply(_, Reply::Refused(_)));
+        self.holds(Property::NothingFollowsTheStop, refuses, || {
             format!("{effect:?}")
         })
     }
@@ -109,7 +108,7 @@ impl Checker {
             task.is_some_and(|task| task.is_dead() && task.has_remains())
         };
         let left = world.alive().find(|(_, process)| !resists(&process.key));
-        let name = left.map(|(_, process)| process.name.clone());
+        let name = left.map(|(_, process)| process.name.to_string());
         self.holds(
             Property::AStopWithTasksLeavesNothing,
             name.is_none(),
@@ -118,9 +117,11 @@ impl Checker {
     }
 
     /// When the grace of a stop is over, force follows, as soon as the store allows.
-    pub(super) fn force_follows_the_grace(&mut self, world: &World) -> Verdict {
+    pub(super) fn force_follows_the_grace(&mut self, world: &World, agent: &Agent) -> Verdict {
         let gated = self.commits.in_flight().is_some();
-        if gated || self.leaving || self.ending.stopped || self.ending.graces.is_empty() {
+        // It was not called back in time itself.
+        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        if gated || late || self.leaving || self.ending.stopped || self.ending.graces.is_empty() {
             return Ok(());
         }
         let late = self.ending.graces.iter().find(|(_, at)| **at < world.at);

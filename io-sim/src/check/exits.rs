@@ -129,10 +129,10 @@ impl Checker {
         let times = self.exits.told.entry(launch).or_default();
         *times += 1;
         let once = *times == 1;
-        self.holds(Property::AnEndIsToldOnce, once, || process.name.clone())?;
+        self.holds(Property::AnEndIsToldOnce, once, || process.name.to_string())?;
         let saved = self.exits.saved.contains(&launch);
         self.holds(Property::ASavedEndIsNotToldAgain, !saved, || {
-            process.name.clone()
+            process.name.to_string()
         })
     }
 

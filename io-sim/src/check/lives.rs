@@ -199,40 +199,17 @@ impl Lives {
     pub(super) fn task(&mut self, key: &TaskKey) -> &mut TaskMemory {
         self.tasks.entry(key.clone()).or_default()
     }
+}
 
-    /// The task's processes, oldest first.
-    pub(super) fn processes<'a>(
-        &'a self,
-        world: &'a World,
-        key: &TaskKey,
-    ) -> impl Iterator<Item = (&'a LaunchId, &'a Process)> {
-        let launches = self.tasks.get(key).map(|task| task.launches.as_slice());
-        let known = launches.unwrap_or_default().iter();
-        known.filter_map(|launch| Some((launch, world.processes.get(launch)?)))
-    }
+/// Whether anything of the task lives.
+pub(super) fn lives(world: &World, key: &TaskKey) -> bool {
+    world.launches_of(key).any(|(_, process)| process.alive)
+}
 
-    /// Whether anything of the task lives.
-    pub(super) fn lives(&self, world: &World, key: &TaskKey) -> bool {
-        self.processes(world, key).any(|(_, process)| process.alive)
-    }
-
-    /// What lives of an allocation, whether the agent knows it or not.
-    pub(super) fn alive_in<'a>(
-        &'a self,
-        world: &'a World,
-        alloc: AllocId,
-    ) -> impl Iterator<Item = &'a Process> {
-        let first = TaskKey {
-            alloc,
-            task: TaskName::default(),
-        };
-        let tasks = self.tasks.range(first..);
-        tasks
-            .take_while(move |(key, _)| key.alloc == alloc)
-            .flat_map(|(_, task)| &task.launches)
-            .filter_map(|launch| world.processes.get(launch))
-            .filter(|process| process.alive)
-    }
+/// What lives of an allocation, whether the agent knows it or not.
+pub(super) fn alive_in(world: &World, alloc: AllocId) -> Option<&Process> {
+    let mut alive = world.alive().map(|(_, process)| process);
+    alive.find(|process| process.key.alloc == alloc)
 }
 
 /// Whether the disk holds the job that an allocation and its task need to go on.

@@ -27,11 +27,11 @@ use drover_core::ids::AllocId;
 use drover_core::input::{Input, RequestId};
 
 pub use property::Property;
-pub use reached::Reached;
 
 use crate::check::ending::Ending;
 use crate::check::exits::Exits;
 use crate::check::lives::Lives;
+use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
@@ -55,6 +55,11 @@ impl Violation {
             invariant: invariant.into(),
             detail: detail.into(),
         }
+    }
+
+    /// Whether the same property is violated.
+    pub fn is_like(&self, other: &Violation) -> bool {
+        self.invariant == other.invariant
     }
 }
 
@@ -90,8 +95,7 @@ pub struct Checker {
     keep_terminal: usize,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
-    /// How often each property had something to look at.
-    pub reached: Reached,
+    reached: Reached,
     /// Which inputs reached which states.
     pub coverage: Coverage,
 }
@@ -129,7 +133,7 @@ impl Checker {
         match input {
             Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
             Some(Input::Store(said)) => self.store_says(said),
-            Some(Input::Shutdown(mode)) => self.ending.asked(world, agent, *mode),
+            Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, _)) => self.replies.asked(*request, input),
             Some(Input::Operator(request, asked)) => {
                 self.replies.asked(*request, input);
@@ -156,6 +160,16 @@ impl Checker {
             Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
         }
+    }
+
+    /// How often each property had something to look at, those only that had.
+    pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let times = Property::ALL
+            .iter()
+            .map(|one| (*one, self.reached.of(*one)));
+        times
+            .filter(|(_, times)| *times > 0)
+            .map(|(one, times)| (one.name(), times))
     }
 
     /// The answer to a request, once there is one.

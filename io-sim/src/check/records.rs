@@ -6,7 +6,7 @@ use drover_core::ids::AllocId;
 use drover_core::input::StoreInput;
 use drover_core::store::{Batch, CommitId, Key};
 
-use super::lives::saved_alloc;
+use super::lives::{alive_in, saved_alloc};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -72,8 +72,7 @@ impl Checker {
     fn records_go_last(&mut self, world: &World, alloc: AllocId) -> Verdict {
         let saved = saved_alloc(world, alloc);
         let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
-        let clean = !world.dirs.allocs.contains(&alloc)
-            && self.lives.alive_in(world, alloc).next().is_none();
+        let clean = !world.dirs.allocs.contains(&alloc) && alive_in(world, alloc).is_none();
         self.holds(Property::RecordsGoLast, over && clean, || {
             format!("{alloc}: over {over}, clean {clean}")
         })

@@ -13,7 +13,6 @@ use drover_core::model::task::Stage;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
-use super::lives::Lives;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -63,7 +62,9 @@ impl Checker {
                     && known.is_some_and(|known| known.id == *launch)
                     && task.is_some_and(|task| !task.is_dead())
             });
-            self.holds(Property::WhatLivesIsWanted, wanted, || process.name.clone())?;
+            self.holds(Property::WhatLivesIsWanted, wanted, || {
+                process.name.to_string()
+            })?;
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Checker {
             let there = world.dirs.allocs.contains(&key.alloc)
                 && world.dirs.tasks.contains(&(key.alloc, key.task.clone()));
             self.holds(Property::WhatLivesHasItsDirectories, there, || {
-                process.name.clone()
+                process.name.to_string()
             })?;
         }
         Ok(())
@@ -205,11 +206,11 @@ impl Checker {
             let tasks = alloc.tasks().iter();
             tasks.filter(move |task| task.spec().stage() == stage)
         };
-        let started = |lives: &Lives, task: &TaskRunner| {
-            let mut processes = lives.processes(world, &task.spec().key);
+        let started = |task: &TaskRunner| {
+            let mut processes = world.launches_of(&task.spec().key);
             processes.any(|(_, process)| process.starts > 0)
         };
-        let main_ran = stage_of(Stage::Main).any(|task| started(&self.lives, task));
+        let main_ran = stage_of(Stage::Main).any(|task| started(task));
         let setup_failed = alloc.tasks().iter().any(|task| {
             let events = &task.state().events;
             events.iter().any(|e| e.kind == EventType::SetupFailure)

@@ -123,7 +123,10 @@ impl Checker {
             wall: now.wall,
             life: world.life,
             offset: world.wall_offset,
-            asked: event.details.get("restart_reason").is_some_and(String::is_empty),
+            asked: event
+                .details
+                .get("restart_reason")
+                .is_some_and(String::is_empty),
             within: false,
         };
         let room = memory.book(&rules, restart);

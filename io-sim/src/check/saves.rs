@@ -9,7 +9,7 @@ use drover_core::model::event::{EventType, MAX_EVENTS};
 use drover_core::store::record::TaskRecord;
 use drover_core::store::{Key, Record};
 
-use super::lives::{saved_alloc, saved_task};
+use super::lives::{alive_in, saved_alloc, saved_task};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -130,8 +130,8 @@ impl Checker {
         world: &World,
         alloc: AllocId,
     ) -> Verdict {
-        let alive = self.lives.alive_in(world, alloc).next();
-        let name = alive.map(|process| process.name.clone());
+        let alive = alive_in(world, alloc);
+        let name = alive.map(|process| process.name.to_string());
         self.holds(
             Property::NoDirectoryIsRemovedUnderAProcess,
             name.is_none(),

@@ -7,7 +7,7 @@ use drover_core::model::alloc::TaskLife;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::lives::{Place, Reported, is_done, saved_alloc, saved_task};
+use super::lives::{Place, Reported, alive_in, is_done, lives, saved_alloc, saved_task};
 use super::touched::Look;
 use super::{Checker, Property, Verdict};
 use crate::inbox::Source;
@@ -18,7 +18,7 @@ impl Checker {
     pub(crate) fn state(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.awake(world);
         self.look_at_the_clock(world);
-        self.force_follows_the_grace(world)?;
+        self.force_follows_the_grace(world, agent)?;
         self.the_index_never_falls_back(agent)?;
         self.each_launch_is_looked_for()?;
         match self.touched.take() {
@@ -51,8 +51,8 @@ impl Checker {
         match agent.view().alloc(id) {
             Some(alloc) => self.allocation(world, agent, alloc),
             None => {
-                let left = self.lives.alive_in(world, id).next();
-                let name = left.map(|process| process.name.clone());
+                let left = alive_in(world, id);
+                let name = left.map(|process| process.name.to_string());
                 self.owned(name)
             }
         }
@@ -82,7 +82,7 @@ impl Checker {
     }
 
     fn deadlines_are_kept_unless_leaving(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
-        if self.leaving {
+        if self.leaving || agent.view().stopped() {
             return Ok(());
         }
         self.deadlines_are_kept(agent, alloc)
@@ -135,7 +135,7 @@ impl Checker {
     fn nothing_lives_without_an_owner(&mut self, world: &World, agent: &Agent) -> Verdict {
         let known = |id| agent.view().alloc(id).is_some();
         let stray = world.alive().find(|(_, process)| !known(process.key.alloc));
-        self.owned(stray.map(|(_, process)| process.name.clone()))
+        self.owned(stray.map(|(_, process)| process.name.to_string()))
     }
 
     fn owned(&mut self, stray: Option<String>) -> Verdict {
@@ -153,7 +153,7 @@ impl Checker {
         if !clean {
             return Ok(());
         }
-        let alive = self.lives.lives(world, &task.spec().key);
+        let alive = lives(world, &task.spec().key);
         self.holds(Property::TheDeadDoNotRun, !alive, || {
             format!("{:?}", task.spec().key)
         })

@@ -115,7 +115,7 @@ impl Checker {
     pub(super) fn nothing_waits_for_a_nudge(&mut self, world: &World, agent: &Agent) -> Verdict {
         let now = world.now();
         let due = agent.poll_timeout().is_some_and(|(at, _)| at <= now.at);
-        if due || self.leaving {
+        if due || self.leaving || agent.view().stopped() {
             return Ok(());
         }
         let mut nudged = agent.clone();

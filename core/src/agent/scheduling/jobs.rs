@@ -161,6 +161,7 @@ impl Agent {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
         self.local.look_again.remove(key);
+        self.local.due.remove(key);
         self.shared.ledger.delete(Key::Job(key.clone()));
         let evals = self.local.evals.iter().filter(|(_, eval)| eval.job == *key);
         for id in evals.map(|(id, _)| *id).collect::<Vec<_>>() {

@@ -5,7 +5,7 @@ mod jobs;
 mod placing;
 mod rollout;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Agent, cx};
@@ -15,12 +15,12 @@ use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{LocalInput, RequestId};
 use crate::local::KEPT_EVALS;
-use crate::local::reconcile;
+use crate::local::reconcile::{self, Seen};
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::{Evaluation, Trigger};
 use crate::store::record::AllocRecord;
 use crate::store::{Key, Record};
-use crate::time::Now;
+use crate::time::{Instant, Now};
 
 /// An allocation shall end, and its record says why.
 pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
@@ -109,7 +109,12 @@ impl Agent {
             .map(|alloc| alloc.record().clone())
             .collect();
         let allocs: Vec<&AllocRecord> = records.iter().map(|record| &**record).collect();
-        let plan = reconcile::reconcile(&record, &allocs, now.wall, self.rollout_failed(&record));
+        let seen = Seen {
+            now,
+            due: self.local.due.get(key),
+            rollout_failed: self.rollout_failed(&record),
+        };
+        let plan = reconcile::reconcile(&record, &allocs, seen);
         for (id, why) in plan.stop {
             if let Some(alloc) = self.allocs.get_mut(&id) {
                 stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
@@ -123,18 +128,24 @@ impl Agent {
                 touched.insert(id);
             }
         }
-        match plan.look_again {
-            Some(at) => {
-                let at = now.at + (at - now.wall);
-                self.local.look_again.insert(key.clone(), at);
-            }
-            None => {
-                self.local.look_again.remove(key);
-            }
-        }
+        self.note_due(now, key, plan.due);
         touched.extend(self.place_all(now, key, &record, plan.place));
         touched.extend(self.purge(now, key, &record));
         touched
+    }
+
+    /// Remembers when failed allocations of a job are replaced, and to look at the job then.
+    fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
+        let next = due.values().copied().filter(|at| *at > now.at).min();
+        match next {
+            Some(at) => self.local.look_again.insert(key.clone(), at),
+            None => self.local.look_again.remove(key),
+        };
+        if due.is_empty() {
+            self.local.due.remove(key);
+        } else {
+            self.local.due.insert(key.clone(), due);
+        }
     }
 
     /// An allocation's status or health changed, or it is gone.

@@ -30,6 +30,10 @@ impl AllocRunner {
         let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
         self.kill = Some(order);
         self.cancel_prerun(cx);
+        let comes_before = |task: &&mut TaskRunner| task.spec().stage() != Stage::Poststop;
+        for task in self.tasks.iter_mut().filter(comes_before) {
+            task.take_back_start(cx);
+        }
     }
 
     pub(super) fn time_is_over(&mut self, cx: &mut Cx<'_>) {
