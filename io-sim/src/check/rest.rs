@@ -210,7 +210,7 @@ impl Checker {
             let mut processes = world.launches_of(&task.spec().key);
             processes.any(|(_, process)| process.starts > 0)
         };
-        let main_ran = stage_of(Stage::Main).any(|task| started(task));
+        let main_ran = stage_of(Stage::Main).any(started);
         let setup_failed = alloc.tasks().iter().any(|task| {
             let events = &task.state().events;
             events.iter().any(|e| e.kind == EventType::SetupFailure)

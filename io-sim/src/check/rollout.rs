@@ -6,7 +6,7 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, DeploymentId, JobKey};
 use drover_core::local::reconcile::copies;
-use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
@@ -163,7 +163,7 @@ impl Checker {
             let launch = task.record().launch.as_ref().map(|launch| launch.id);
             let since = launch.and_then(|id| self.exits.known_since.get(&id));
             let since = since.copied().unwrap_or(self.lives.began);
-            let runs = task.state().state == TaskLife::Running;
+            let runs = task.runs();
             is_watched(task) && !(runs && world.at - since >= time)
         });
         let late = late.map(|task| task.spec().key.task.clone());
@@ -265,7 +265,7 @@ fn is_held_up(agent: &Agent, job: &Job, rollout: DeploymentId) -> bool {
 fn is_watched(task: &TaskRunner) -> bool {
     match task.spec().stage() {
         Stage::Poststop => false,
-        Stage::Prestart | Stage::Poststart => task.state().state == TaskLife::Running,
+        Stage::Prestart | Stage::Poststart => !task.state().is_successful(),
         Stage::Main | Stage::PrestartSidecar | Stage::PoststartSidecar => true,
     }
 }
