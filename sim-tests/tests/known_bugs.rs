@@ -1,8 +1,11 @@
 //! Bugs that other node agents had, each under the name of the bug.
 
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
+use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::task::runner::Phase;
@@ -101,10 +104,12 @@ fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
 #[test]
 fn gc_takes_one_for_one_over() {
     for seed in 0..40 {
-        let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
-        config.keep_terminal = 3;
-        let mut sim = Sim::with_config(seed, config);
-        drover_sim_tests::replay(&mut sim, false, |sim| {
+        let world = || {
+            let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
+            config.keep_terminal = 3;
+            Sim::with_config(seed, config)
+        };
+        drover_sim_tests::replay(world, false, |sim| {
             for index in 0..5 {
                 sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
                 sim.run(Span::secs(30))?;
@@ -542,6 +547,96 @@ fn a_slow_setup_can_be_cancelled() {
         })?;
         sim.deregister("web", false);
         sim.run(Span::secs(300))?;
+        sim.peace()
+    });
+}
+
+/// A copy that proved healthy, failed later and was cleaned away was counted no more, and its
+/// roll-out went on for ever.
+#[test]
+fn a_rollout_counts_what_could_be_collected() {
+    for_seeds(100, |sim| {
+        let main = task("main")
+            .ends("30s", 1)
+            .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        let late = task("pre")
+            .with("start_block_for", "20s")
+            .hook(Hook::Prestart, true);
+        let quick = group("quick", [main]).rolls(1).never_again();
+        let slow = group("slow", [task("main"), late]).rolls(1);
+        sim.register(&job("web", JobType::Service, [quick, slow]));
+        sim.run(Span::secs(31))?;
+        sim.ask(LocalInput::Collect);
+        sim.run(Span::secs(60))?;
+        let over = sim.view().is_some_and(|view| {
+            let mut rollouts = view.deployments();
+            rollouts.all(|rollout| rollout.status == DeploymentStatus::Successful)
+        });
+        sim.expect_that(over, "the roll-out is over")?;
+        sim.peace()
+    });
+}
+
+/// An index that was acknowledged outlives the agent, also when it rose because of a driver.
+#[test]
+fn an_index_that_a_driver_raised_is_not_forgotten() {
+    for_seeds(20, |sim| {
+        sim.driver(false);
+        sim.run(SOON)?;
+        sim.ask(LocalInput::Collect);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
+    });
+}
+
+/// A task whose end is known does not run, however long its remains are cleaned away.
+#[test]
+fn a_task_that_ended_does_not_make_its_allocation_healthy() {
+    for_seeds(50, |sim| {
+        let web = group("g", [task("main").ends("5s", 0)]).rolls(1);
+        sim.world.faults = Faults::only(&[Fault::HangDestroy], 1000);
+        sim.register(&job("web", JobType::Service, [web]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.run(Span::secs(14))?;
+        let healthy = |alloc: &&AllocRunner| alloc.record().health.is_some();
+        let any = sim.allocs("web").iter().any(healthy);
+        sim.expect_that(!any, "nobody knows yet")
+    });
+}
+
+/// A copy that takes a version as it is, but did not prove itself in the one before, counts.
+#[test]
+fn an_update_in_place_does_not_let_a_rolling_update_take_another_copy() {
+    for_seeds(50, |sim| {
+        let first = group("g", [task("main")]).count(2).rolls(1);
+        let first = job("web", JobType::Service, [first]);
+        sim.register(&first);
+        sim.run(SOON)?;
+        let second = changed(&first, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        });
+        let third = changed(&second, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1));
+        });
+        sim.register(&second);
+        sim.until(SOON, |sim| sim.allocs("web").len() == 3)?;
+        sim.register(&third);
+        sim.run(Span::millis(500))?;
+        sim.expect_that(sim.allocs("web").len() == 3, "the other copy still runs")?;
+        sim.peace()
+    });
+}
+
+/// Of several tries to end a launch one succeeds: those that did not leave yet never leave.
+#[test]
+fn a_launch_that_is_over_is_not_destroyed_again() {
+    for_seeds(400, |sim| {
+        sim.world.faults = Faults::only(&[Fault::FailCommit, Fault::SlowAnswer], 400).budget(12);
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        sim.run(Span::secs(600))?;
         sim.peace()
     });
 }

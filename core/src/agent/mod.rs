@@ -4,11 +4,11 @@
 mod collect;
 mod operator;
 mod pending;
+mod restore;
 mod scheduling;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,9 @@ use crate::effect::{Effect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
 use crate::local::Local;
+use crate::store::Saved;
 use crate::store::ledger::Ledger;
 use crate::store::record::AllocRecord;
-use crate::store::{Key, Meta, Record, Saved};
 use crate::time::{Instant, Now};
 
 /// The layout of the records that this version writes.
@@ -65,8 +65,8 @@ impl Agent {
     pub fn restore(config: Config, saved: Saved, now: Now) -> Agent {
         let shared = Shared {
             rng: Rng::new(config.seed),
-            index: last_index(&saved),
-            ledger: Ledger::of(records(&saved)),
+            index: restore::last_index(&saved),
+            ledger: Ledger::of(restore::records(&saved)),
             ..Shared::default()
         };
         let mut agent = Agent {
@@ -86,49 +86,17 @@ impl Agent {
         agent
     }
 
-    fn restore_records(&mut self, saved: &Saved, now: Now) {
-        self.local.jobs = saved.jobs.clone();
-        self.local.evals = saved.evals.clone();
-        self.local.deployments = saved.deployments.clone();
-        let mut cx = cx(&self.config, &mut self.shared, now);
-        let meta = Meta {
-            schema: SCHEMA,
-            node: cx.config.node.id,
-            index: saved.meta.as_ref().map_or(0, |meta| meta.index),
-        };
-        cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
-        for record in saved.allocs.values() {
-            let job = self.local.jobs.get(&record.job);
-            let Some(job) = job.and_then(|job| job.version(record.job_version)) else {
-                continue;
-            };
-            let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);
-            self.local
-                .allocs
-                .entry(record.job.clone())
-                .or_default()
-                .insert(record.id);
-            self.allocs.insert(record.id, runner);
-        }
-        self.local.dirty.extend(self.local.jobs.keys().cloned());
-        let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
-        self.settle(now, all);
-    }
-
-    /// Takes one input. Afterwards [`Agent::poll_effect`] is drained, then comes the next.
+    /// Takes one input. Afterwards [`Agent::poll_effect`] is drained, then comes the next. After
+    /// [`Effect::Stopped`] nothing is done any more but refusing requests.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.shared.counters.steps += 1;
+        if self.stopped {
+            return self.refuse(&input);
+        }
         let mut touched = BTreeSet::new();
         match input {
             Input::Store(input) => self.on_store(now, input),
-            Input::Local(request, _) | Input::Operator(request, _)
-                if self.shutdown == Some(ShutdownMode::KeepTasks) =>
-            {
-                let why = "the agent is shutting down".to_owned();
-                let refused = Reply::Refused(Refusal::Conflict(why));
-                self.shared.out.push_back(Effect::Reply(request, refused));
-            }
-            _ if self.shutdown == Some(ShutdownMode::KeepTasks) => {}
+            input if self.shutdown == Some(ShutdownMode::KeepTasks) => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&key.alloc) {
@@ -151,10 +119,20 @@ impl Agent {
             Input::Operator(request, input) => {
                 touched.extend(self.on_operator(now, request, input));
             }
-            Input::Node(input) => self.on_node(input),
+            Input::Node(input) => self.on_node(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
+    }
+
+    /// Answers a request that comes too late; anything else is nothing to an agent that ends.
+    fn refuse(&mut self, input: &Input) {
+        let (Input::Local(request, _) | Input::Operator(request, _)) = input else {
+            return;
+        };
+        let why = "the agent is shutting down".to_owned();
+        let refused = Reply::Refused(Refusal::Conflict(why));
+        self.shared.out.push_back(Effect::Reply(*request, refused));
     }
 
     /// Does what is due at `now`. A call when nothing is due changes nothing.
@@ -197,6 +175,9 @@ impl Agent {
 
     /// When [`Agent::handle_timeout`] has to be called, and why.
     pub fn poll_timeout(&self) -> Option<(Instant, TimerName)> {
+        if self.stopped {
+            return None;
+        }
         let store = self
             .shared
             .ledger
@@ -244,7 +225,7 @@ impl Agent {
         }
     }
 
-    fn on_node(&mut self, input: NodeInput) {
+    fn on_node(&mut self, now: Now, input: NodeInput) {
         let NodeInput::Driver {
             name,
             info,
@@ -262,7 +243,8 @@ impl Agent {
         }
         node.drivers.insert(name, info);
         self.local.dirty.extend(self.local.blocked.keys().cloned());
-        self.shared.index += 1;
+        // People see the change: its index is acknowledged to them, and must outlive the agent.
+        cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
 
     fn on_shutdown(&mut self, now: Now, mode: ShutdownMode) -> BTreeSet<AllocId> {
@@ -391,52 +373,4 @@ fn cx<'a>(config: &'a Config, shared: &'a mut Shared, now: Now) -> Cx<'a> {
         config,
         shared,
     }
-}
-
-fn last_index(saved: &Saved) -> u64 {
-    let jobs = saved.jobs.values().map(|job| job.job.modify_index);
-    let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
-    let evals = saved.evals.values().map(|eval| eval.modify_index);
-    let deployments = saved.deployments.values().map(|d| d.modify_index);
-    let meta = saved.meta.iter().map(|meta| meta.index);
-    jobs.chain(allocs)
-        .chain(evals)
-        .chain(deployments)
-        .chain(meta)
-        .max()
-        .unwrap_or(0)
-        .max(1)
-}
-
-fn records(saved: &Saved) -> Vec<(Key, Record)> {
-    let meta = saved
-        .meta
-        .iter()
-        .map(|m| (Key::Meta, Record::Meta(m.clone())));
-    let jobs = saved
-        .jobs
-        .iter()
-        .map(|(k, job)| (Key::Job(k.clone()), Record::Job(job.clone())));
-    let evals = saved
-        .evals
-        .values()
-        .map(|e| (Key::Eval(e.id), Record::Eval(e.clone())));
-    let deployments = saved
-        .deployments
-        .values()
-        .map(|d| (Key::Deployment(d.id), Record::Deployment(d.clone())));
-    let allocs = saved
-        .allocs
-        .values()
-        .map(|a| (Key::Alloc(a.id), Record::Alloc(a.clone())));
-    let tasks = saved
-        .tasks
-        .iter()
-        .map(|((alloc, name), task)| (Key::Task(*alloc, name.clone()), Record::Task(task.clone())));
-    meta.chain(jobs)
-        .chain(evals)
-        .chain(deployments)
-        .chain(allocs)
-        .chain(tasks)
-        .collect()
 }

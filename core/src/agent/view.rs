@@ -36,14 +36,19 @@ impl<'a> View<'a> {
         &self.agent.config.node
     }
 
+    /// How the agent was told to end, once it was.
+    pub fn shutdown(self) -> Option<ShutdownMode> {
+        self.agent.shutdown
+    }
+
+    /// Whether the agent said [`crate::effect::Effect::Stopped`]: it does nothing any more.
+    pub fn stopped(self) -> bool {
+        self.agent.stopped
+    }
+
     /// What is counted.
     pub fn counters(self) -> Counters {
         self.agent.shared.counters
-    }
-
-    /// Whether the agent ends and leaves its tasks alone: it listens to nobody any more.
-    pub fn is_leaving(self) -> bool {
-        self.agent.shutdown == Some(ShutdownMode::KeepTasks)
     }
 
     /// Why nothing can be saved at present, if so.

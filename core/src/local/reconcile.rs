@@ -12,7 +12,7 @@ use crate::model::group::TaskGroup;
 use crate::model::job::{Job, JobType};
 use crate::model::policy::ReschedulePolicy;
 use crate::store::record::{AllocRecord, JobRecord};
-use crate::time::{Span, Timestamp};
+use crate::time::{Instant, Now, Span, Timestamp};
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct Plan {
     pub stop: Vec<(AllocId, &'static str)>,
     /// Allocations that take the new version as they are.
     pub update: Vec<AllocId>,
-    /// When to look again though nothing happened.
-    pub look_again: Option<Timestamp>,
+    /// When failed allocations are replaced, those included whose time has come.
+    pub due: BTreeMap<AllocId, Instant>,
 }
 
 /// An allocation to make.
@@ -47,14 +47,20 @@ const NOT_NEEDED: &str = "alloc not needed due to job update";
 const JOB_STOPPED: &str = "alloc not needed as job is stopped";
 pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 
-/// Compares. `allocs` are all of this job's that still have records; `rollout_failed` says that
-/// the roll-out of the latest version went wrong and goes no further.
-pub fn reconcile(
-    job: &JobRecord,
-    allocs: &[&AllocRecord],
-    now: Timestamp,
-    rollout_failed: bool,
-) -> Plan {
+/// What a comparison knows besides the records.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The clocks.
+    pub now: Now,
+    /// The times of the last comparison in this life of the agent ([`Plan::due`]): the wall clock
+    /// may have been set since, and shall neither delay nor hurry a replacement.
+    pub due: Option<&'a BTreeMap<AllocId, Instant>>,
+    /// Whether the roll-out of the latest version went wrong and goes no further.
+    pub rollout_failed: bool,
+}
+
+/// Compares. `allocs` are all of this job's that still have records.
+pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], seen: Seen<'_>) -> Plan {
     let mut plan = Plan::default();
     if job.job.stop {
         plan.stop
@@ -62,8 +68,7 @@ pub fn reconcile(
         return plan;
     }
     for group in &job.job.task_groups {
-        let parallel = if rollout_failed { 0 } else { usize::MAX };
-        reconcile_group(&mut plan, job, group, allocs, now, parallel);
+        reconcile_group(&mut plan, job, group, allocs, seen);
     }
     let of_no_group = |alloc: &&&AllocRecord| job.job.group(alloc.group.as_str()).is_none();
     plan.stop.extend(
@@ -97,8 +102,7 @@ fn reconcile_group(
     record: &JobRecord,
     group: &TaskGroup,
     allocs: &[&AllocRecord],
-    now: Timestamp,
-    parallel: usize,
+    seen: Seen<'_>,
 ) {
     let job = &record.job;
     let name = GroupName::from(group.name.as_str());
@@ -114,7 +118,10 @@ fn reconcile_group(
     plan.stop
         .extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
 
-    let mut replaceable = rolling_limit(job, group, latest.values().copied()).min(parallel);
+    let mut replaceable = match seen.rollout_failed {
+        true => 0,
+        false => rolling_limit(record, group, latest.values().copied()),
+    };
     for index in 0..wanted {
         let place = |previous: Option<AllocId>, reschedules| Placement {
             group: name.clone(),
@@ -131,13 +138,16 @@ fn reconcile_group(
             plan.place.push(place(None, Vec::new()));
             continue;
         };
-        match verdict(record, group, alloc, now) {
+        match verdict(record, group, alloc, seen) {
             Verdict::Keep => {}
             Verdict::Update => plan.update.push(alloc.id),
             Verdict::Replace => plan.place.push(place(Some(alloc.id), Vec::new())),
-            Verdict::Reschedule(times) => plan.place.push(place(Some(alloc.id), times)),
+            Verdict::Reschedule(at, times) => {
+                plan.due.insert(alloc.id, at);
+                plan.place.push(place(Some(alloc.id), times));
+            }
             Verdict::Later(at) => {
-                plan.look_again = Some(plan.look_again.map_or(at, |earlier| earlier.min(at)));
+                plan.due.insert(alloc.id, at);
             }
             Verdict::Renew if replaceable > 0 => {
                 replaceable -= 1;
@@ -161,13 +171,13 @@ enum Verdict {
     Renew,
     /// It is over and its place is empty.
     Replace,
-    /// It failed and is replaced now; with the times for the next one.
-    Reschedule(Vec<Timestamp>),
+    /// It failed and is replaced now; since when that is so, and the times for the next one.
+    Reschedule(Instant, Vec<Timestamp>),
     /// It failed and is replaced then.
-    Later(Timestamp),
+    Later(Instant),
 }
 
-fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
+fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>) -> Verdict {
     let job = &record.job;
     let current = alloc.job_version == job.version;
     if alloc.desired.is_terminal() || alloc.destroying {
@@ -188,7 +198,7 @@ fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, now: Time
         }
         ClientStatus::Complete if job.job_type.runs_to_completion() => Verdict::Keep,
         ClientStatus::Complete | ClientStatus::Lost => Verdict::Replace,
-        ClientStatus::Failed => reschedule(job, group, alloc, now),
+        ClientStatus::Failed => reschedule(job, group, alloc, seen),
     }
 }
 
@@ -236,10 +246,11 @@ fn essence(group: &TaskGroup) -> TaskGroup {
 
 /// How many allocations of old versions may be replaced now.
 fn rolling_limit<'a>(
-    job: &Job,
+    record: &JobRecord,
     group: &TaskGroup,
     latest: impl Iterator<Item = &'a AllocRecord>,
 ) -> usize {
+    let job = &record.job;
     let parallel = match &group.update {
         Some(update) if job.job_type == JobType::Service && update.max_parallel > 0 => {
             usize::try_from(update.max_parallel).unwrap_or(usize::MAX)
@@ -247,12 +258,18 @@ fn rolling_limit<'a>(
         Some(_) | None => return usize::MAX,
     };
     let mut unproved = 0;
-    for alloc in latest.filter(|alloc| alloc.job_version == job.version) {
+    for alloc in latest {
+        let current = alloc.job_version == job.version;
         match alloc.health {
             Some(health) if health.healthy => {}
             // A roll-out that went wrong goes no further.
-            Some(_) => return 0,
-            None if alloc.deployment.is_some() => unproved += 1,
+            Some(_) if current => return 0,
+            Some(_) => {}
+            // What takes the new version as it is, and did not prove itself in the old one, is
+            // as little to be relied on as what was just replaced.
+            None if alloc.deployment.is_some() && (current || fits(record, group, alloc)) => {
+                unproved += 1;
+            }
             None => {}
         }
     }
@@ -260,25 +277,31 @@ fn rolling_limit<'a>(
 }
 
 /// Whether and when a failed allocation is replaced, by the reschedule policy.
-fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, now: Timestamp) -> Verdict {
+fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>) -> Verdict {
+    let now = seen.now;
     let Some(rules) = Rules::of(job, group.reschedule_policy.as_ref()) else {
         return Verdict::Keep;
     };
-    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > now;
+    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > now.wall;
     let used = alloc.reschedules.iter().filter(recent).count();
     if !rules.unlimited && used >= rules.attempts {
         return Verdict::Keep;
     }
-    let at = alloc.modify_time + rules.delay(alloc.reschedules.len());
-    if at > now {
+    let known = seen.due.and_then(|due| due.get(&alloc.id).copied());
+    let at = known.unwrap_or_else(|| {
+        let delay = rules.delay(alloc.reschedules.len());
+        let left = (alloc.modify_time + delay) - now.wall;
+        now.at + Span(left.0.clamp(0, delay.0.max(0)))
+    });
+    if at > now.at {
         return Verdict::Later(at);
     }
     let mut times = alloc.reschedules.clone();
-    times.push(now);
+    times.push(now.wall);
     if times.len() > MAX_TIMES {
         times.remove(0);
     }
-    Verdict::Reschedule(times)
+    Verdict::Reschedule(at, times)
 }
 
 /// More times than this are not remembered: no delay function grows that long.

@@ -16,6 +16,7 @@ use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// What the store holds as soon as everything below is written.
     #[serde(with = "crate::store::pairs")]
@@ -121,7 +122,9 @@ impl Ledger {
             self.urgent = false;
             return;
         }
-        let until = *self.dirty_until.get_or_insert(now.at + lazy);
+        // Who is in a hurry now does not wait for a moment that was chosen at leisure.
+        let until = self.dirty_until.unwrap_or(now.at + lazy).min(now.at + lazy);
+        self.dirty_until = Some(until);
         if self.in_flight.is_none() && (self.urgent || until <= now.at) {
             self.commit(out);
         }

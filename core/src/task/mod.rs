@@ -7,6 +7,9 @@ pub mod interpolate;
 mod prepare;
 pub mod restart;
 pub mod runner;
+mod signals;
 pub mod spec;
+mod stopping;
+mod timers;
 
 pub use prepare::{PRESTART, TaskHook};

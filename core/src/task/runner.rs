@@ -160,11 +160,11 @@ impl TaskRunner {
         }
     }
 
-    /// What is left of a pause, whatever the wall clock did meanwhile.
+    /// What is left of a pause: no more than the whole of it, whatever the wall clock did meanwhile.
     fn rest_of_pause(&self, cx: &Cx<'_>, until: Timestamp) -> Span {
-        let rules = self.spec.restart_rules();
-        let longest = Span(rules.interval.0.max(rules.delay.0).saturating_mul(2));
-        (until - cx.now.wall).clamp(Span::ZERO, longest)
+        let began = self.record.state.last_restart.unwrap_or(cx.now.wall);
+        let whole = (until - began).max(Span::ZERO);
+        (until - cx.now.wall).clamp(Span::ZERO, whole)
     }
 
     /// Its name, its job's words.
@@ -190,6 +190,14 @@ impl TaskRunner {
     /// Whether it ended and is not started again by itself.
     pub fn is_dead(&self) -> bool {
         matches!(self.phase, Phase::Dead(_))
+    }
+
+    /// Whether it is reported to run and its end is not known: remains of an earlier run that are
+    /// cleaned away are none.
+    pub fn runs(&self) -> bool {
+        let launch = self.record.launch.as_ref();
+        let ended = launch.is_some_and(|launch| launch.exit.is_some());
+        self.record.state.state == TaskLife::Running && !ended
     }
 
     /// Whether something of it may be alive or lie around.

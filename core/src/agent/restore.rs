@@ -1,0 +1,89 @@
+//! Going on where an earlier life of the agent ended.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Agent, SCHEMA, cx};
+use crate::alloc::runner::AllocRunner;
+use crate::ids::AllocId;
+use crate::store::{Key, Meta, Record, Saved};
+use crate::time::Now;
+
+impl Agent {
+    pub(super) fn restore_records(&mut self, saved: &Saved, now: Now) {
+        self.local.jobs = saved.jobs.clone();
+        self.local.evals = saved.evals.clone();
+        self.local.deployments = saved.deployments.clone();
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let meta = Meta {
+            schema: SCHEMA,
+            node: cx.config.node.id,
+            index: saved.meta.as_ref().map_or(0, |meta| meta.index),
+        };
+        cx.remember(Key::Meta, Record::Meta(Arc::new(meta)));
+        for record in saved.allocs.values() {
+            let job = self.local.jobs.get(&record.job);
+            let Some(job) = job.and_then(|job| job.version(record.job_version)) else {
+                continue;
+            };
+            let runner = AllocRunner::restore(&mut cx, record.clone(), job.clone(), saved);
+            self.local
+                .allocs
+                .entry(record.job.clone())
+                .or_default()
+                .insert(record.id);
+            self.allocs.insert(record.id, runner);
+        }
+        self.local.dirty.extend(self.local.jobs.keys().cloned());
+        let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
+        self.settle(now, all);
+    }
+}
+
+pub(super) fn last_index(saved: &Saved) -> u64 {
+    let jobs = saved.jobs.values().map(|job| job.job.modify_index);
+    let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
+    let evals = saved.evals.values().map(|eval| eval.modify_index);
+    let deployments = saved.deployments.values().map(|d| d.modify_index);
+    let meta = saved.meta.iter().map(|meta| meta.index);
+    jobs.chain(allocs)
+        .chain(evals)
+        .chain(deployments)
+        .chain(meta)
+        .max()
+        .unwrap_or(0)
+        .max(1)
+}
+
+pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
+    let meta = saved
+        .meta
+        .iter()
+        .map(|m| (Key::Meta, Record::Meta(m.clone())));
+    let jobs = saved
+        .jobs
+        .iter()
+        .map(|(k, job)| (Key::Job(k.clone()), Record::Job(job.clone())));
+    let evals = saved
+        .evals
+        .values()
+        .map(|e| (Key::Eval(e.id), Record::Eval(e.clone())));
+    let deployments = saved
+        .deployments
+        .values()
+        .map(|d| (Key::Deployment(d.id), Record::Deployment(d.clone())));
+    let allocs = saved
+        .allocs
+        .values()
+        .map(|a| (Key::Alloc(a.id), Record::Alloc(a.clone())));
+    let tasks = saved
+        .tasks
+        .iter()
+        .map(|((alloc, name), task)| (Key::Task(*alloc, name.clone()), Record::Task(task.clone())));
+    meta.chain(jobs)
+        .chain(evals)
+        .chain(deployments)
+        .chain(allocs)
+        .chain(tasks)
+        .collect()
+}

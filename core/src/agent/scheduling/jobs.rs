@@ -1,0 +1,208 @@
+//! Jobs and their versions: registering, stopping, forgetting.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::rollout::new_deployment;
+use crate::agent::{Agent, cx};
+use crate::effect::{Refusal, Reply};
+use crate::ids::{AllocId, JobKey};
+use crate::model::eval::{DeploymentStatus, Trigger};
+use crate::model::job::Job;
+use crate::store::record::{JobRecord, KEPT_VERSIONS};
+use crate::store::{Key, Record};
+use crate::time::Now;
+
+impl Agent {
+    pub(super) fn register(&mut self, now: Now, job: &Arc<Job>, expect: Option<u64>) -> Reply {
+        let key = job.key();
+        let known = self.local.jobs.get(&key).cloned();
+        if let Some(refusal) = wrong_index(known.as_deref(), expect) {
+            return Reply::Refused(refusal);
+        }
+        let unchanged = known
+            .as_ref()
+            .is_some_and(|known| same_job(&known.job, job));
+        let record = match known {
+            Some(known) if unchanged => known,
+            known => self.new_version(now, job, known.as_deref()),
+        };
+        let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
+        self.local.jobs.insert(key.clone(), record);
+        let eval = self.evaluate(now, &key, Trigger::JobRegister);
+        Reply::Registered {
+            eval: eval.id,
+            index: eval.create_index,
+            job_index,
+            deployment,
+        }
+    }
+
+    fn new_version(
+        &mut self,
+        now: Now,
+        job: &Arc<Job>,
+        known: Option<&JobRecord>,
+    ) -> Arc<JobRecord> {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let index = cx.next_index();
+        let mut job = Job::clone(job);
+        job.submit_time = now.wall;
+        (job.stop, job.stable) = (false, false);
+        (job.modify_index, job.job_modify_index, job.create_index) = (index, index, index);
+        let mut versions = Vec::new();
+        if let Some(known) = known {
+            job.version = known.job.version + 1;
+            job.create_index = known.job.create_index;
+            versions.clone_from(&known.versions);
+            versions.push(known.job.clone());
+        }
+        let key = job.key();
+        let deployment = new_deployment(&mut cx, &key, &job);
+        let deployment_id = deployment.as_ref().map(|deployment| deployment.id);
+        if let Some(deployment) = deployment {
+            self.save_deployment(deployment);
+        }
+        if let Some(old) = known.and_then(|known| known.deployment) {
+            let words = "Cancelled due to newer version of job";
+            self.end_deployment(old, DeploymentStatus::Cancelled, words);
+        }
+        let record = Arc::new(JobRecord {
+            job: Arc::new(job),
+            versions: self.versions_in_use(&key, versions),
+            purge: false,
+            deployment: deployment_id,
+            done: BTreeSet::new(),
+        });
+        self.shared
+            .ledger
+            .put(Key::Job(key), Record::Job(record.clone()));
+        record
+    }
+
+    /// The versions that allocations still run, and the last few for people.
+    fn versions_in_use(&self, key: &JobKey, mut versions: Vec<Arc<Job>>) -> Vec<Arc<Job>> {
+        let of_job = self.local.allocs.get(key).into_iter().flatten();
+        let used: BTreeSet<u64> = of_job
+            .filter_map(|id| self.allocs.get(id))
+            .map(|alloc| alloc.record().job_version)
+            .collect();
+        let droppable = versions.len().saturating_sub(KEPT_VERSIONS);
+        let mut at = 0;
+        versions.retain(|job| {
+            at += 1;
+            at > droppable || used.contains(&job.version)
+        });
+        versions
+    }
+
+    pub(super) fn deregister(&mut self, now: Now, key: &JobKey, purge: bool) -> Reply {
+        let Some(known) = self.local.jobs.get(key) else {
+            return Reply::Stopping {
+                eval: None,
+                index: self.shared.index,
+            };
+        };
+        let mut record = JobRecord::clone(known);
+        let index = cx(&self.config, &mut self.shared, now).next_index();
+        let mut job = Job::clone(&record.job);
+        job.stop = true;
+        job.modify_index = index;
+        record.job = Arc::new(job);
+        record.purge |= purge;
+        if let Some(deployment) = record.deployment {
+            let words = "Cancelled because job is stopped";
+            self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
+        }
+        self.save_job(key, record);
+        let eval = self.evaluate(now, key, Trigger::JobDeregister);
+        Reply::Stopping {
+            eval: Some(eval.id),
+            index: eval.create_index,
+        }
+    }
+
+    pub(in crate::agent) fn save_job(&mut self, key: &JobKey, record: JobRecord) {
+        let record = Arc::new(record);
+        self.shared
+            .ledger
+            .put(Key::Job(key.clone()), Record::Job(record.clone()));
+        self.local.jobs.insert(key.clone(), record);
+    }
+
+    /// A job that is to be forgotten goes when its last allocation is gone.
+    pub(super) fn purge(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        record: &JobRecord,
+    ) -> BTreeSet<AllocId> {
+        let mut touched = BTreeSet::new();
+        if !record.purge {
+            return touched;
+        }
+        let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
+        for id in &ids {
+            if let Some(alloc) = self.allocs.get_mut(id)
+                && alloc.record().finished
+                && !alloc.record().destroying
+            {
+                alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+                touched.insert(*id);
+            }
+        }
+        if ids.is_empty() {
+            self.forget_job(now, key);
+        }
+        touched
+    }
+
+    fn forget_job(&mut self, now: Now, key: &JobKey) {
+        self.local.jobs.remove(key);
+        self.local.blocked.remove(key);
+        self.local.look_again.remove(key);
+        self.local.due.remove(key);
+        self.shared.ledger.delete(Key::Job(key.clone()));
+        let evals = self.local.evals.iter().filter(|(_, eval)| eval.job == *key);
+        for id in evals.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.local.evals.remove(&id);
+            self.shared.ledger.delete(Key::Eval(id));
+        }
+        let deployments = self.local.deployments.iter().filter(|(_, d)| d.job == *key);
+        for id in deployments.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.local.deployments.remove(&id);
+            self.shared.ledger.delete(Key::Deployment(id));
+        }
+        cx(&self.config, &mut self.shared, now).next_index_without_a_record();
+    }
+}
+
+fn wrong_index(known: Option<&JobRecord>, expect: Option<u64>) -> Option<Refusal> {
+    let expect = expect?;
+    let actual = known.map(|known| known.job.job_modify_index);
+    let why = match actual {
+        Some(actual) if actual == expect => return None,
+        None if expect == 0 => return None,
+        Some(_) if expect == 0 => "job already exists".to_owned(),
+        Some(actual) => format!("job exists with conflicting job modify index: {actual}"),
+        None => "job does not exist".to_owned(),
+    };
+    Some(Refusal::Conflict(format!(
+        "Enforcing job modify index {expect}: {why}"
+    )))
+}
+
+/// Whether a submission changes nothing: what this node itself writes does not count.
+fn same_job(known: &Job, new: &Job) -> bool {
+    let mut new = new.clone();
+    new.stop = known.stop;
+    new.version = known.version;
+    new.stable = known.stable;
+    new.status.clone_from(&known.status);
+    new.status_description.clone_from(&known.status_description);
+    new.submit_time = known.submit_time;
+    new.create_index = known.create_index;
+    new.modify_index = known.modify_index;
+    new.job_modify_index = known.job_modify_index;
+    !known.stop && new == *known
+}

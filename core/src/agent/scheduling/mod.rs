@@ -1,0 +1,165 @@
+//! Jobs come and go: what is asked of the scheduling side, and carrying out what the comparison of
+//! the wanted with the running asks for.
+
+mod jobs;
+mod placing;
+mod rollout;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Agent, cx};
+use crate::alloc::runner::AllocRunner;
+use crate::cx::Cx;
+use crate::effect::{Effect, Refusal, Reply};
+use crate::ids::{AllocId, JobKey};
+use crate::input::{LocalInput, RequestId};
+use crate::local::KEPT_EVALS;
+use crate::local::reconcile::{self, Seen};
+use crate::model::alloc::DesiredStatus;
+use crate::model::eval::{Evaluation, Trigger};
+use crate::store::record::AllocRecord;
+use crate::store::{Key, Record};
+use crate::time::{Instant, Now};
+
+/// An allocation shall end, and its record says why.
+pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
+    if alloc.record().desired == DesiredStatus::Run {
+        alloc.edit(cx, |record| {
+            record.desired = DesiredStatus::Stop;
+            record.desired_description = why.into();
+        });
+    }
+    alloc.stop(cx);
+}
+
+impl Agent {
+    pub(super) fn on_local(&mut self, now: Now, request: RequestId, input: LocalInput) {
+        let reply = match input {
+            _ if self.shutdown.is_some() => {
+                Reply::Refused(Refusal::Conflict("the agent is shutting down".to_owned()))
+            }
+            LocalInput::Register { job, expect_index } => self.register(now, &job, expect_index),
+            LocalInput::Deregister { job, purge } => self.deregister(now, &job, purge),
+            LocalInput::Evaluate { job } => match self.local.jobs.contains_key(&job) {
+                false => Reply::Refused(Refusal::NotFound("job not found".to_owned())),
+                true => {
+                    let eval = self.evaluate(now, &job, Trigger::JobRegister);
+                    Reply::Stopping {
+                        eval: Some(eval.id),
+                        index: eval.create_index,
+                    }
+                }
+            },
+            LocalInput::Collect => {
+                self.collect_all = true;
+                self.collect_due = true;
+                Reply::Done {
+                    index: self.shared.index,
+                }
+            }
+        };
+        self.shared.ledger.after_save(Effect::Reply(request, reply));
+    }
+
+    /// Notes that a job is considered, and why; the consideration itself follows in this step.
+    pub(super) fn evaluate(&mut self, now: Now, key: &JobKey, trigger: Trigger) -> Arc<Evaluation> {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let index = cx.next_index();
+        let eval = Arc::new(Evaluation {
+            id: cx.eval_id(),
+            job: key.clone(),
+            trigger,
+            time: now.wall,
+            deployment: self.local.jobs.get(key).and_then(|job| job.deployment),
+            failed_groups: Vec::new(),
+            create_index: index,
+            modify_index: index,
+        });
+        cx.remember(Key::Eval(eval.id), Record::Eval(eval.clone()));
+        self.local.evals.insert(eval.id, eval.clone());
+        self.forget_old_evals(key);
+        self.local.dirty.insert(key.clone());
+        eval
+    }
+
+    fn forget_old_evals(&mut self, key: &JobKey) {
+        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
+        let mut ids: Vec<_> = of_job.map(|eval| (eval.create_index, eval.id)).collect();
+        ids.sort_unstable();
+        let surplus = ids.len().saturating_sub(KEPT_EVALS);
+        for (_, id) in ids.into_iter().take(surplus) {
+            self.local.evals.remove(&id);
+            self.shared.ledger.delete(Key::Eval(id));
+        }
+    }
+
+    /// Compares what is wanted with what runs, and carries the difference out. Returns the
+    /// allocations that changed.
+    pub(super) fn reconcile(&mut self, now: Now, key: &JobKey) -> BTreeSet<AllocId> {
+        let mut touched = BTreeSet::new();
+        let Some(record) = self.local.jobs.get(key).cloned() else {
+            return touched;
+        };
+        self.look_at_deployment(key);
+        let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
+        let records: Vec<Arc<AllocRecord>> = ids
+            .iter()
+            .filter_map(|id| self.allocs.get(id))
+            .map(|alloc| alloc.record().clone())
+            .collect();
+        let allocs: Vec<&AllocRecord> = records.iter().map(|record| &**record).collect();
+        let seen = Seen {
+            now,
+            due: self.local.due.get(key),
+            rollout_failed: self.rollout_failed(&record),
+        };
+        let plan = reconcile::reconcile(&record, &allocs, seen);
+        for (id, why) in plan.stop {
+            if let Some(alloc) = self.allocs.get_mut(&id) {
+                stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
+                touched.insert(id);
+            }
+        }
+        for id in plan.update {
+            if let Some(alloc) = self.allocs.get_mut(&id) {
+                let cx = &mut cx(&self.config, &mut self.shared, now);
+                alloc.update(cx, record.job.clone(), record.deployment);
+                touched.insert(id);
+            }
+        }
+        self.note_due(now, key, plan.due);
+        touched.extend(self.place_all(now, key, &record, plan.place));
+        touched.extend(self.purge(now, key, &record));
+        touched
+    }
+
+    /// Remembers when failed allocations of a job are replaced, and to look at the job then.
+    fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
+        let next = due.values().copied().filter(|at| *at > now.at).min();
+        match next {
+            Some(at) => self.local.look_again.insert(key.clone(), at),
+            None => self.local.look_again.remove(key),
+        };
+        if due.is_empty() {
+            self.local.due.remove(key);
+        } else {
+            self.local.due.insert(key.clone(), due);
+        }
+    }
+
+    /// An allocation's status or health changed, or it is gone.
+    pub(super) fn alloc_changed(&mut self, alloc: &AllocRecord, gone: bool) {
+        let key = &alloc.job;
+        if gone && let Some(of_job) = self.local.allocs.get_mut(key) {
+            of_job.remove(&alloc.id);
+            if of_job.is_empty() {
+                self.local.allocs.remove(key);
+            }
+        }
+        self.local.dirty.insert(key.clone());
+        // A place that was missing may be free now.
+        self.local.dirty.extend(self.local.blocked.keys().cloned());
+        self.collect_due = true;
+    }
+}

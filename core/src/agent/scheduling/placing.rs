@@ -1,0 +1,188 @@
+//! New allocations: whether this node can run them, with which ports, and after whom.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::stop_alloc;
+use crate::agent::{Agent, cx};
+use crate::alloc::runner::AllocRunner;
+use crate::ids::{AllocId, JobKey};
+use crate::local::reconcile::{self, Placement};
+use crate::local::{constraint, ports};
+use crate::model::eval::Evaluation;
+use crate::model::group::TaskGroup;
+use crate::model::job::Job;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::store::{Key, Record};
+use crate::time::Now;
+
+impl Agent {
+    pub(super) fn place_all(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        record: &JobRecord,
+        placements: Vec<Placement>,
+    ) -> Vec<AllocId> {
+        let mut failed: Vec<(String, String)> = Vec::new();
+        let mut placed = Vec::new();
+        for placement in placements {
+            let group = placement.group.clone();
+            let renewed = placement.previous.filter(|_| placement.renews);
+            match self.place(now, key, record, placement) {
+                Ok(id) => {
+                    placed.push(id);
+                    placed.extend(self.end_renewed(now, renewed));
+                }
+                Err(why) if failed.iter().any(|(name, _)| name == group.as_str()) => drop(why),
+                Err(why) => failed.push((group.as_str().to_owned(), why)),
+            }
+        }
+        self.note_blocked(key, failed);
+        placed
+    }
+
+    /// The place of this allocation is taken by one of the new version.
+    fn end_renewed(&mut self, now: Now, renewed: Option<AllocId>) -> Option<AllocId> {
+        let alloc = self.allocs.get_mut(&renewed?)?;
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        stop_alloc(cx, alloc, reconcile::UPDATING);
+        renewed
+    }
+
+    /// Remembers for which groups there was no place, in the latest evaluation too.
+    fn note_blocked(&mut self, key: &JobKey, failed: Vec<(String, String)>) {
+        let before = self.local.blocked.get(key).cloned().unwrap_or_default();
+        if before == failed {
+            return;
+        }
+        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
+        if let Some(latest) = of_job.max_by_key(|eval| eval.create_index) {
+            let mut eval = Evaluation::clone(latest);
+            eval.failed_groups.clone_from(&failed);
+            self.shared.index += 1;
+            eval.modify_index = self.shared.index;
+            let eval = Arc::new(eval);
+            self.shared
+                .ledger
+                .put(Key::Eval(eval.id), Record::Eval(eval.clone()));
+            self.local.evals.insert(eval.id, eval);
+        }
+        if failed.is_empty() {
+            self.local.blocked.remove(key);
+        } else {
+            self.local.blocked.insert(key.clone(), failed);
+        }
+    }
+
+    fn place(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        record: &JobRecord,
+        placement: Placement,
+    ) -> Result<AllocId, String> {
+        let job = &record.job;
+        let group = job.group(placement.group.as_str()).ok_or("no such group")?;
+        self.admits(job, group)?;
+        let awaited = self.last_that_ran(placement.previous);
+        let held = self.held_ports(awaited);
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let ports = ports::assign(&mut cx, group, &held)?;
+        let (id, index) = (cx.alloc_id(), cx.next_index());
+        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
+        let eval = of_job
+            .max_by_key(|eval| eval.create_index)
+            .map(|eval| eval.id);
+        let alloc = AllocRecord {
+            id,
+            name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
+            index: placement.index,
+            job: key.clone(),
+            job_version: job.version,
+            group: placement.group,
+            eval: eval.unwrap_or_default(),
+            deployment: record.deployment,
+            previous: awaited,
+            reschedules: placement.reschedules,
+            status_description: "No tasks have started".into(),
+            ports,
+            create_time: now.wall,
+            modify_time: now.wall,
+            create_index: index,
+            modify_index: index,
+            ..AllocRecord::default()
+        };
+        let runner = AllocRunner::new(&mut cx, alloc, job.clone());
+        let previous = placement
+            .previous
+            .and_then(|previous| self.allocs.get_mut(&previous));
+        if let Some(previous) = previous {
+            previous.edit(&mut cx, |record| record.next = Some(id));
+        }
+        self.allocs.insert(id, runner);
+        self.local.allocs.entry(key.clone()).or_default().insert(id);
+        Ok(id)
+    }
+
+    /// The allocation whose end a replacement of `previous` awaits. One that never ran may be over
+    /// while the one that it was to replace itself still lives.
+    fn last_that_ran(&self, previous: Option<AllocId>) -> Option<AllocId> {
+        let mut last = previous;
+        while let Some(alloc) = last.and_then(|id| self.allocs.get(&id))
+            && alloc.never_ran()
+            && let Some(before) = alloc.record().previous
+            && self
+                .allocs
+                .get(&before)
+                .is_some_and(|alloc| !alloc.record().finished)
+        {
+            last = Some(before);
+        }
+        last
+    }
+
+    /// Whether this node can run the group.
+    fn admits(&self, job: &Job, group: &TaskGroup) -> Result<(), String> {
+        let node = &self.config.node;
+        if !constraint::datacenter_matches(&job.datacenters, &node.datacenter) {
+            return Err(format!(
+                "no node in datacenters {}",
+                job.datacenters.join(", ")
+            ));
+        }
+        for task in &group.tasks {
+            let known = node.drivers.get(&task.driver);
+            if !known.is_some_and(|driver| driver.detected && driver.healthy) {
+                let why = known.map_or("is not there", |_| "does not work now");
+                return Err(format!(
+                    "driver \"{}\" of task \"{}\" {why}",
+                    task.driver, task.name
+                ));
+            }
+        }
+        let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
+        let constraints = job
+            .constraints
+            .iter()
+            .chain(&group.constraints)
+            .chain(of_tasks);
+        constraint::check_node(node, constraints)
+            .map_err(|why| format!("Constraint \"{why}\" failed"))
+    }
+
+    /// Ports that may not be given away: their holders are not gone yet. The allocation that is
+    /// replaced does not count, because its replacement awaits its end; what it could not clean
+    /// away does.
+    fn held_ports(&self, except: Option<AllocId>) -> BTreeSet<u16> {
+        self.allocs
+            .values()
+            .filter(|alloc| {
+                let record = alloc.record();
+                (!record.finished && Some(record.id) != except) || alloc.has_remains()
+            })
+            .map(AllocRunner::record)
+            .flat_map(|record| record.ports.iter().map(|port| port.value))
+            .collect()
+    }
+}

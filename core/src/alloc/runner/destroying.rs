@@ -1,0 +1,55 @@
+//! Cleaning an ended allocation away: its directory, then its records.
+
+use super::setup::AllocHook;
+use super::{AllocRunner, Phase};
+use crate::cx::Cx;
+use crate::effect::HookWork;
+use crate::hooks::{Begun, Pipeline, Progress};
+use crate::store::Key;
+use crate::time::Span;
+
+const DESTROY_PAUSE: Span = Span::secs(30);
+
+/// What happens when the allocation is cleaned away, in order.
+pub const DESTROY: &[AllocHook] = &[AllocHook::AllocDir];
+
+impl AllocRunner {
+    /// Cleans it away; ends it first if it is alive. Its records go last.
+    pub fn destroy(&mut self, cx: &mut Cx<'_>) {
+        if self.record.destroying {
+            return;
+        }
+        self.edit(cx, |record| record.destroying = true);
+        self.end(cx, None, true);
+    }
+
+    pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
+        let progress = pipeline.advance(DESTROY, |hook| match hook {
+            AllocHook::AllocDir => self.hook_work(cx, HookWork::RemoveAllocDir),
+            AllocHook::AwaitPrevious => Begun::Done,
+        });
+        self.phase = match progress {
+            Progress::Pending => {
+                self.phase = Phase::Destroying(pipeline);
+                return false;
+            }
+            Progress::Finished(errors) if errors.is_empty() => {
+                self.forget(cx);
+                Phase::Destroyed
+            }
+            Progress::Finished(_) | Progress::Failed(..) => {
+                Phase::DestroyPause(cx.now.at + cx.jittered(DESTROY_PAUSE))
+            }
+        };
+        true
+    }
+
+    fn forget(&self, cx: &mut Cx<'_>) {
+        for task in &self.tasks {
+            cx.forget(Key::Task(self.record.id, task.spec().key.task.clone()));
+        }
+        cx.forget(Key::Alloc(self.record.id));
+        cx.shared.broadcasts.close(self.record.id);
+        cx.next_index_without_a_record();
+    }
+}

@@ -1,0 +1,130 @@
+//! The end of the tasks: who asks for it, and what one task's end means for the others.
+
+use super::{AllocRunner, Phase};
+use crate::alloc::coordinator::Coordinator;
+use crate::alloc::kill_order::KillOrder;
+use crate::cx::Cx;
+use crate::ids::TaskName;
+use crate::model::alloc::ClientStatus;
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::task::Stage;
+use crate::task::runner::TaskRunner;
+use crate::time::Span;
+
+const TIME_IS_OVER: &str = "Allocation exceeded its max_run_duration";
+
+impl AllocRunner {
+    /// Ends it for good. Hooks of updates do not run: this is no update.
+    pub fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.end(cx, None, false);
+    }
+
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, reason: Option<String>, poststop_too: bool) {
+        if self.kill.is_some() && !poststop_too {
+            return;
+        }
+        let delay = self
+            .job
+            .group(self.record.group.as_str())
+            .and_then(|g| g.shutdown_delay);
+        let order = KillOrder::begin(cx, delay.unwrap_or(Span::ZERO), reason, poststop_too);
+        self.kill = Some(order);
+        self.cancel_prerun(cx);
+        let comes_before = |task: &&mut TaskRunner| task.spec().stage() != Stage::Poststop;
+        for task in self.tasks.iter_mut().filter(comes_before) {
+            task.take_back_start(cx);
+        }
+    }
+
+    pub(super) fn time_is_over(&mut self, cx: &mut Cx<'_>) {
+        if self.record.finished {
+            return;
+        }
+        // What failed before stays failed: it may be replaced already.
+        if !self.record.status.is_terminal() {
+            self.edit(cx, |record| {
+                record.forced = true;
+                record.status = ClientStatus::Complete;
+                record.status_description = TIME_IS_OVER.into();
+            });
+        }
+        self.end(cx, Some(TIME_IS_OVER.to_owned()), true);
+    }
+
+    /// What one task's state means for the others, and for the stage. Returns whether anything
+    /// follows from it.
+    pub(super) fn look_at_tasks(&mut self, cx: &mut Cx<'_>) -> bool {
+        if !matches!(self.phase, Phase::Tasks) {
+            return false;
+        }
+        let states = self
+            .tasks
+            .iter()
+            .map(|task| (task.spec().stage(), task.state()));
+        let stage = self.coordinator.after(states);
+        let mut changed = stage != self.coordinator;
+        self.coordinator = stage;
+        if self.kill.is_none()
+            && let Some((kind, message, failed)) = self.reason_to_end()
+        {
+            changed = true;
+            for task in &mut self.tasks {
+                let live = task.spec().stage() != Stage::Poststop && !task.is_dead();
+                if live {
+                    let mut event = TaskEvent::new(kind, cx.now.wall, &message);
+                    if let Some(name) = &failed {
+                        event = event.detail("failed_sibling", name);
+                    }
+                    task.push(cx, event);
+                }
+            }
+            self.end(cx, None, false);
+        }
+        changed
+    }
+
+    /// Why the rest of the group has to end, if it has to.
+    fn reason_to_end(&self) -> Option<(EventType, String, Option<TaskName>)> {
+        let before_end = |task: &&TaskRunner| task.spec().stage() != Stage::Poststop;
+        let mut live = self
+            .tasks
+            .iter()
+            .filter(before_end)
+            .filter(|task| !task.is_dead());
+        live.clone().next()?;
+        let dead = |task: &&TaskRunner| task.is_dead();
+        if let Some(task) = self
+            .tasks
+            .iter()
+            .filter(dead)
+            .find(|task| task.state().failed)
+        {
+            let name = task.spec().key.task.clone();
+            let message = format!("Task's sibling \"{name}\" failed");
+            return Some((EventType::SiblingFailed, message, Some(name)));
+        }
+        if self
+            .tasks
+            .iter()
+            .filter(dead)
+            .any(|task| task.spec().task().leader)
+        {
+            let message = "Leader Task in Group dead".to_owned();
+            return Some((EventType::LeaderDead, message, None));
+        }
+        let only_sidecars = live.all(|task| task.spec().stage().is_sidecar());
+        let has_main = self
+            .tasks
+            .iter()
+            .filter(before_end)
+            .any(|task| !task.spec().stage().is_sidecar());
+        let main_over = only_sidecars && (has_main || self.coordinator > Coordinator::Main);
+        main_over.then(|| {
+            (
+                EventType::MainDead,
+                "Main tasks in the group died".to_owned(),
+                None,
+            )
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! What reaches an allocation: words of drivers and hooks, and what people ask of all its tasks.
+
+use super::{AllocRunner, Phase};
+use crate::alloc::coordinator::Coordinator;
+use crate::cx::Cx;
+use crate::ids::TaskName;
+use crate::input::{DriverInput, HookOutput};
+use crate::op::{Failure, Op};
+
+impl AllocRunner {
+    /// A driver says something of a task.
+    pub fn on_driver(&mut self, cx: &mut Cx<'_>, task: &TaskName, input: DriverInput) {
+        match self.task_mut(task) {
+            Some(task) => task.on_driver(cx, input),
+            None => cx.count_stale(),
+        }
+    }
+
+    /// The work of a hook is over.
+    pub fn on_hook(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: Option<&TaskName>,
+        op: Op,
+        result: Result<HookOutput, Failure>,
+    ) {
+        if let Some(name) = task {
+            match self.task_mut(name) {
+                Some(task) => task.on_hook(cx, op, result),
+                None => cx.count_stale(),
+            }
+            return;
+        }
+        let taken = match &mut self.phase {
+            Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
+                pipeline.answer(op, result.map(|_| ()))
+            }
+            Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
+        };
+        if !taken {
+            cx.count_stale();
+        }
+    }
+
+    /// All tasks run again, in their order, also those that ended. `false` if that cannot be.
+    pub fn rerun_all(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
+        if self.kill.is_some() || !matches!(self.phase, Phase::Tasks) {
+            return false;
+        }
+        self.coordinator = Coordinator::Again;
+        for task in &mut self.tasks {
+            let _ = task.restart(cx, reason) || task.rerun(cx);
+        }
+        true
+    }
+}

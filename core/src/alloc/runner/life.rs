@@ -1,0 +1,72 @@
+//! How an allocation goes on: each look at all of its tasks, and from phase to phase.
+
+use super::{AllocRunner, Phase};
+use crate::cx::Cx;
+use crate::hooks::{OnError, Pipeline};
+use crate::model::task::Stage;
+use crate::task::runner::{Scope, TaskRunner};
+
+impl AllocRunner {
+    /// Does all that can be done without an answer from outside.
+    pub fn settle(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            let mut changed = self.advance_phase(cx);
+            let record = self.record.clone();
+            let ending = self.kill.is_some();
+            for task in &mut self.tasks {
+                let in_turn = matches!(self.phase, Phase::Tasks);
+                let stage = task.spec().stage();
+                // A group that is being ended starts nothing but what comes after the end.
+                let wanted = !ending || stage == Stage::Poststop;
+                let open = in_turn && wanted && self.coordinator.is_open(stage);
+                changed |= task.advance(
+                    cx,
+                    Scope {
+                        alloc: &record,
+                        gate_open: open,
+                    },
+                );
+            }
+            changed |= self.look_at_tasks(cx);
+            if let Some(kill) = &mut self.kill {
+                changed |= kill.advance(cx, &mut self.tasks);
+            }
+            if !changed {
+                break;
+            }
+        }
+        self.look_at_health(cx);
+        self.report(cx);
+        self.unclean = self.has_remains();
+    }
+
+    /// Returns whether the phase changed.
+    fn advance_phase(&mut self, cx: &mut Cx<'_>) -> bool {
+        match &self.phase {
+            Phase::Prerun(pipeline) => {
+                let pipeline = pipeline.clone();
+                self.advance_prerun(cx, pipeline)
+            }
+            Phase::Tasks => {
+                let over = self.tasks.iter().all(TaskRunner::is_dead);
+                if over {
+                    self.edit(cx, |record| record.finished = true);
+                    self.phase = Phase::Finished;
+                }
+                over
+            }
+            Phase::Finished => {
+                let begin = self.record.destroying && !self.has_remains();
+                if begin {
+                    self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
+                }
+                begin
+            }
+            Phase::Destroying(pipeline) => {
+                let pipeline = pipeline.clone();
+                self.advance_destroy(cx, pipeline)
+            }
+            Phase::DestroyPause(_) | Phase::Destroyed => false,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The allocation runner: sets the allocation up, lets its tasks live in their order, ends them
+//! in theirs, reports what became of it, and cleans it away.
+//!
+//! Tasks do not know each other. After each input the runner looks at all of them again
+//! ([`AllocRunner::settle`]) until nothing changes any more; so it does not matter in which order
+//! things happened.
+
+mod destroying;
+mod ending;
+mod inputs;
+mod life;
+mod report;
+mod setup;
+mod timers;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use destroying::DESTROY;
+pub use setup::{AllocHook, PRERUN};
+pub use timers::AllocTimer;
+
+use super::coordinator::Coordinator;
+use super::health::HealthWatch;
+use super::kill_order::KillOrder;
+use crate::cx::Cx;
+use crate::hooks::{OnError, Pipeline};
+use crate::ids::{DeploymentId, JobKey, Run, TaskName};
+use crate::model::alloc::TaskLife;
+use crate::model::job::Job;
+use crate::store::record::AllocRecord;
+use crate::store::{Key, Record, Saved};
+use crate::task::runner::TaskRunner;
+use crate::task::spec::TaskSpec;
+use crate::time::{Instant, Span};
+
+/// Where an allocation is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// It is set up.
+    Prerun(Pipeline),
+    /// Its tasks have their turn.
+    Tasks,
+    /// Nothing of it is alive. What is left are its directory and its records.
+    Finished,
+    /// It is cleaned away.
+    Destroying(Pipeline),
+    /// A part could not be cleaned away; it is tried again then.
+    DestroyPause(Instant),
+    /// It is gone.
+    Destroyed,
+}
+
+/// One allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AllocRunner {
+    record: Arc<AllocRecord>,
+    job: Arc<Job>,
+    tasks: Vec<TaskRunner>,
+    phase: Phase,
+    coordinator: Coordinator,
+    kill: Option<KillOrder>,
+    health: Option<HealthWatch>,
+    time_is_over_at: Option<Instant>,
+    /// Whether it had remains when it last came to rest.
+    pub(crate) unclean: bool,
+}
+
+impl AllocRunner {
+    /// A new allocation. `record` is remembered.
+    pub fn new(cx: &mut Cx<'_>, record: AllocRecord, job: Arc<Job>) -> AllocRunner {
+        let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
+        let tasks = specs
+            .into_iter()
+            .map(|spec| TaskRunner::new(cx, spec))
+            .collect();
+        let runner = AllocRunner::build(cx, Arc::new(record), job, tasks);
+        runner.save(cx);
+        runner.broadcast(cx);
+        runner
+    }
+
+    /// An allocation of an earlier life of the agent. A task without a record is new: the crash
+    /// came between the two.
+    pub fn restore(
+        cx: &mut Cx<'_>,
+        record: Arc<AllocRecord>,
+        job: Arc<Job>,
+        saved: &Saved,
+    ) -> AllocRunner {
+        let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
+        let mut tasks = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let key = (record.id, spec.key.task.clone());
+            tasks.push(match saved.tasks.get(&key) {
+                Some(task) => TaskRunner::restore(cx, spec, task.clone()),
+                None => TaskRunner::new(cx, spec),
+            });
+        }
+        let runner = AllocRunner::build(cx, record, job, tasks);
+        runner.broadcast(cx);
+        runner
+    }
+
+    fn build(
+        cx: &mut Cx<'_>,
+        record: Arc<AllocRecord>,
+        job: Arc<Job>,
+        tasks: Vec<TaskRunner>,
+    ) -> AllocRunner {
+        // One that is being cleaned away goes on with that when nothing of it can be alive.
+        let phase = if record.finished {
+            Phase::Finished
+        } else {
+            Phase::Prerun(Pipeline::new(OnError::Stop))
+        };
+        let health = report::watch(cx, &record, &job);
+        let group = job.group(record.group.as_str());
+        let limit = group.and_then(|group| group.max_run_duration);
+        let time_is_over_at = limit
+            .filter(|_| !record.finished && !record.forced)
+            .map(|limit| {
+                let left = (record.create_time + limit) - cx.now.wall;
+                cx.now.at + left.clamp(Span::ZERO, limit)
+            });
+        let mut runner = AllocRunner {
+            record,
+            job,
+            tasks,
+            phase,
+            coordinator: Coordinator::default(),
+            kill: None,
+            health,
+            time_is_over_at,
+            unclean: false,
+        };
+        if runner.record.forced || runner.record.destroying {
+            runner.end(cx, None, true);
+        } else if runner.record.desired.is_terminal() {
+            runner.stop(cx);
+        }
+        runner
+    }
+
+    /// What is wanted of it and what became of it.
+    pub fn record(&self) -> &Arc<AllocRecord> {
+        &self.record
+    }
+
+    /// The version of the job that it runs.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// Its tasks, in the order of the job file.
+    pub fn tasks(&self) -> &[TaskRunner] {
+        &self.tasks
+    }
+
+    /// Where it is.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The task of this name.
+    pub fn task(&self, name: &TaskName) -> Option<&TaskRunner> {
+        self.tasks.iter().find(|task| task.spec().key.task == *name)
+    }
+
+    /// The task of this name, to act on it.
+    pub fn task_mut(&mut self, name: &TaskName) -> Option<&mut TaskRunner> {
+        self.tasks
+            .iter_mut()
+            .find(|task| task.spec().key.task == *name)
+    }
+
+    /// The job that it belongs to.
+    pub fn job_key(&self) -> &JobKey {
+        &self.record.job
+    }
+
+    /// Whether a task of it runs.
+    pub fn is_running(&self) -> bool {
+        self.tasks
+            .iter()
+            .any(|task| task.state().state == TaskLife::Running)
+    }
+
+    /// Whether no task of it was ever started.
+    pub fn never_ran(&self) -> bool {
+        self.tasks
+            .iter()
+            .all(|task| task.record().runs == Run::default())
+    }
+
+    /// Whether it is over and something of it may be alive nevertheless.
+    pub fn has_remains(&self) -> bool {
+        self.record.finished && self.tasks.iter().any(TaskRunner::has_remains)
+    }
+
+    /// Changes what is wanted of it, or what else the scheduling side decides.
+    pub fn edit(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
+        let index = cx.next_index();
+        let record = Arc::make_mut(&mut self.record);
+        change(record);
+        record.modify_index = index;
+        record.modify_time = cx.now.wall;
+        self.save(cx);
+    }
+
+    fn save(&self, cx: &mut Cx<'_>) {
+        cx.remember(
+            Key::Alloc(self.record.id),
+            Record::Alloc(self.record.clone()),
+        );
+    }
+
+    /// Takes a version of the job that needs no new start of anything. Its health is looked at
+    /// anew for the roll-out of that version.
+    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
+        let specs = TaskSpec::of_group(self.record.id, &job, self.record.group.as_str());
+        for spec in specs {
+            if let Some(task) = self.task_mut(&spec.key.task.clone()) {
+                task.update(spec);
+            }
+        }
+        let version = job.version;
+        self.job = job;
+        self.edit(cx, |record| {
+            record.job_version = version;
+            record.deployment = deployment;
+            record.health = None;
+        });
+        self.health = report::watch(cx, &self.record, &self.job);
+    }
+}

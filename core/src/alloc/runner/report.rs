@@ -1,0 +1,88 @@
+//! What others learn of the allocation: its status, its health, and the news for who listens.
+
+use super::{AllocRunner, Phase};
+use crate::alloc::health::{HealthWatch, Verdict};
+use crate::alloc::status;
+use crate::broadcast::AllocNews;
+use crate::cx::Cx;
+use crate::model::alloc::DeploymentHealth;
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::job::Job;
+use crate::store::record::AllocRecord;
+use crate::task::runner::TaskRunner;
+
+impl AllocRunner {
+    pub(super) fn look_at_health(&mut self, cx: &mut Cx<'_>) {
+        let Some(watch) = &mut self.health else {
+            return;
+        };
+        if self.record.desired.is_terminal() {
+            self.health = None;
+            return;
+        }
+        if !matches!(self.phase, Phase::Tasks | Phase::Finished) {
+            return;
+        }
+        let Some(verdict) = watch.look(cx.now, self.tasks.iter()) else {
+            return;
+        };
+        self.health = None;
+        let healthy = verdict == Verdict::Healthy;
+        let timestamp = cx.now.wall;
+        self.edit(cx, |record| {
+            record.health = Some(DeploymentHealth { healthy, timestamp })
+        });
+        if let Verdict::Unhealthy(why) = verdict {
+            for task in &mut self.tasks {
+                let event = TaskEvent::new(EventType::AllocUnhealthy, cx.now.wall, &why);
+                task.push(cx, event.detail("message", &why));
+            }
+        }
+    }
+
+    /// Notes the status that follows from the tasks, and tells those who listen.
+    pub(super) fn report(&mut self, cx: &mut Cx<'_>) {
+        if matches!(self.phase, Phase::Destroyed) {
+            return;
+        }
+        let mut news = false;
+        for task in &mut self.tasks {
+            news |= task.take_news();
+        }
+        if !self.record.forced {
+            let states = self.tasks.iter().map(TaskRunner::state);
+            let (status, why) = status::of_tasks(states);
+            if self.record.status != status || *self.record.status_description != *why {
+                self.edit(cx, |record| {
+                    record.status = status;
+                    record.status_description = why.into();
+                });
+                news = false;
+            }
+        }
+        // Whoever watches the allocation sees what happens to its tasks.
+        if news {
+            self.edit(cx, |_| {});
+        }
+        self.broadcast(cx);
+    }
+
+    pub(super) fn broadcast(&self, cx: &mut Cx<'_>) {
+        // Whoever takes over its ports waits until nothing can hold them any longer.
+        let holds_ports = self.has_remains() && !self.record.ports.is_empty();
+        let news = AllocNews {
+            status: self.record.status,
+            finished: self.record.finished && !holds_ports,
+        };
+        cx.shared.broadcasts.send(self.record.id, news);
+    }
+}
+
+/// The watch over an allocation of a roll-out whose health is not known yet.
+pub(super) fn watch(cx: &Cx<'_>, record: &AllocRecord, job: &Job) -> Option<HealthWatch> {
+    let watched = record.deployment.is_some() && record.health.is_none();
+    job.group(record.group.as_str())
+        .and_then(|group| group.update.as_ref())
+        .filter(|update| watched && update.health_check != "manual")
+        .map(|update| HealthWatch::new(cx.now, update))
+}

@@ -1,0 +1,136 @@
+//! Before the tasks: the end of what this allocation replaces, and its directory.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AllocRunner, Phase};
+use crate::broadcast::{AllocNews, Heard};
+use crate::cx::Cx;
+use crate::effect::{Effect, HookEffect, HookWork};
+use crate::hooks::{Begun, OnError, Pipeline, Progress};
+use crate::model::event::{EventType, TaskEvent};
+use crate::op::Failure;
+
+/// The hooks of an allocation, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum AllocHook {
+    /// The allocation's directory.
+    AllocDir,
+    /// The end of the allocation that this one replaces.
+    AwaitPrevious,
+}
+
+/// What happens before the tasks, in order.
+pub const PRERUN: &[AllocHook] = &[AllocHook::AwaitPrevious, AllocHook::AllocDir];
+
+impl AllocHook {
+    /// The name that events and metrics carry.
+    pub fn name(self) -> &'static str {
+        match self {
+            AllocHook::AllocDir => "alloc_dir",
+            AllocHook::AwaitPrevious => "await_previous_allocations",
+        }
+    }
+}
+
+impl AllocRunner {
+    pub(super) fn advance_prerun(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
+        if self.kill.is_some() || self.record.is_terminal() {
+            return self.abandon_prerun(cx, &pipeline);
+        }
+        match pipeline.advance(PRERUN, |hook| self.begin_prerun(cx, hook)) {
+            Progress::Pending => {
+                self.phase = Phase::Prerun(pipeline);
+                false
+            }
+            Progress::Finished(_) => {
+                self.phase = Phase::Tasks;
+                true
+            }
+            Progress::Failed(hook, failure) => {
+                self.setup_failed(cx, hook, &failure);
+                self.phase = Phase::Tasks;
+                true
+            }
+        }
+    }
+
+    fn begin_prerun(&self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
+        match hook {
+            AllocHook::AllocDir => self.hook_work(cx, HookWork::BuildAllocDir),
+            AllocHook::AwaitPrevious => {
+                let Some(previous) = self.record.previous else {
+                    return Begun::Done;
+                };
+                match cx.shared.broadcasts.listen(previous, self.record.id) {
+                    Heard::New(AllocNews { finished: true, .. }) | Heard::Closed => {
+                        cx.shared.broadcasts.leave(previous, self.record.id);
+                        Begun::Done
+                    }
+                    Heard::New(_) | Heard::Nothing => Begun::Waiting,
+                }
+            }
+        }
+    }
+
+    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
+        let awaited = cx.awaited(cx.config.patience.hook);
+        let (op, alloc) = (awaited.op, self.record.id);
+        // A directory of an allocation that a crash made unknown would stay for ever.
+        cx.send_after_save(Effect::Hook(HookEffect::Run {
+            op,
+            alloc,
+            task: None,
+            work,
+        }));
+        Begun::Working(awaited)
+    }
+
+    fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: AllocHook, failure: &Failure) {
+        let why = format!(
+            "failed to setup alloc: {}: {}",
+            hook.name(),
+            failure.message
+        );
+        for task in &mut self.tasks {
+            let event = TaskEvent::new(EventType::SetupFailure, cx.now.wall, &why)
+                .detail("setup_error", &why)
+                .fails_task();
+            task.push(cx, event);
+        }
+        self.end(cx, Some(why), true);
+    }
+
+    /// What is being set up is not wanted any more. What was not even asked for is taken back.
+    pub(super) fn cancel_prerun(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return;
+        };
+        let Some(awaited) = pipeline.awaited() else {
+            return;
+        };
+        if cx.shared.ledger.withdraw(awaited.op) {
+            self.phase = Phase::Prerun(Pipeline::new(OnError::Stop));
+        } else {
+            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+        }
+    }
+
+    /// What was to be set up is not wanted any more. An answer that is under way is awaited, so
+    /// that nothing is made after it was cleaned away.
+    fn abandon_prerun(&mut self, cx: &mut Cx<'_>, pipeline: &Pipeline) -> bool {
+        if let Some(previous) = self.record.previous {
+            cx.shared.broadcasts.leave(previous, self.record.id);
+        }
+        if pipeline.awaited().is_some() {
+            return false;
+        }
+        if self.never_ran() {
+            // Nothing ran that something should come after, and there is no directory for it.
+            self.end(cx, None, true);
+        } else if self.kill.is_none() {
+            self.stop(cx);
+        }
+        self.phase = Phase::Tasks;
+        true
+    }
+}

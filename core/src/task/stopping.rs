@@ -1,0 +1,144 @@
+//! The way to the end: for good, or to start again.
+
+use super::runner::{Kill, Phase, TaskRunner};
+use crate::cx::Cx;
+use crate::effect::{DriverEffect, Effect, HookEffect};
+use crate::ids::LaunchId;
+use crate::model::event::{EventType, TaskEvent};
+use crate::time::Span;
+
+impl TaskRunner {
+    /// The task shall end for good. Asking again changes nothing.
+    pub fn kill(&mut self, cx: &mut Cx<'_>, kill: Kill) {
+        if self.kill.is_some() || self.is_dead() {
+            return;
+        }
+        if self.record.state.finished_at.is_none() {
+            let grace = self.grace(cx);
+            self.push(
+                cx,
+                TaskEvent::killing(cx.now.wall, grace, kill.reason.as_deref()),
+            );
+        }
+        self.kill = Some(kill);
+        let grace = self.grace(cx);
+        match &mut self.phase {
+            Phase::Waiting | Phase::Pausing(_) => self.die(cx),
+            Phase::Preparing(pipeline) => match pipeline.awaited() {
+                None => self.die(cx),
+                Some(awaited) => cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op })),
+            },
+            // What never left never happens.
+            Phase::Starting(awaited) if cx.shared.ledger.withdraw(awaited.op) => self.unlaunch(cx),
+            // A driver that hangs gets as long as a process would.
+            Phase::Starting(awaited) | Phase::Recovering(awaited) => {
+                awaited.deadline = awaited.deadline.min(cx.now.at + grace);
+            }
+            Phase::Running => self.begin_stop(cx, true),
+            Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Cleaning(_) | Phase::Dead(_) => {}
+        }
+    }
+
+    /// The start that was decided never left the agent: it is as if it had not been decided.
+    fn unlaunch(&mut self, cx: &mut Cx<'_>) {
+        self.edit().launch = None;
+        self.die(cx);
+    }
+
+    /// The group of this task ends, though its own turn to end may come later: a start that did
+    /// not leave the agent yet never leaves. One that left goes its way.
+    pub fn take_back_start(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Starting(awaited) = &self.phase else {
+            return;
+        };
+        if !cx.shared.ledger.withdraw(awaited.op) {
+            return;
+        }
+        let record = self.edit();
+        record.launch = None;
+        record.restarting = false;
+        self.phase = Phase::Waiting;
+        self.save(cx);
+    }
+
+    /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
+    pub fn restart(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
+        let runs = match &self.phase {
+            Phase::Running | Phase::Starting(_) | Phase::Recovering(_) => true,
+            Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => false,
+        };
+        if !runs || self.kill.is_some() {
+            return false;
+        }
+        let event = TaskEvent::new(EventType::RestartSignaled, cx.now.wall, reason)
+            .detail("restart_reason", reason);
+        self.edit().restarting = true;
+        self.push(cx, event);
+        if matches!(self.phase, Phase::Running) {
+            self.begin_stop(cx, false);
+        }
+        true
+    }
+
+    pub(super) fn grace(&self, cx: &Cx<'_>) -> Span {
+        self.spec.kill_timeout(cx.config.max_kill_timeout)
+    }
+
+    /// Asks the running process to end, after its shutdown delay if it is for good.
+    pub(super) fn begin_stop(&mut self, cx: &mut Cx<'_>, with_delay: bool) {
+        let delay = self.spec.task().shutdown_delay;
+        if with_delay && !delay.is_zero() {
+            let message = format!("Waiting for shutdown_delay of {delay} before killing the task.");
+            self.event(cx, EventType::WaitingShutdownDelay, &message);
+            self.phase = Phase::Delaying(cx.now.at + delay);
+            return;
+        }
+        self.ask_to_stop(cx);
+    }
+
+    pub(super) fn ask_to_stop(&mut self, cx: &mut Cx<'_>) {
+        let Some(launch) = self.launch_id() else {
+            return;
+        };
+        let grace = self.grace(cx);
+        let awaited = cx.awaited(cx.config.patience.signal.min(grace));
+        let signal = self.spec.task().kill_signal.clone();
+        let effect = DriverEffect::Stop {
+            op: awaited.op,
+            launch,
+            signal,
+            grace,
+        };
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
+        self.phase = Phase::Stopping {
+            awaited: Some(awaited),
+            until: cx.now.at + grace,
+        };
+    }
+
+    fn launch_id(&self) -> Option<LaunchId> {
+        self.record.launch.as_ref().map(|launch| launch.id)
+    }
+
+    /// A kill ends even if the driver does not: what is left stays remembered and is tried on.
+    pub(super) fn stop_waiting_for_destroy(&mut self, cx: &mut Cx<'_>) {
+        let Phase::Cleaning(destroyer) = &self.phase else {
+            return;
+        };
+        if self.kill.is_none() || !destroyer.gave_up() {
+            return;
+        }
+        let destroyer = destroyer.clone();
+        let why = destroyer.last_error.clone().unwrap_or_default();
+        let event = TaskEvent::new(EventType::Killed, cx.now.wall, &why).detail("kill_error", &why);
+        self.push(cx, event);
+        self.die(cx);
+        self.phase = Phase::Dead(destroyer);
+    }
+}

@@ -1,0 +1,76 @@
+//! The wall clock is set, and nothing that counts a length of time is the later for it.
+
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::time::Span;
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+const DAY: Span = Span::secs(24 * 3600);
+const HOUR_BACK: Span = Span::secs(-3600);
+
+/// A service that fails once it ran for a while, and whose allocation is replaced after ten seconds.
+fn fails() -> Job {
+    let main = task("main")
+        .ends("20s", 1)
+        .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+    let group = group("g", [main]).reschedules(5, Span::secs(10));
+    job("web", JobType::Service, [group])
+}
+
+#[test]
+fn a_clock_set_back_delays_no_replacement() {
+    for_seeds(60, |sim| {
+        sim.register(&fails());
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.run(Span::secs(5))?;
+        sim.world.jump_wall(HOUR_BACK);
+        sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)?;
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_clock_set_forward_hurries_no_replacement() {
+    for_seeds(60, |sim| {
+        sim.register(&fails());
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.world.jump_wall(Span::secs(3600));
+        sim.run(Span::secs(5))?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "not before its time")?;
+        sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
+    });
+}
+
+/// Of what was before an agent's restart only wall time is left: the delay bounds what it says.
+#[test]
+fn a_clock_set_back_between_two_lives_costs_one_delay_at_most() {
+    for_seeds(60, |sim| {
+        sim.register(&fails());
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.run(Span::secs(5))?;
+        sim.world.jump_wall(HOUR_BACK);
+        sim.restart()?;
+        sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
+    });
+}
+
+#[test]
+fn a_clock_set_back_between_two_lives_costs_one_pause_at_most() {
+    for_seeds(60, |sim| {
+        let main = task("main")
+            .ends("10s", 1)
+            .restarts(3, DAY, Span::secs(8), RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| {
+            sim.task("web", "main")
+                .is_some_and(|task| task.record().paused_until.is_some())
+        })?;
+        sim.run(Span::secs(2))?;
+        sim.world.jump_wall(HOUR_BACK);
+        sim.restart()?;
+        sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
+    });
+}
