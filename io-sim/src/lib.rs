@@ -14,6 +14,7 @@ pub mod coverage;
 mod dirs;
 mod disk;
 mod driver;
+pub mod exhaust;
 mod faults;
 mod hash;
 mod inbox;

@@ -15,6 +15,7 @@ use drover_core::effect::Effect;
 use drover_core::input::{Input, RequestId, ShutdownMode};
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::time::{Instant, Span};
+use serde::Serialize;
 
 use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
@@ -22,7 +23,7 @@ use crate::hash::Fold;
 use crate::inbox::Source;
 use crate::search::{Candidate, Scheduler, Search};
 use crate::sim::replay::Tape;
-use crate::trace::{Column, Way};
+use crate::trace::{Column, Trace, Way};
 use crate::world::World;
 
 /// More steps than this at one instant are a livelock.
@@ -80,6 +81,7 @@ pub struct Sim {
     requests: BTreeMap<RequestId, (u64, Input)>,
     last_request: u64,
     tape: Tape,
+    quiet: bool,
     crowded: (Instant, u32),
 }
 
@@ -108,6 +110,7 @@ impl Sim {
             requests: BTreeMap::new(),
             last_request: 0,
             tape: Tape::default(),
+            quiet: false,
             crowded: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
@@ -186,7 +189,9 @@ impl Sim {
         let (saved, now) = (self.world.disk.saved(), self.world.now());
         self.world
             .note(|| (Column::Agent, "a new agent begins".to_owned()));
-        self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        if !self.quiet {
+            self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        }
         self.agent = Some(Agent::restore(self.config.clone(), saved, now));
         self.after_input()
     }
@@ -298,6 +303,38 @@ impl Sim {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// If nothing can happen now, time passes until something can. Returns whether anything can
+    /// within `horizon`.
+    pub(crate) fn pass_time(&mut self, horizon: Span) -> bool {
+        self.set_call();
+        let end = self.world.at + horizon;
+        match self.next_at().filter(|at| *at <= end) {
+            Some(at) => {
+                self.world.advance(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the world has in store for the agent, in time from now.
+    pub(crate) fn ahead(&self) -> impl Serialize {
+        let now = self.world.at;
+        (
+            self.call.map(|call| call.at - now),
+            self.restart_at.map(|at| at - now),
+            self.stopped,
+            self.agent.is_some(),
+        )
+    }
+
+    /// Nothing of the past is kept that only serves to look back.
+    pub(crate) fn quiet(&mut self) {
+        self.quiet = true;
+        self.tape = Tape::default();
+        self.world.trace = Trace::default();
     }
 
     /// Takes this turn.

@@ -29,7 +29,9 @@ impl Tape {
     }
 
     pub(super) fn record(&mut self, now: Now, input: Option<Input>) {
-        self.inputs.push((now, input));
+        if self.began.is_some() {
+            self.inputs.push((now, input));
+        }
     }
 
     pub(super) fn effect(&mut self, effect: &Effect) {
