@@ -17,6 +17,7 @@ use crate::choice::Choices;
 use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
+use crate::habits::Habits;
 use crate::inbox::{Inbox, Said, Source};
 use crate::names::Names;
 use crate::process::Process;
@@ -88,6 +89,8 @@ pub struct World {
     pub trace: Trace,
     /// What everything is called.
     pub names: Names,
+    /// What tasks do otherwise than their configuration says.
+    pub(crate) habits: Habits,
     pub(crate) scheduler: Scheduler,
     pub(crate) at: Instant,
     /// Time since the beginning, whatever the clocks say.
@@ -117,6 +120,7 @@ impl World {
             dirs: Dirs::default(),
             trace: Trace::default(),
             names: Names::default(),
+            habits: Habits::default(),
             scheduler: Scheduler::default(),
             at: BOOTED,
             elapsed: Span::ZERO,

@@ -23,6 +23,7 @@ mod lookup;
 mod monitor;
 mod node_status;
 mod operator;
+mod rehearse;
 pub mod screen;
 pub mod table;
 
@@ -80,6 +81,10 @@ async fn run(cli: Cli) -> ExitCode {
     let command = match cli.command {
         Command::Up(args) => return runtime::up(args).await,
         Command::Agent(args) => return runtime::agent(args).await,
+        Command::Rehearse(args) => {
+            let mut screen = Screen::of_process(cli.connection.no_color);
+            return ExitCode::from(rehearse::run(&mut screen, &args));
+        }
         other => other,
     };
     let mut screen = Screen::of_process(cli.connection.no_color);
@@ -143,6 +148,8 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
                 .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
         }
-        Command::Up(_) | Command::Agent(_) => Err(failure::Failure::said("this is no question")),
+        Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) => {
+            Err(failure::Failure::said("this is no question"))
+        }
     }
 }
