@@ -52,12 +52,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(first) = args.get_mut(1).filter(|arg| asks_version(arg)) {
         *first = "version".into();
     }
+    let rehearses = args.get(1).is_some_and(|arg| arg == "rehearse");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // There is nobody left to tell if this fails.
             let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
+            let code = if rehearses { rehearse::ERROR } else { 1 };
+            return ExitCode::from(if error.use_stderr() { code } else { 0 });
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -26,7 +26,7 @@ const FEW_TASKS: usize = 10;
 /// The exit code for jobs with something bad.
 const BAD: u8 = 1;
 /// The exit code for what cannot be rehearsed.
-const ERROR: u8 = 2;
+pub(super) const ERROR: u8 = 2;
 
 /// Runs the command. Returns the exit code.
 pub(super) fn run(screen: &mut Screen, args: &RehearseArgs) -> u8 {
@@ -114,6 +114,7 @@ impl Report<'_> {
             for block in &blocks {
                 self.say_block(screen, block)?;
             }
+            self.say_help(screen, &blocks)?;
             screen.say(&text::summary(&blocks))?;
         }
         Ok(exit_code(&blocks))
@@ -130,13 +131,24 @@ impl Report<'_> {
         screen.say("")?;
         let block = Block::of(self.rehearsal, trouble, &[outcome]);
         self.say_block(screen, &block)?;
-        Ok(exit_code(&[block]))
+        let blocks = [block];
+        self.say_help(screen, &blocks)?;
+        Ok(exit_code(&blocks))
     }
 
     fn say_block(&self, screen: &mut Screen, block: &Block) -> Result<(), Failure> {
         screen.title(&text::title(block))?;
         screen.say(&text::body(self, block))?;
         Ok(())
+    }
+
+    fn say_help(&self, screen: &mut Screen, blocks: &[Block]) -> Result<(), Failure> {
+        let help = text::help(self, blocks);
+        if help.is_empty() {
+            return Ok(());
+        }
+        screen.title("What might help")?;
+        screen.say(&help)
     }
 
     fn say_json(&self, screen: &mut Screen, blocks: &[Block], runs: usize) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use drover_core::model::job::Job;
 use drover_core::model::policy::{RestartMode, RestartRules};
 use drover_core::model::task::Task;
 use drover_core::text::quote;
-use drover_core::time::Span;
+use drover_core::time::{SECOND, Span};
 use serde::Serialize;
 
 /// A setting that explains a finding.
@@ -35,6 +35,13 @@ pub(super) fn written(span: Span) -> String {
         Some(rest) => format!("{rest}h"),
         None => text,
     }
+}
+
+/// A measured length of time: to the second, or finer where it is short.
+pub fn rounded(span: Span) -> String {
+    let short = span.0 < 10 * SECOND;
+    let unit = if short { SECOND / 1000 } else { SECOND };
+    Span(span.0 / unit * unit).to_string()
 }
 
 /// The restart rules of a task.
@@ -148,6 +155,24 @@ pub(super) fn of_pause(job: &Job, group: &TaskGroup, task: Option<&str>, rest: b
         "a shorter delay starts it again sooner"
     };
     restart(job, group, task, |_| help.to_owned())
+}
+
+/// What made copies unhealthy that ran.
+pub(super) fn of_health(group: &TaskGroup) -> Setting {
+    let update = group.update.clone().unwrap_or_default();
+    Setting {
+        paths: vec![
+            format!("{}.update", group_path(group)),
+            "job.update".to_owned(),
+        ],
+        text: format!(
+            "update {{ min_healthy_time = {:?}, healthy_deadline = {:?} }}",
+            written(update.min_healthy_time),
+            written(update.healthy_deadline)
+        ),
+        suggestion: "a healthy_deadline longer than the slowest start lets the roll-out go on"
+            .to_owned(),
+    }
 }
 
 /// What made a failed allocation wait for its replacement.

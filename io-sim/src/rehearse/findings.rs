@@ -6,7 +6,7 @@ use drover_core::model::group::TaskGroup;
 use drover_core::time::Span;
 use serde::Serialize;
 
-use super::blame::{self, Setting, written};
+use super::blame::{self, Setting, rounded};
 use super::measure::{Cause, Failed, Late};
 use super::play::LATE;
 use super::{Outcome, Rehearsal, Trouble};
@@ -37,7 +37,8 @@ pub struct GroupBlock {
     pub group: String,
     /// How many copies were rehearsed.
     pub count: i64,
-    /// The longest time with fewer copies than that, from the first time that all were up.
+    /// The longest time with fewer copies than that, from the first time that all were up, of
+    /// those that ended.
     pub worst: Option<Worst>,
     /// The median of the runs' longest times.
     pub typical: Span,
@@ -71,6 +72,8 @@ pub enum Kind {
     Late,
     /// A task used up its restart budget; its allocation failed and was replaced.
     BudgetUsedUp,
+    /// Copies ran, but not healthily in time; no roll-out goes on after that.
+    Unhealthy,
 }
 
 impl Kind {
@@ -78,7 +81,7 @@ impl Kind {
     pub fn is_bad(self) -> bool {
         match self {
             Kind::Lost | Kind::OutOfOrder | Kind::AgentAtFault => true,
-            Kind::Late | Kind::BudgetUsedUp => false,
+            Kind::Late | Kind::BudgetUsedUp | Kind::Unhealthy => false,
         }
     }
 }
@@ -171,6 +174,7 @@ enum Found {
     Broken(&'static str),
     Late(usize, Option<Late>),
     Failed(Failed),
+    Unhealthy(usize),
 }
 
 /// How often, how badly at most and when.
@@ -206,7 +210,16 @@ impl Tally {
             self.note(Found::OutOfOrder(group, what), seed, Span::ZERO, "");
         }
         for (at, group) in outcome.groups.iter().enumerate() {
-            let late = || group.late.clone();
+            // The task is of no importance to who waits for a replacement of them all.
+            let late = || match &group.late {
+                Some(late) if late.cause == Cause::Failed && group.back_after.is_some() => {
+                    Some(Late {
+                        task: None,
+                        ..late.clone()
+                    })
+                }
+                late => late.clone(),
+            };
             match group.back_after {
                 None => {
                     let task = group.late.as_ref().and_then(|late| late.task.as_ref());
@@ -220,6 +233,9 @@ impl Tally {
                 }
                 Some(_) => {}
             }
+        }
+        for group in &outcome.unhealthy {
+            self.note(Found::Unhealthy(*group), seed, Span::ZERO, "");
         }
         for failed in outcome.failed.keys() {
             let group = outcome.groups.get(failed.group);
@@ -251,7 +267,7 @@ fn finding(rehearsal: &Rehearsal, found: &Found, times: &Times, runs: usize) -> 
         Found::Lost(at, late, reason) => {
             let group = group_at(*at)?;
             let (why, settings) = lost(rehearsal, group, late.as_ref(), reason.as_deref());
-            let what = format!("{in_runs} it never comes back by itself: {why}");
+            let what = format!("never whole again by itself {in_runs}: {why}");
             (Kind::Lost, group.name.clone(), what, settings)
         }
         Found::OutOfOrder(group, what) => {
@@ -270,8 +286,8 @@ fn finding(rehearsal: &Rehearsal, found: &Found, times: &Times, runs: usize) -> 
             let group = group_at(*at)?;
             let (why, setting) = waited(rehearsal, group, late.as_ref());
             let what = format!(
-                "{in_runs} it comes back late, up to {} after the trouble is over: {why}",
-                written(times.worst)
+                "whole again late {in_runs}, up to {} after the trouble is over: {why}",
+                rounded(times.worst)
             );
             (
                 Kind::Late,
@@ -284,11 +300,17 @@ fn finding(rehearsal: &Rehearsal, found: &Found, times: &Times, runs: usize) -> 
             let group = group_at(failed.group)?;
             let (task, reason) = (&failed.task, &failed.reason);
             let what = format!(
-                "{in_runs} {task} fails and its whole allocation is replaced: {}",
+                "{task} fails {in_runs}, and its whole allocation is replaced: {}",
                 plain(reason)
             );
             let settings = blame::of_failure(job, group, task, reason, true);
             (Kind::BudgetUsedUp, group.name.clone(), what, settings)
+        }
+        Found::Unhealthy(at) => {
+            let group = group_at(*at)?;
+            let what = format!("a roll-out fails {in_runs}: copies run, but not healthily in time");
+            let settings = vec![blame::of_health(group)];
+            (Kind::Unhealthy, group.name.clone(), what, settings)
         }
     };
     Some(Finding {

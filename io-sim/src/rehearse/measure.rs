@@ -24,7 +24,7 @@ use crate::sim::Sim;
 pub struct GroupOutcome {
     /// When all its copies were up first, since the beginning.
     pub first_up: Option<Span>,
-    /// The longest time with fewer copies up than wanted, from then on.
+    /// The longest time with fewer copies up than wanted, from then on, of those that ended.
     pub worst: Span,
     /// When that began, since the beginning.
     pub worst_at: Span,
@@ -95,6 +95,7 @@ pub(super) struct Watcher<'a> {
     index: u64,
     seen_failed: BTreeSet<AllocId>,
     pub(super) failed: BTreeMap<Failed, u32>,
+    pub(super) unhealthy: BTreeSet<usize>,
     pub(super) order: Order,
 }
 
@@ -126,6 +127,7 @@ impl<'a> Watcher<'a> {
             index: 0,
             seen_failed: BTreeSet::new(),
             failed: BTreeMap::new(),
+            unhealthy: BTreeSet::new(),
             order: Order::default(),
         }
     }
@@ -230,6 +232,10 @@ impl<'a> Watcher<'a> {
     fn look_for_failures(&mut self, view: View<'_>) {
         for alloc in view.allocs_of(&self.key) {
             let record = alloc.record();
+            if is_unhealthy(alloc) {
+                let group = self.groups.iter().position(|g| g.name == record.group);
+                self.unhealthy.extend(group);
+            }
             if record.status != ClientStatus::Failed || !self.seen_failed.insert(record.id) {
                 continue;
             }
@@ -269,11 +275,9 @@ impl<'a> Watcher<'a> {
     }
 
     /// What became of each group, now that all is over. `over` is when the trouble was.
-    pub(super) fn end(self, sim: &Sim, over: Span) -> Vec<GroupOutcome> {
-        let now = sim.world.elapsed();
+    pub(super) fn end(self, over: Span) -> Vec<GroupOutcome> {
         let batch = self.job.job_type.runs_to_completion();
         let end = |mut group: Group| {
-            group.close(now);
             let back = Span((group.since.0 - over.0).max(0));
             group.measured.back_after = group.is_content(batch).then_some(back);
             group.measured
@@ -339,6 +343,13 @@ impl Group {
         }
         waits(Cause::UnderWay)
     }
+}
+
+/// Whether a copy was not healthy in time though nothing of it failed.
+fn is_unhealthy(alloc: &AllocRunner) -> bool {
+    let health = alloc.record().health;
+    let failed = || alloc.tasks().iter().any(|task| task.state().failed);
+    health.is_some_and(|health| !health.healthy) && !failed()
 }
 
 /// The pause that a task is in.

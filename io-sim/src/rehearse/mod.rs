@@ -10,7 +10,7 @@ mod plan;
 mod play;
 mod trouble;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::model::job::Job;
 use drover_core::time::Span;
@@ -18,7 +18,7 @@ use drover_core::time::Span;
 use crate::habits;
 use crate::trace::Event;
 
-pub use blame::Setting;
+pub use blame::{Setting, rounded};
 pub use findings::{Block, Finding, GroupBlock, Kind, Worst};
 pub use measure::{Cause, Failed, GroupOutcome, Late};
 pub use order::Disorder;
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub groups: Vec<GroupOutcome>,
     /// Allocations that failed, by group and task: how often.
     pub failed: BTreeMap<Failed, u32>,
+    /// The places in the job of groups of which a copy ran, but not healthily in time.
+    pub unhealthy: BTreeSet<usize>,
     /// What happened in the wrong order, once each.
     pub disorder: Vec<Disorder>,
     /// A law of the agent itself that was broken, and how.
@@ -111,6 +113,11 @@ impl Rehearsal {
     /// Runs the job under this trouble once. The same seed gives the same run. The story is kept if
     /// `tell`.
     pub fn run(&self, trouble: Trouble, seed: u64, tell: bool) -> Outcome {
-        play::play(&self.pretended, &self.plan(trouble, seed), seed, tell)
+        self.play(&self.plan(trouble, seed), seed, tell)
+    }
+
+    /// The same for a plan that somebody else made.
+    pub fn play(&self, plan: &Plan, seed: u64, tell: bool) -> Outcome {
+        play::play(&self.pretended, plan, seed, tell)
     }
 }

@@ -155,18 +155,18 @@ impl Plan {
 
     fn slow_starts(&mut self, dice: &mut Dice<'_>, from: Span) -> Span {
         let lengths = [5, 30, 120, 480].map(Span::secs);
-        let to = plus(from, HOUR);
+        let (to, slow) = (plus(from, HOUR), dice.span("slow", &lengths));
         self.spells.push(Spell {
             of: None,
             from,
             to,
-            habit: Habit::StartsAfter(dice.span("slow", &lengths)),
+            habit: Habit::StartsAfter(slow),
         });
         for _ in 0..2 {
             let (at, of) = (dice.moment(from), dice.victim(Whom::WhoLasts));
             self.happenings.extend(dice.ends(at, of));
         }
-        to
+        plus(to, slow)
     }
 
     fn agent_killed(&mut self, dice: &mut Dice<'_>, from: Span) -> Span {

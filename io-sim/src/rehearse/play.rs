@@ -50,12 +50,14 @@ pub(super) fn play(job: &Job, plan: &Plan, seed: u64, tell: bool) -> Outcome {
         sim, mut watcher, ..
     } = run;
     let failed = core::mem::take(&mut watcher.failed);
+    let unhealthy = core::mem::take(&mut watcher.unhealthy);
     let disorder = core::mem::take(&mut watcher.order.found);
     Outcome {
         seed,
         over: plan.over,
-        groups: watcher.end(&sim, plan.over),
+        groups: watcher.end(plan.over),
         failed,
+        unhealthy,
         disorder: disorder.into_iter().collect(),
         broken: verdict
             .err()

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use drover_core::time::{SECOND, Span};
-use drover_io_sim::rehearse::{Block, Finding, GroupBlock, Setting};
+use drover_io_sim::rehearse::{Block, Finding, GroupBlock, Setting, rounded};
 
 use super::Report;
 
@@ -29,21 +28,23 @@ pub(super) fn body(report: &Report<'_>, block: &Block) -> String {
 
 fn fared(group: &GroupBlock, runs: usize) -> String {
     let down = match &group.worst {
-        None => "never down".to_owned(),
+        None => "never down and up again".to_owned(),
         Some(worst) => format!(
-            "worst downtime {} (at {}, seed {}), typically {}",
-            length(worst.down),
-            length(worst.at),
+            "down for {} at most (from {} on, seed {}), typically {}",
+            rounded(worst.down),
+            rounded(worst.at),
             worst.seed,
-            length(group.typical)
+            rounded(group.typical)
         ),
     };
-    let back = if group.back == runs {
-        "always whole again by itself".to_owned()
-    } else {
-        format!("whole again by itself in {} of {runs} runs", group.back)
-    };
-    format!("{}: {down}; {back}", group.group)
+    match group.back {
+        back if back == runs && group.worst.is_none() => format!("{}: never down", group.group),
+        back if back == runs => format!("{}: {down}; always up again by itself", group.group),
+        back => {
+            let lost = runs - back;
+            format!("{}: {down}; for ever in {lost} of {runs} runs", group.group)
+        }
+    }
 }
 
 fn told(report: &Report<'_>, block: &Block, finding: &Finding) -> String {
@@ -59,11 +60,10 @@ fn told(report: &Report<'_>, block: &Block, finding: &Finding) -> String {
     };
     let _ = writeln!(text, "  {sign}  {whose}{}", finding.what);
     for setting in &finding.settings {
-        let _ = writeln!(text, "        {}", blamed(report, setting));
-        let _ = writeln!(text, "          {}", setting.suggestion);
+        let _ = writeln!(text, "        by {}", blamed(report, setting));
     }
     let again = report.again(block.trouble, finding.seed);
-    let _ = writeln!(text, "        see it: {again}");
+    let _ = writeln!(text, "        see {again}");
     text
 }
 
@@ -71,20 +71,37 @@ fn blamed(report: &Report<'_>, setting: &Setting) -> String {
     match report.place_of(&setting.paths) {
         Some((file, line)) => format!("{file}:{line}: {}", setting.text),
         None => {
-            let path = setting.paths.last().map_or("", String::as_str);
-            format!("{path} (not written, the default): {}", setting.text)
+            let of_group = |path: &&String| !path.contains(".task[");
+            let path = setting
+                .paths
+                .iter()
+                .find(of_group)
+                .map_or("", String::as_str);
+            format!("{path}, not written, so the default: {}", setting.text)
         }
     }
 }
 
-/// A length of time to the second, or finer where it is short.
-fn length(span: Span) -> String {
-    let unit = if span.0 < 10 * SECOND {
-        SECOND / 1000
-    } else {
-        SECOND
-    };
-    Span(span.0 / unit * unit).to_string()
+/// What might help against everything that was found, each setting once.
+pub(super) fn help(report: &Report<'_>, blocks: &[Block]) -> String {
+    let mut seen: Vec<(String, &str)> = Vec::new();
+    let findings = blocks.iter().flat_map(|block| &block.findings);
+    for setting in findings.flat_map(|finding| &finding.settings) {
+        let one = (blamed(report, setting), setting.suggestion.as_str());
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    }
+    let mut text = String::new();
+    let mut last = "";
+    for (setting, suggestion) in &seen {
+        if setting != last {
+            let _ = writeln!(text, "  {setting}");
+        }
+        last = setting;
+        let _ = writeln!(text, "    {suggestion}");
+    }
+    text
 }
 
 /// One line about everything.
