@@ -136,13 +136,11 @@ fn help(rules: &RestartRules, reason: &str) -> String {
     if reason.starts_with("Error was unrecoverable") {
         return "no restart policy helps: the driver says that trying again is in vain".to_owned();
     }
+    let pauses = rules.delay.0.saturating_mul(i64::from(rules.attempts));
     format!(
-        "mode = \"delay\" waits for the next interval instead of giving up; {} attempts with this \
-         delay last for {} at least",
-        rules.attempts,
-        written(Span(
-            rules.delay.0.saturating_mul(i64::from(rules.attempts))
-        )),
+        "mode = \"delay\" waits for the next interval instead of giving up; if each start fails, \
+         all attempts are over after little more than {}",
+        written(Span(pauses)),
     )
 }
 

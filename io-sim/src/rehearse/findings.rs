@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::local::reconcile::copies;
 use drover_core::model::group::TaskGroup;
+use drover_core::model::job::Job;
 use drover_core::time::Span;
 use serde::Serialize;
 
 use super::blame::{self, Setting, rounded};
-use super::measure::{Cause, Failed, Late};
+use super::measure::{Cause, Failed, GroupOutcome, Late};
 use super::play::LATE;
 use super::{Outcome, Rehearsal, Trouble};
 
@@ -36,14 +38,14 @@ pub struct GroupBlock {
     /// Its name.
     pub group: String,
     /// How many copies were rehearsed.
-    pub count: i64,
+    pub count: u32,
     /// The longest time with fewer copies than that, from the first time that all were up, of
     /// those that ended.
     pub worst: Option<Worst>,
-    /// The median of the runs' longest times.
-    pub typical: Span,
-    /// In how many runs it came back by itself.
-    pub back: usize,
+    /// The median of the runs' longest times; none if that is for ever.
+    pub typical: Option<Span>,
+    /// In how many runs it never was whole again by itself.
+    pub lost: usize,
 }
 
 /// The longest downtime.
@@ -119,7 +121,14 @@ impl Block {
 
     /// What these runs come to.
     pub fn of(rehearsal: &Rehearsal, trouble: Trouble, outcomes: &[Outcome]) -> Block {
-        let groups = rehearsal.pretended.task_groups.iter().enumerate();
+        let job = &rehearsal.pretended;
+        // What was measured of the others up to where the agent went wrong says nothing.
+        let sound = || outcomes.iter().filter(|outcome| outcome.broken.is_none());
+        let seeds: Vec<u64> = sound().map(|outcome| outcome.seed).collect();
+        let groups = job.task_groups.iter().enumerate().map(|(at, group)| {
+            let of_group: Vec<_> = sound().filter_map(|o| o.groups.get(at)).collect();
+            fared(job, group, &of_group, &seeds)
+        });
         let mut tally = Tally::default();
         for outcome in outcomes {
             tally.add(rehearsal, outcome);
@@ -129,9 +138,7 @@ impl Block {
             sentence: trouble.sentence().to_owned(),
             not_for: None,
             runs: outcomes.len(),
-            groups: groups
-                .map(|(at, group)| fared(at, group, outcomes))
-                .collect(),
+            groups: groups.collect(),
             findings: tally.findings(rehearsal, outcomes.len()),
         }
     }
@@ -142,27 +149,25 @@ impl Block {
     }
 }
 
-fn fared(at: usize, group: &TaskGroup, outcomes: &[Outcome]) -> GroupBlock {
-    let of_group = || {
-        outcomes
-            .iter()
-            .filter_map(|o| Some((o.seed, o.groups.get(at)?)))
-    };
-    let down = of_group().filter(|(_, group)| !group.worst.is_zero());
-    let worst = down.max_by_key(|(seed, group)| (group.worst, core::cmp::Reverse(*seed)));
-    let was_up = of_group().filter(|(_, group)| group.first_up.is_some());
-    let mut all: Vec<Span> = was_up.map(|(_, group)| group.worst).collect();
+fn fared(job: &Job, group: &TaskGroup, outcomes: &[&GroupOutcome], seeds: &[u64]) -> GroupBlock {
+    let lasting = outcomes.iter().filter(|o| o.back_after.is_some());
+    let mut all: Vec<Span> = lasting.map(|outcome| outcome.worst).collect();
     all.sort();
+    let down = outcomes
+        .iter()
+        .zip(seeds)
+        .filter(|(o, _)| !o.worst.is_zero());
+    let worst = down.max_by_key(|(o, seed)| (o.worst, core::cmp::Reverse(**seed)));
     GroupBlock {
         group: group.name.clone(),
-        count: group.wanted(),
-        worst: worst.map(|(seed, group)| Worst {
-            down: group.worst,
-            at: group.worst_at,
-            seed,
+        count: copies(job, group),
+        worst: worst.map(|(outcome, seed)| Worst {
+            down: outcome.worst,
+            at: outcome.worst_at,
+            seed: *seed,
         }),
-        typical: all.get(all.len() / 2).copied().unwrap_or(Span::ZERO),
-        back: of_group().filter(|(_, g)| g.back_after.is_some()).count(),
+        typical: all.get(outcomes.len() / 2).copied(),
+        lost: outcomes.len() - all.len(),
     }
 }
 
@@ -202,7 +207,6 @@ impl Tally {
     fn add(&mut self, rehearsal: &Rehearsal, outcome: &Outcome) {
         let seed = outcome.seed;
         if let Some((law, detail)) = &outcome.broken {
-            // What was measured up to there says nothing about the job.
             return self.note(Found::Broken(law), seed, Span::ZERO, detail);
         }
         for disorder in &outcome.disorder {

@@ -163,3 +163,7 @@ fn has_succeeded(sim: &Sim, alloc: AllocId, task: &Task) -> bool {
     let succeeded = |process: &&Process| process.exit.as_ref().is_some_and(|e| e.is_success());
     launches(sim, alloc, task).iter().any(succeeded)
 }
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

@@ -27,23 +27,25 @@ pub(super) fn body(report: &Report<'_>, block: &Block) -> String {
 }
 
 fn fared(group: &GroupBlock, runs: usize) -> String {
-    let down = match &group.worst {
-        None => "never down and up again".to_owned(),
+    let name = &group.group;
+    let always = group.lost == 0;
+    let worst = match &group.worst {
+        None if always => return format!("{name}: never down"),
+        None => return format!("{name}: down for ever in {} of {runs} runs", group.lost),
         Some(worst) => format!(
-            "down for {} at most (from {} on, seed {}), typically {}",
+            "down for {} at most (from {} on, seed {})",
             rounded(worst.down),
             rounded(worst.at),
-            worst.seed,
-            rounded(group.typical)
+            worst.seed
         ),
     };
-    match group.back {
-        back if back == runs && group.worst.is_none() => format!("{}: never down", group.group),
-        back if back == runs => format!("{}: {down}; always up again by itself", group.group),
-        back => {
-            let lost = runs - back;
-            format!("{}: {down}; for ever in {lost} of {runs} runs", group.group)
-        }
+    let typical = match group.typical {
+        Some(typical) => format!("typically {}", rounded(typical)),
+        None => "typically for ever".to_owned(),
+    };
+    match group.lost {
+        0 => format!("{name}: {worst}, {typical}; always up again by itself"),
+        lost => format!("{name}: {worst} or for ever ({lost} of {runs} runs), {typical}"),
     }
 }
 
