@@ -179,6 +179,7 @@ impl Sim {
         self.world
             .note(|| (Column::Agent, "the machine starts again".to_owned()));
         self.world.rebooted();
+        self.world.inbox.clock_set_back(self.world.at);
         self.restart_at = self.restart_at.map(|_| self.world.at);
         self.crowded = (Instant(0), 0);
     }
