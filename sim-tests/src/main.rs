@@ -14,6 +14,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["soak", rest @ ..] => soak(number(rest, "--seconds", 10), number(rest, "--from", 0)),
+        ["hunt", rest @ ..] => drover_sim_tests::hunt::command(rest),
+        ["search", rest @ ..] => search(number(rest, "--seconds", 10)),
         ["replay", seed] => replay(seed.parse().unwrap_or(0)),
         _ => {
             eprintln!("usage: soak [--seconds N] [--from SEED] | replay SEED");
@@ -69,6 +71,32 @@ fn soak(seconds: u64, from: u64) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Tries seeds until something is found.
+fn search(seconds: u64) -> ExitCode {
+    let began = Instant::now();
+    let mut seed = 0;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let mut sim = Sim::new(seed);
+        let ended = catch_unwind(AssertUnwindSafe(|| chaos::run(&mut sim)));
+        let ended = ended.unwrap_or_else(|_| Err(Violation::new("no_panic", "see above")));
+        seed += 1;
+        if let Err(violation) = ended {
+            println!(
+                "{{\"found\":true,\"property\":{:?},\"search\":\"seed\",\"runs\":{seed},\"seconds\":{:.2},\"schedule_len\":{}}}",
+                violation.invariant,
+                began.elapsed().as_secs_f64(),
+                sim.steps
+            );
+            return ExitCode::SUCCESS;
+        }
+    }
+    println!(
+        "{{\"found\":false,\"search\":\"seed\",\"runs\":{seed},\"seconds\":{:.2},\"schedule_len\":null}}",
+        began.elapsed().as_secs_f64()
+    );
+    ExitCode::SUCCESS
 }
 
 fn replay(seed: u64) -> ExitCode {

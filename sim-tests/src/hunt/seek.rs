@@ -1,0 +1,173 @@
+//! Looking for one planted bug: build, search, and where that finds nothing, the scenarios.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+/// How a bug was found, or that it was not.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Found {
+    /// Whether anything was found.
+    pub found: bool,
+    /// The property that does not hold.
+    pub property: String,
+    /// By which search, or that it was a scenario.
+    pub search: String,
+    /// How many worlds were tried.
+    pub runs: u64,
+    /// How long that took.
+    pub seconds: f64,
+    /// The length of the shrunk schedule; unknown for scenarios.
+    pub schedule_len: Option<u64>,
+}
+
+/// A searching program hangs if it takes this much longer than it was told.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// All scenarios together take seconds; a planted bug may make one of them endless.
+const SCENARIOS: Duration = Duration::from_secs(240);
+
+/// Where things are built and run.
+#[derive(Clone, Debug)]
+pub(super) struct Workshop {
+    /// The tree.
+    pub root: PathBuf,
+    /// Where the compiler puts its results; kept from bug to bug.
+    pub target: PathBuf,
+}
+
+impl Workshop {
+    fn cargo(&self, words: &[&str]) -> Command {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut command = Command::new(cargo);
+        command
+            .args(words)
+            .args(["--quiet", "--offline", "--profile", "search"])
+            .args(["-p", "drover-sim-tests"])
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env_remove("DROVER_SEED");
+        command
+    }
+
+    /// Builds the searching program.
+    ///
+    /// # Errors
+    /// What the compiler says.
+    pub(super) fn build(&self) -> Result<(), String> {
+        let mut build = self.cargo(&["build"]);
+        let output = build.output().map_err(|why| format!("cargo: {why}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Lets the program search for so many seconds. One that hangs has found something.
+    ///
+    /// # Errors
+    /// That it cannot be run, or does not say what it found.
+    pub(super) fn search(&self, seconds: u64) -> Result<Found, String> {
+        let program = self.target.join("search").join("drover-sim-tests");
+        let seconds_word = seconds.to_string();
+        let mut search = Command::new(&program);
+        search.args([
+            "search",
+            "--json",
+            "--seconds",
+            &seconds_word,
+            "--threads",
+            "1",
+        ]);
+        let limit = Duration::from_secs(seconds) + PATIENCE;
+        let began = Instant::now();
+        let Some(output) = run(search, limit).map_err(|why| shown(&program, &why))? else {
+            return Ok(Found {
+                found: true,
+                property: "no_livelock".to_owned(),
+                search: "a run that never ends".to_owned(),
+                seconds: began.elapsed().as_secs_f64(),
+                ..Found::default()
+            });
+        };
+        let line = output.lines().rfind(|line| line.starts_with('{'));
+        let line = line.ok_or_else(|| format!("the search says nothing: {output}"))?;
+        serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))
+    }
+
+    /// Runs every scenario, and names the first that fails.
+    ///
+    /// # Errors
+    /// That they cannot be run.
+    pub(super) fn scenarios(&self) -> Result<Found, String> {
+        let mut tests = self.cargo(&["test", "--no-fail-fast"]);
+        // What looks at the planted bugs themselves finds one of them planted.
+        tests.args(["--", "--skip", "planted"]);
+        let began = Instant::now();
+        let output = run(tests, SCENARIOS).map_err(|why| format!("cargo test: {why}"))?;
+        let seconds = began.elapsed().as_secs_f64();
+        let Some(output) = output else {
+            return Ok(scenario("one of them never ends", seconds));
+        };
+        Ok(match output.lines().find_map(failed_test) {
+            Some(name) => scenario(name, seconds),
+            None => Found::default(),
+        })
+    }
+}
+
+fn scenario(name: &str, seconds: f64) -> Found {
+    Found {
+        found: true,
+        property: name.to_owned(),
+        search: "scenario".to_owned(),
+        seconds,
+        ..Found::default()
+    }
+}
+
+/// The name in a line such as `test some_name ... FAILED`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+fn shown(program: &Path, why: &std::io::Error) -> String {
+    format!("{}: {why}", program.display())
+}
+
+/// What the program prints; nothing if it was ended because it took longer than `limit`.
+fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<String>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pipe = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = pipe.map(|mut pipe| pipe.read_to_end(&mut text));
+        read.transpose().map(|_| text)
+    });
+    if !ends_within(&mut child, limit)? {
+        child.kill()?;
+        child.wait()?;
+        return Ok(None);
+    }
+    let text = reader.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn ends_within(child: &mut Child, limit: Duration) -> std::io::Result<bool> {
+    let began = Instant::now();
+    while child.try_wait()?.is_none() {
+        if began.elapsed() > limit {
+            return Ok(false);
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}
