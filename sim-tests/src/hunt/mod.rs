@@ -99,10 +99,11 @@ fn check(root: &Path, bugs: &[Option<Patch>]) -> Result<(), String> {
 
 /// Returns whether every bug was found, and nothing where none is planted.
 fn hunt(root: &Path, bugs: &[Option<Patch>], wanted: &Wanted) -> Result<bool, String> {
-    let tree = Tree::copy_of(root)?;
+    let folder = folder(root);
+    let tree = Tree::copy_of(root, &folder)?;
     let workshop = Workshop {
         root: tree.root().to_owned(),
-        target: target(root),
+        target: folder.join("built"),
     };
     let mut all_well = true;
     if !wanted.json {
@@ -139,8 +140,8 @@ fn look_for(
     })
 }
 
-/// One folder of build results for all bugs and all hunts, so that little is built again.
-fn target(root: &Path) -> PathBuf {
+/// Where the copy of the tree and its build results are kept, so that little is built again.
+fn folder(root: &Path) -> PathBuf {
     let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     given.unwrap_or_else(|| root.join("target")).join("hunt")
 }
