@@ -112,7 +112,11 @@ fn hunt(root: &Path, bugs: &[Option<Patch>], wanted: &Wanted) -> Result<bool, St
     for bug in bugs {
         let name = bug.as_ref().map_or(NOTHING_PLANTED, |bug| &bug.name);
         let found = look_for(&tree, &workshop, bug.as_ref(), wanted.seconds);
-        let found = found.map_err(|why| format!("{name}: {why}"))?;
+        let found = found.unwrap_or_else(|why| {
+            eprintln!("{name}: {why}");
+            all_well = false;
+            Found::default()
+        });
         let row = Row { name, found };
         all_well &= row.is_well();
         println!("{}", if wanted.json { row.json() } else { row.line() });
