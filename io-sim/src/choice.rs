@@ -1,37 +1,58 @@
 //! Keyed choices: what chance decides is a hash of the seed and of what is being decided, not the
-//! next number of one stream. Taking one task out of a scenario leaves the rest as it was.
+//! next number of one stream. Taking one task out of a scenario leaves the rest as it was, which
+//! is what makes a failing run small. A run is its seed plus what overrides it.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// FNV-1a, the same on every machine and in every run.
-#[derive(Clone, Copy, Debug)]
-pub struct Fnv(u64);
+use serde::{Deserialize, Serialize};
 
-impl Default for Fnv {
-    fn default() -> Self {
-        Fnv(0xcbf2_9ce4_8422_2325)
+use crate::hash::{Fold, scramble};
+
+/// One decision: the n-th one (from 1) for `entity` at `point`, and what was decided. 0 is always
+/// what does no harm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What is decided.
+    pub point: String,
+    /// For whom.
+    pub entity: String,
+    /// The how-manieth time.
+    pub occurrence: u32,
+    /// The decision.
+    pub value: u64,
+}
+
+impl Choice {
+    fn key(&self) -> u64 {
+        key(place(&self.point, &self.entity), self.occurrence)
+    }
+
+    /// Whether the same is decided.
+    pub(crate) fn is_at(&self, other: &Choice) -> bool {
+        (&self.point, &self.entity, self.occurrence)
+            == (&other.point, &other.entity, other.occurrence)
     }
 }
 
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+/// What is decided otherwise than the seed says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overrides {
+    /// Whether everything that is not chosen here does no harm.
+    pub rest_benign: bool,
+    /// What is chosen.
+    pub chosen: Vec<Choice>,
 }
 
 /// Decides by seed, point, entity and how often that was decided before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Choices {
     seed: u64,
     benign: bool,
-    seen: BTreeMap<(&'static str, String), u64>,
+    seen: BTreeMap<u64, u32>,
+    overrides: BTreeMap<u64, u64>,
+    log: Option<Vec<Choice>>,
+    consulted: Option<Vec<Choice>>,
 }
 
 impl Choices {
@@ -41,42 +62,134 @@ impl Choices {
             seed,
             benign: seed == 0,
             seen: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+            log: None,
+            consulted: None,
         }
+    }
+
+    /// The same, except where `overrides` says otherwise.
+    #[must_use]
+    pub fn with(mut self, overrides: &Overrides) -> Choices {
+        self.benign |= overrides.rest_benign;
+        let chosen = overrides.chosen.iter();
+        self.overrides = chosen.map(|choice| (choice.key(), choice.value)).collect();
+        self
+    }
+
+    /// From now on, remembers every decision that may do harm.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// The decisions that may have done harm, if they were remembered.
+    pub fn log(&self) -> &[Choice] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// From now on, decides as `chosen` says and does no harm otherwise, and remembers which yes
+    /// or no was asked for.
+    pub(crate) fn watch(&mut self, chosen: &[Choice]) {
+        self.benign = true;
+        self.overrides = chosen
+            .iter()
+            .map(|choice| (choice.key(), choice.value))
+            .collect();
+        self.consulted = Some(Vec::new());
+    }
+
+    /// Which yes or no was asked for since.
+    pub(crate) fn consulted(&self) -> &[Choice] {
+        self.consulted.as_deref().unwrap_or_default()
     }
 
     /// A number for `entity` at `point`; the next time it is another one.
     pub fn pick(&mut self, point: &'static str, entity: &str) -> u64 {
-        if self.benign {
-            return 0;
-        }
-        let occurrence = self.seen.entry((point, entity.to_owned())).or_default();
-        *occurrence += 1;
-        let mut hash = Fnv::default();
-        hash.write_u64(self.seed);
-        hash.write(point.as_bytes());
-        hash.write_u8(0);
-        hash.write(entity.as_bytes());
-        hash.write_u8(0);
-        hash.write_u64(*occurrence);
-        scramble(hash.finish())
+        self.decide(point, entity, |number| number)
     }
 
     /// A number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: usize, point: &'static str, entity: &str) -> usize {
         let n = u64::try_from(n).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.pick(point, entity) % n).unwrap_or(0)
+        if n == 1 {
+            return 0;
+        }
+        let value = self.decide(point, entity, |number| number % n);
+        // An override may come from a world with more to choose from.
+        usize::try_from(value.min(n - 1)).unwrap_or(0)
+    }
+
+    /// One of these; the first is the one that does no harm.
+    ///
+    /// `None` only if there is none.
+    pub fn one_of<T: Copy>(&mut self, of: &[T], point: &'static str, entity: &str) -> Option<T> {
+        let at = self.below(of.len(), point, entity);
+        of.get(at).copied()
     }
 
     /// Whether something happens that happens in `permille` of the cases.
     pub fn chance(&mut self, permille: u16, point: &'static str, entity: &str) -> bool {
-        // Zero is the benign value, so the upper end is the one where things happen.
-        permille > 0 && self.pick(point, entity) % 1000 >= 1000 - u64::from(permille.min(1000))
+        let permille = u64::from(permille);
+        self.consult(point, entity);
+        self.decide(point, entity, |number| {
+            u64::from(number % 1000 < permille && permille > 0)
+        }) != 0
+    }
+
+    /// One of two; the first does no harm.
+    pub(crate) fn either(&mut self, point: &'static str, entity: &str) -> bool {
+        self.consult(point, entity);
+        self.below(2, point, entity) == 1
+    }
+
+    fn consult(&mut self, point: &str, entity: &str) {
+        if let Some(consulted) = &mut self.consulted {
+            let seen = self.seen.get(&place(point, entity)).copied();
+            consulted.push(Choice {
+                point: point.to_owned(),
+                entity: entity.to_owned(),
+                occurrence: seen.unwrap_or_default() + 1,
+                value: 0,
+            });
+        }
+    }
+
+    fn decide(&mut self, point: &str, entity: &str, reduce: impl FnOnce(u64) -> u64) -> u64 {
+        let place = place(point, entity);
+        let occurrence = self.seen.entry(place).or_default();
+        *occurrence += 1;
+        let occurrence = *occurrence;
+        let mut value = 0;
+        if !self.benign || !self.overrides.is_empty() {
+            let key = key(place, occurrence);
+            value = match self.overrides.get(&key) {
+                Some(value) => *value,
+                None if self.benign => 0,
+                None => reduce(scramble(key ^ scramble(self.seed))),
+            };
+        }
+        if let Some(log) = &mut self.log
+            && value != 0
+        {
+            log.push(Choice {
+                point: point.to_owned(),
+                entity: entity.to_owned(),
+                occurrence,
+                value,
+            });
+        }
+        value
     }
 }
 
-/// The finaliser of SplitMix64: close inputs give far outputs.
-fn scramble(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+fn place(point: &str, entity: &str) -> u64 {
+    let mut hash = Fold::default();
+    hash.write(point.as_bytes());
+    hash.write_u64(u64::MAX);
+    hash.write(entity.as_bytes());
+    hash.finish()
+}
+
+fn key(place: u64, occurrence: u32) -> u64 {
+    scramble(place.wrapping_add(u64::from(occurrence).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }

@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 
 use drover_core::store::{Batch, CommitId, Key, Record, Saved};
+use drover_core::time::Span;
+use serde::Serialize;
 
 /// The disk.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Disk {
     records: BTreeMap<Key, Record>,
     last: Option<CommitId>,
     /// Whether nothing can be written at present.
     pub full: bool,
+    /// Until when, since the beginning, nothing can be written.
+    pub(crate) full_until: Option<Span>,
     /// How many commits were written.
+    #[serde(skip)]
     pub commits: u64,
 }
 
@@ -25,6 +30,10 @@ impl Disk {
     pub fn saved(&self) -> Saved {
         let records = self.records.iter();
         Saved::from_records(records.map(|(key, record)| (key.clone(), record.clone())))
+    }
+
+    pub(crate) fn is_full(&self, elapsed: Span) -> bool {
+        self.full || self.full_until.is_some_and(|until| elapsed < until)
     }
 
     /// Writes a commit. Returns a key whose record was written though it did not change.

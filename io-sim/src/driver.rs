@@ -1,5 +1,7 @@
 //! The mock driver: obeys its tasks' configuration, and misbehaves where chance says so.
 
+use std::sync::Arc;
+
 use drover_core::driver::config::MockConfig;
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::LaunchId;
@@ -10,7 +12,7 @@ use drover_core::time::Span;
 
 use crate::faults::Fault;
 use crate::inbox::Source;
-use crate::process::Process;
+use crate::trace::Column;
 use crate::world::{Later, World};
 
 /// Ended by this signal.
@@ -29,16 +31,15 @@ impl World {
                 self.begin_start(key, op, launch, &config);
             }
             DriverEffect::Recover { op, launch, .. } => {
-                self.latest.insert(key.clone(), launch);
-                let name = self.name_of(launch);
-                let process = self.processes.entry(launch).or_default();
-                process.key = key;
-                if process.forgotten {
-                    self.violated("what_was_forgotten_is_not_looked_for", name.clone());
+                let process = self.process(&key, launch);
+                let (name, forgotten) = (Arc::clone(&process.name), process.forgotten);
+                self.latest.insert(key, launch);
+                if forgotten {
+                    self.violated("what_was_forgotten_is_not_looked_for", name.to_string());
                 }
                 if !self.strikes(Fault::HangRecover, &name) {
                     let delay = self.latency(&name, self.patience.recover);
-                    self.after(delay, Later::Recover { op, launch });
+                    self.after(delay, &name, Later::Recover { op, launch });
                 }
             }
             DriverEffect::Stop { op, launch, .. } => self.begin_stop(&key, op, launch),
@@ -47,36 +48,24 @@ impl World {
         }
     }
 
-    fn name_of(&self, launch: LaunchId) -> String {
-        let known = self
-            .processes
-            .get(&launch)
-            .map(|process| process.name.clone());
-        known.unwrap_or_default()
-    }
-
-    fn say(&mut self, life: u64, op: Op, launch: LaunchId, patience: Span, input: DriverInput) {
+    fn tell(&mut self, life: u64, op: Op, launch: LaunchId, patience: Span, input: DriverInput) {
         let Some(process) = self.processes.get(&launch) else {
             return;
         };
-        let (name, key) = (process.name.clone(), process.key.clone());
+        let (name, key) = (Arc::clone(&process.name), process.key.clone());
         self.answer(life, op, &name, patience, Input::Driver(key, input));
     }
 
     fn begin_start(&mut self, key: TaskKey, op: Op, launch: LaunchId, config: &TaskConfig) {
         let (life, patience) = (self.life, self.patience.start);
-        self.latest.insert(key.clone(), launch);
-        let process = self.processes.entry(launch).or_default();
-        process.name = format!(
-            "{}.{}.{}#{}",
-            config.job, config.group, key.task, config.run.0
-        );
-        process.key = key;
+        let process = self.process(&key, launch);
         process.claims += 1;
-        let name = process.name.clone();
-        if process.claims > 1 || process.tombstone {
-            if process.claims > 1 {
-                self.violated("no_launch_id_is_started_twice", name);
+        let name = Arc::clone(&process.name);
+        let (claims, tombstone) = (process.claims, process.tombstone);
+        self.latest.insert(key, launch);
+        if claims > 1 || tombstone {
+            if claims > 1 {
+                self.violated("no_launch_id_is_started_twice", name.to_string());
             }
             let failure = Failure::fatal("this launch id was used before");
             let input = DriverInput::StartFailed {
@@ -84,10 +73,16 @@ impl World {
                 launch,
                 failure,
             };
-            return self.say(life, op, launch, patience, input);
+            return self.tell(life, op, launch, patience, input);
         }
-        match MockConfig::decode(&config.config) {
-            Ok(mock) => process.config = mock,
+        let delay = match MockConfig::decode(&config.config).map(Arc::new) {
+            Ok(mock) => {
+                let delay = mock.start_block_for;
+                if let Some(process) = self.processes.get_mut(&launch) {
+                    process.config = mock;
+                }
+                delay
+            }
             Err(problems) => {
                 let failure = Failure::fatal(format!("{problems:?}"));
                 let input = DriverInput::StartFailed {
@@ -95,19 +90,18 @@ impl World {
                     launch,
                     failure,
                 };
-                return self.say(life, op, launch, patience, input);
+                return self.tell(life, op, launch, patience, input);
             }
-        }
-        let delay = process.config.start_block_for;
+        };
         if self.strikes(Fault::HangStart, &name) {
             // The answer never comes; half of the hanging starts start something.
-            if self.choices.below(2, "hanging start", &name) == 1 {
-                self.after(delay, Later::Start { op: Op(0), launch });
+            if self.choices.either("hanging start", &name) {
+                self.after(delay, &name, Later::Start { op: Op(0), launch });
             }
             return;
         }
         let delay = Span(delay.0 + self.latency(&name, patience).0);
-        self.after(delay, Later::Start { op, launch });
+        self.after(delay, &name, Later::Start { op, launch });
     }
 
     pub(crate) fn start(&mut self, life: u64, op: Op, launch: LaunchId) {
@@ -115,7 +109,7 @@ impl World {
         let Some(process) = self.processes.get(&launch) else {
             return;
         };
-        let (name, config) = (process.name.clone(), process.config.clone());
+        let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         let failure = match &config.start_error {
             _ if process.tombstone => Some(Failure::fatal("this launch id is over")),
             Some(why) if config.start_error_recoverable => Some(Failure::recoverable(why)),
@@ -128,7 +122,7 @@ impl World {
                 launch,
                 failure,
             };
-            return self.say(life, op, launch, patience, input);
+            return self.tell(life, op, launch, patience, input);
         }
         self.spawn(life, launch);
         if op == Op(0) {
@@ -141,19 +135,19 @@ impl World {
                 launch,
                 failure,
             };
-            return self.say(life, op, launch, patience, input);
+            return self.tell(life, op, launch, patience, input);
         }
-        let network = config.driver_ip.map(|ip| DriverNetwork {
+        let network = config.driver_ip.clone().map(|ip| DriverNetwork {
             ip,
             auto_advertise: config.driver_advertise,
-            port_map: config.driver_port_map.into_iter().collect(),
+            port_map: config.driver_port_map.clone().into_iter().collect(),
         });
         let input = DriverInput::Started {
             op,
             launch,
             network,
         };
-        self.say(life, op, launch, patience, input);
+        self.tell(life, op, launch, patience, input);
     }
 
     fn spawn(&mut self, life: u64, launch: LaunchId) {
@@ -164,16 +158,19 @@ impl World {
         process.starts += 1;
         process.alive = true;
         process.watched = current;
-        let (key, name, starts) = (process.key.clone(), process.name.clone(), process.starts);
-        let config = process.config.clone();
+        let (key, starts) = (process.key.clone(), process.starts);
+        let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         if starts > 1 {
-            self.violated("no_launch_id_is_started_twice", name.clone());
+            self.violated("no_launch_id_is_started_twice", name.to_string());
         }
-        let others = |(id, other): (&LaunchId, &Process)| *id != launch && other.key == key;
-        if self.alive().any(others) {
-            self.violated("one_live_process_per_task", name.clone());
+        if self
+            .launches_of(&key)
+            .any(|(id, other)| other.alive && *id != launch)
+        {
+            self.violated("one_live_process_per_task", name.to_string());
         }
-        self.note(&format!("world: {name} runs"));
+        self.living.insert(launch);
+        self.note(|| (Column::named(&name), "runs".to_owned()));
         let command = &config.command;
         let result = ExitResult {
             code: Some(command.exit_code),
@@ -181,20 +178,18 @@ impl World {
             oom_killed: false,
             message: command.exit_err_msg.clone(),
         };
-        self.after(command.run_for, Later::End { launch, result });
+        self.after(command.run_for, &name, Later::End { launch, result });
         if let Some(after) = config.plugin_exit_after {
-            self.after(after, Later::PluginGone { launch });
+            self.after(after, &name, Later::PluginGone { launch });
         }
         if self.strikes(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
-            let at = self.choices.below(grid.len(), "sudden death", &name);
-            let delay = grid.get(at).copied().unwrap_or(Span::ZERO);
+            let delay = self.choices.one_of(&grid, "sudden death", &name);
+            let result = ExitResult::code(66);
             self.after(
-                delay,
-                Later::End {
-                    launch,
-                    result: ExitResult::code(66),
-                },
+                delay.unwrap_or(Span::ZERO),
+                &name,
+                Later::End { launch, result },
             );
         }
     }
@@ -209,18 +204,20 @@ impl World {
         }
         process.alive = false;
         process.exit = Some(result.clone());
-        let (name, key) = (process.name.clone(), process.key.clone());
+        let (name, key) = (Arc::clone(&process.name), process.key.clone());
         let (watched, stopping) = (process.watched, process.stopping);
-        self.note(&format!("world: {name} ends with {:?}", result.code));
+        self.living.remove(&launch);
+        let code = result.code;
+        self.note(|| (Column::named(&name), format!("ends with {code:?}")));
         if !watched || (stopping && self.strikes(Fault::SwallowExit, &name)) {
             return;
         }
         let at = self.at + self.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        if self.strikes(Fault::DoubledAnswer, &name) {
-            self.inbox.push(Source::Exit(launch), at, input.clone());
+        if self.strikes(Fault::DoubledExit, &name) {
+            self.say(Source::Exit(launch), at, &name, input.clone());
         }
-        self.inbox.push(Source::Exit(launch), at, input);
+        self.say(Source::Exit(launch), at, &name, input);
     }
 
     /// The driver's side of a process is gone while the process lives on.
@@ -233,14 +230,14 @@ impl World {
         }
         process.unknowable = true;
         process.watched = false;
-        let key = process.key.clone();
+        let (name, key) = (Arc::clone(&process.name), process.key.clone());
         let result = ExitResult::unknown("plugin is shut down");
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        self.inbox.push(Source::Exit(launch), self.at, input);
+        self.say(Source::Exit(launch), self.at, &name, input);
     }
 
     pub(crate) fn recover(&mut self, life: u64, op: Op, launch: LaunchId) {
-        let name = self.name_of(launch);
+        let name = self.names.known_launch(launch);
         let lost = self.strikes(Fault::LoseLaunch, &name);
         let current = life == self.life;
         let Some(process) = self.processes.get_mut(&launch) else {
@@ -259,7 +256,7 @@ impl World {
             Found::Running
         };
         let patience = self.patience.recover;
-        self.say(
+        self.tell(
             life,
             op,
             launch,
@@ -277,7 +274,7 @@ impl World {
         else {
             return self.violated("nothing_strange_is_touched", format!("stop {launch}"));
         };
-        let (alive, name) = (process.alive, process.name.clone());
+        let (alive, name) = (process.alive, Arc::clone(&process.name));
         let mut result = Ok(());
         if alive {
             if self.strikes(Fault::HangStop, &name) {
@@ -287,10 +284,10 @@ impl World {
                 result = Err(Failure::recoverable("the driver is busy"));
             } else {
                 let delay = self.latency(&name, patience);
-                self.after(delay, Later::Signal { launch });
+                self.after(delay, &name, Later::Signal { launch });
             }
         }
-        self.say(
+        self.tell(
             life,
             op,
             launch,
@@ -304,9 +301,9 @@ impl World {
             return;
         };
         process.stopping = true;
-        let delay = process.config.kill_after;
+        let (delay, name) = (process.config.kill_after, Arc::clone(&process.name));
         let result = by_signal(15);
-        self.after(delay, Later::End { launch, result });
+        self.after(delay, &name, Later::End { launch, result });
     }
 
     fn signal(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
@@ -323,11 +320,11 @@ impl World {
             None if !process.alive => Err(Failure::fatal("it does not run")),
             None => Ok(()),
         };
-        let name = process.name.clone();
+        let name = Arc::clone(&process.name);
         if self.strikes(Fault::HangStop, &name) {
             return;
         }
-        self.say(
+        self.tell(
             life,
             op,
             launch,
@@ -338,24 +335,21 @@ impl World {
 
     fn begin_destroy(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
         let (life, patience) = (self.life, self.patience.destroy);
-        let process = self.processes.entry(launch).or_default();
-        if process.key.task.as_str().is_empty() {
-            process.key = key.clone();
-        }
+        let process = self.process(key, launch);
         if process.key != *key {
             return self.violated("nothing_strange_is_touched", format!("destroy {launch}"));
         }
-        let name = process.name.clone();
+        let name = Arc::clone(&process.name);
         if self.strikes(Fault::HangDestroy, &name) {
             return;
         }
         if self.strikes(Fault::FailDestroy, &name) {
             let result = Err(Failure::recoverable("the driver is busy"));
             let input = DriverInput::Destroyed { op, launch, result };
-            return self.say(life, op, launch, patience, input);
+            return self.tell(life, op, launch, patience, input);
         }
         let delay = self.latency(&name, patience);
-        self.after(delay, Later::Destroy { op, launch });
+        self.after(delay, &name, Later::Destroy { op, launch });
     }
 
     pub(crate) fn destroy(&mut self, life: u64, op: Op, launch: LaunchId) {
@@ -364,7 +358,7 @@ impl World {
         };
         process.tombstone = true;
         process.destroyed = true;
-        let name = process.name.clone();
+        let name = Arc::clone(&process.name);
         self.end(launch, by_signal(9));
         let forgets = self.strikes(Fault::ForgetExit, &name);
         let Some(process) = self.processes.get_mut(&launch) else {
@@ -374,7 +368,7 @@ impl World {
         let exit = process.exit.clone().filter(|_| !forgets);
         let patience = self.patience.destroy;
         let result = Ok(exit);
-        self.say(
+        self.tell(
             life,
             op,
             launch,

@@ -1,80 +1,127 @@
 //! What goes wrong, how often, and how often at most.
 
+use core::fmt;
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::choice::Choices;
 
-/// One kind of trouble.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
-    /// An answer comes about when nobody waits for it any longer.
-    SlowAnswer,
-    /// An answer comes twice.
-    DoubledAnswer,
-    /// A start is never answered; it may or may not have happened.
-    HangStart,
-    /// A start is said to have failed, though the process runs.
-    FailStartedStart,
-    /// A stop is never answered and has no effect.
-    HangStop,
-    /// A stop is refused.
-    FailStop,
-    /// A destroy is never answered and has no effect.
-    HangDestroy,
-    /// A destroy is refused.
-    FailDestroy,
-    /// A search for an earlier launch is never answered.
-    HangRecover,
-    /// An earlier launch cannot be found, though it may run.
-    LoseLaunch,
-    /// The end of a process that was asked to end is not told.
-    SwallowExit,
-    /// How a process ended is forgotten when it is destroyed.
-    ForgetExit,
-    /// A hook's work fails.
-    FailHook,
-    /// A hook's work never ends.
-    HangHook,
-    /// A commit is refused.
-    FailCommit,
-    /// A process ends by itself.
-    KillProcess,
-    /// The agent dies.
-    Crash,
-    /// The machine starts again.
-    Reboot,
-    /// The wall clock jumps.
-    WallJump,
+/// Each kind of trouble once: its meaning, its name, and what people read.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $text:literal,)*) => {
+        /// One kind of trouble.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub enum Fault {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Fault {
+            /// Every kind.
+            pub const ALL: &[Fault] = &[$(Fault::$kind,)*];
+
+            /// The point at which chance decides about it.
+            fn point(self) -> &'static str {
+                match self {
+                    $(Fault::$kind => stringify!($kind),)*
+                }
+            }
+        }
+
+        impl fmt::Display for Fault {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Fault::$kind => $text,)*
+                })
+            }
+        }
+    };
 }
 
-/// Every kind.
-pub(crate) const ALL: &[Fault] = &[
-    Fault::SlowAnswer,
-    Fault::DoubledAnswer,
-    Fault::HangStart,
-    Fault::FailStartedStart,
-    Fault::HangStop,
-    Fault::FailStop,
-    Fault::HangDestroy,
-    Fault::FailDestroy,
-    Fault::HangRecover,
-    Fault::LoseLaunch,
-    Fault::SwallowExit,
-    Fault::ForgetExit,
-    Fault::FailHook,
-    Fault::HangHook,
-    Fault::FailCommit,
-    Fault::KillProcess,
-    Fault::Crash,
-    Fault::Reboot,
-    Fault::WallJump,
-];
+kinds! {
+    /// An answer comes about when nobody waits for it any longer.
+    SlowAnswer = "an answer comes late",
+    /// An answer comes twice.
+    DoubledAnswer = "an answer comes twice",
+    /// A start is never answered; it may or may not have happened.
+    HangStart = "the start hangs",
+    /// A start is said to have failed, though the process runs.
+    FailStartedStart = "the start is said to have failed, and runs",
+    /// A stop is never answered and has no effect.
+    HangStop = "the stop hangs",
+    /// A stop is refused.
+    FailStop = "the stop is refused",
+    /// A destroy is never answered and has no effect.
+    HangDestroy = "the destroy hangs",
+    /// A destroy is refused.
+    FailDestroy = "the destroy is refused",
+    /// A search for an earlier launch is never answered.
+    HangRecover = "the search for the launch hangs",
+    /// An earlier launch cannot be found, though it may run.
+    LoseLaunch = "the launch cannot be found",
+    /// The end of a process that was asked to end is not told.
+    SwallowExit = "the exit is not told",
+    /// The end of a process is told twice.
+    DoubledExit = "the exit is told twice",
+    /// How a process ended is forgotten when it is destroyed.
+    ForgetExit = "the exit is forgotten",
+    /// A hook's work fails.
+    FailHook = "the hook fails",
+    /// A hook's work never ends.
+    HangHook = "the hook hangs",
+    /// A commit is refused.
+    FailCommit = "the commit fails",
+    /// Nothing can be written for a while.
+    FullDisk = "the disk is full",
+    /// A process ends by itself.
+    KillProcess = "the process will end by itself",
+    /// The driver's condition changes, there and back.
+    FlapDriver = "the driver flaps",
+    /// The driver's plugin is gone: nobody knows how what it ran ends.
+    LosePlugin = "the driver's plugin is gone",
+    /// The agent dies after a step.
+    Crash = "the agent dies",
+    /// The agent dies in the middle of a step: some of what it asked for is never done.
+    CrashInStep = "the agent dies in the middle of a step",
+    /// The machine starts again.
+    Reboot = "the machine starts again",
+    /// The wall clock jumps.
+    WallJump = "the wall clock jumps",
+    /// The agent is called back late.
+    SlowTimer = "the agent is called back late",
+}
 
-/// How often each kind happens, in thousandths of its opportunities, and how many in all.
-#[derive(Clone, Debug, Default)]
+impl Fault {
+    /// Whether it has an opportunity at each step, and is rare therefore.
+    fn is_rare(self) -> bool {
+        matches!(
+            self,
+            Fault::Crash
+                | Fault::CrashInStep
+                | Fault::Reboot
+                | Fault::WallJump
+                | Fault::FlapDriver
+                | Fault::LosePlugin
+                | Fault::FullDisk
+        )
+    }
+}
+
+/// How often each kind happens, in thousandths of its opportunities, how often it may at most,
+/// and how many there may be in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
-    permille: BTreeMap<Fault, u16>,
+    weights: BTreeMap<Fault, Weight>,
     budget: u32,
+}
+
+/// How often one kind happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Weight {
+    permille: u16,
+    at_most: u32,
 }
 
 impl Faults {
@@ -85,8 +132,12 @@ impl Faults {
 
     /// Of each of these kinds, every `permille` of a thousand opportunities, 20 times in all.
     pub fn only(kinds: &[Fault], permille: u16) -> Faults {
+        let weight = Weight {
+            permille,
+            at_most: 20,
+        };
         Faults {
-            permille: kinds.iter().map(|kind| (*kind, permille)).collect(),
+            weights: kinds.iter().map(|kind| (*kind, weight)).collect(),
             budget: 20,
         }
     }
@@ -96,21 +147,23 @@ impl Faults {
     pub fn swarm(seed: u64) -> Faults {
         let mut choices = Choices::new(seed);
         let mut faults = Faults {
-            budget: 4 + u32::try_from(choices.below(24, "fault budget", "")).unwrap_or(0),
+            budget: 4 + choices.below(24, "fault budget", "") as u32,
             ..Faults::default()
         };
-        for kind in ALL {
-            let rare = matches!(kind, Fault::Crash | Fault::Reboot | Fault::WallJump);
-            let name = format!("{kind:?}");
-            let weights: &[u16] = match (seed.is_multiple_of(2), rare) {
+        for kind in Fault::ALL {
+            let name = kind.point();
+            let weights: &[u16] = match (seed.is_multiple_of(2), kind.is_rare()) {
                 (true, true) => &[0, 0, 2, 5, 20],
                 (true, false) => &[0, 0, 0, 50, 200, 500],
                 (false, true) => &[3],
                 (false, false) => &[60],
             };
-            let at = choices.below(weights.len(), "fault weight", &name);
-            let weight = weights.get(at).copied().unwrap_or(0);
-            faults.permille.insert(*kind, weight);
+            let permille = choices.one_of(weights, "fault weight", name).unwrap_or(0);
+            let at_most = choices.one_of(&[20, 1, 2, 5], "fault limit", name);
+            if permille > 0 {
+                let at_most = at_most.unwrap_or(20);
+                faults.weights.insert(*kind, Weight { permille, at_most });
+            }
         }
         faults
     }
@@ -125,19 +178,26 @@ impl Faults {
     /// The same, without this kind.
     #[must_use]
     pub fn without(mut self, kind: Fault) -> Faults {
-        self.permille.remove(&kind);
+        self.weights.remove(&kind);
         self
+    }
+
+    /// The kinds that may happen.
+    pub fn kinds(&self) -> impl Iterator<Item = Fault> {
+        self.weights.keys().copied()
     }
 
     /// Whether `kind` happens to `entity` now.
     pub(crate) fn strikes(&mut self, choices: &mut Choices, kind: Fault, entity: &str) -> bool {
-        let permille = self.permille.get(&kind).copied().unwrap_or(0);
-        if self.budget == 0 || permille == 0 {
+        let Some(weight) = self.weights.get_mut(&kind) else {
+            return false;
+        };
+        if self.budget == 0 || weight.at_most == 0 {
             return false;
         }
-        let name = ALL.iter().position(|known| *known == kind).unwrap_or(0);
-        let strikes = choices.chance(permille, "fault", &format!("{name} {entity}"));
+        let strikes = choices.chance(weight.permille, kind.point(), entity);
         self.budget -= u32::from(strikes);
+        weight.at_most -= u32::from(strikes);
         strikes
     }
 }

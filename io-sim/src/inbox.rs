@@ -1,19 +1,23 @@
 //! Inputs on their way to the agent: one queue for each source, in order within it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use drover_core::ids::LaunchId;
 use drover_core::input::Input;
 use drover_core::op::Op;
 use drover_core::time::Instant;
+use serde::Serialize;
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Source {
     /// Who asks things of the agent.
     Operator,
-    /// Who tells the agent to end, and what the node learns of itself.
+    /// Who tells the agent to end.
     Control,
+    /// What the node learns of itself.
+    Node,
     /// The store.
     Store,
     /// The answer to one operation; the number tells the second of a doubled answer.
@@ -22,47 +26,52 @@ pub(crate) enum Source {
     Exit(LaunchId),
 }
 
+/// One input on its way.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Said {
+    /// From when on it can be delivered.
+    pub(crate) at: Instant,
+    /// The how-manieth it is of all.
+    #[serde(skip)]
+    pub(crate) number: u64,
+    /// What chance says of its turn: the lowest goes first.
+    pub(crate) rank: u32,
+    /// Whom it is about, for searches that give turns by entity.
+    pub(crate) entity: Arc<str>,
+    pub(crate) input: Input,
+}
+
 /// The queues.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Inbox {
-    queues: BTreeMap<Source, VecDeque<(Instant, Input)>>,
+    queues: BTreeMap<Source, VecDeque<Said>>,
 }
 
 impl Inbox {
-    /// `input` can be delivered from `at` on, after everything that `source` said before.
-    pub(crate) fn push(&mut self, source: Source, at: Instant, input: Input) {
-        self.queues
-            .entry(source)
-            .or_default()
-            .push_back((at, input));
+    /// `said` can be delivered after everything that `source` said before.
+    pub(crate) fn push(&mut self, source: Source, said: Said) {
+        self.queues.entry(source).or_default().push_back(said);
     }
 
-    /// Sources whose first input can be delivered.
-    pub(crate) fn ready(&self, now: Instant) -> Vec<Source> {
-        let heads = self.queues.iter().filter_map(|(source, queue)| {
-            let (at, _) = queue.front()?;
-            (*at <= now).then_some(*source)
-        });
-        heads.collect()
+    /// The first input of each source, also of those that cannot be delivered yet.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (Source, &Said)> {
+        let heads = self.queues.iter();
+        heads.filter_map(|(source, queue)| Some((*source, queue.front()?)))
     }
 
     /// When the next input can be delivered.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.queues
-            .values()
-            .filter_map(|queue| queue.front())
-            .map(|(at, _)| *at)
-            .min()
+        self.heads().map(|(_, said)| said.at).min()
     }
 
-    /// The first input of a source.
+    /// Takes the first input of a source.
     pub(crate) fn pop(&mut self, source: Source) -> Option<Input> {
         let queue = self.queues.get_mut(&source)?;
-        let (_, input) = queue.pop_front()?;
+        let said = queue.pop_front()?;
         if queue.is_empty() {
             self.queues.remove(&source);
         }
-        Some(input)
+        Some(said.input)
     }
 
     /// Whether something of `source` is under way.
@@ -70,13 +79,8 @@ impl Inbox {
         self.queues.contains_key(&source)
     }
 
-    /// The agent died: answers find nobody; what people ask waits for the next agent.
-    pub(crate) fn agent_died(&mut self) {
-        self.queues.retain(|source, _| *source == Source::Operator);
-        for queue in self.queues.values_mut() {
-            for (at, _) in queue {
-                *at = Instant(0);
-            }
-        }
+    /// The agent died: nobody hears what was under way.
+    pub(crate) fn clear(&mut self) {
+        self.queues.clear();
     }
 }

@@ -1,18 +1,21 @@
 //! Processes: they outlive the agent.
 
+use std::sync::Arc;
+
 use drover_core::driver::config::MockConfig;
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::ExitResult;
+use serde::Serialize;
 
 /// What the world knows of one launch id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Process {
     /// Which task's.
     pub key: TaskKey,
     /// What people read in traces.
-    pub name: String,
+    pub name: Arc<str>,
     /// How it behaves.
-    pub config: MockConfig,
+    pub config: Arc<MockConfig>,
     /// How often a start was asked for.
     pub claims: u32,
     /// How often it was started.
@@ -33,4 +36,25 @@ pub struct Process {
     pub forgotten: bool,
     /// Whether the polite signal arrived.
     pub stopping: bool,
+}
+
+impl Process {
+    /// A launch of `key` of which nothing is known yet.
+    pub(crate) fn new(key: TaskKey, name: Arc<str>) -> Process {
+        Process {
+            key,
+            name,
+            config: Arc::default(),
+            claims: 0,
+            starts: 0,
+            alive: false,
+            tombstone: false,
+            exit: None,
+            unknowable: false,
+            watched: false,
+            destroyed: false,
+            forgotten: false,
+            stopping: false,
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod asks;
 mod brief;
 mod ends;
 mod replay;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -14,12 +15,15 @@ use drover_core::effect::Effect;
 use drover_core::input::{Input, RequestId, ShutdownMode};
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::time::{Instant, Span};
+use serde::Serialize;
 
 use crate::check::{Checker, Verdict, Violation, ensure};
-use crate::choice::Fnv;
 use crate::faults::Fault;
+use crate::hash::Fold;
 use crate::inbox::Source;
+use crate::search::{Candidate, Scheduler, Search};
 use crate::sim::replay::Tape;
+use crate::trace::{Column, Trace, Way};
 use crate::world::World;
 
 /// More steps than this at one instant are a livelock.
@@ -34,13 +38,25 @@ pub enum Stepped {
     Idle,
 }
 
-/// Whose turn it is.
-#[derive(Clone, Copy, Debug)]
-enum Turn {
+/// Something that could happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Turn {
+    /// The world does what it was asked for, or does by itself.
+    World(Instant, u64),
+    /// The first input of this source is delivered.
     Input(Source),
+    /// The agent is called back.
     Timer,
-    World,
+    /// A new agent begins.
     Restart,
+}
+
+/// When the agent is really called back that wants to be called at some instant.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    wanted: Instant,
+    at: Instant,
+    rank: u32,
 }
 
 /// One agent in one world.
@@ -60,9 +76,12 @@ pub struct Sim {
     config: Config,
     seed: u64,
     restart_at: Option<Instant>,
+    call: Option<Call>,
+    died_in_step: bool,
     requests: BTreeMap<RequestId, (u64, Input)>,
     last_request: u64,
     tape: Tape,
+    quiet: bool,
     crowded: (Instant, u32),
 }
 
@@ -85,9 +104,12 @@ impl Sim {
             config,
             seed,
             restart_at: None,
+            call: None,
+            died_in_step: false,
             requests: BTreeMap::new(),
             last_request: 0,
             tape: Tape::default(),
+            quiet: false,
             crowded: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
@@ -98,6 +120,11 @@ impl Sim {
     /// The seed of everything.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// From now on, the next one is picked by this.
+    pub fn search(&mut self, search: Search) {
+        self.world.scheduler = Scheduler::new(search, &mut self.world.choices);
     }
 
     /// The agent, while it lives, to ask it things.
@@ -115,7 +142,9 @@ impl Sim {
         if self.agent.take().is_none() {
             return;
         }
-        self.world.note("crash");
+        self.call = None;
+        self.world
+            .note(|| (Column::Agent, "the agent is dead".to_owned()));
         self.world.agent_died();
         self.checker.agent_died();
         // Whoever asked for a lasting change and got no answer asks again, in the same order.
@@ -124,7 +153,7 @@ impl Sim {
             .filter(|(_, (life, _))| *life < self.world.life)
             .map(|(_, (_, input))| input.clone())
             .collect();
-        self.world.inbox = Default::default();
+        self.world.inbox.clear();
         self.requests
             .retain(|request, _| self.checker.reply(*request).is_some());
         for input in lost {
@@ -137,7 +166,8 @@ impl Sim {
     /// The machine starts again, and the agent with it.
     pub fn reboot(&mut self) {
         self.crash();
-        self.world.note("reboot");
+        self.world
+            .note(|| (Column::Agent, "the machine starts again".to_owned()));
         self.world.rebooted();
         self.restart_at = self.restart_at.map(|_| self.world.at);
         self.crowded = (Instant(0), 0);
@@ -151,13 +181,16 @@ impl Sim {
         self.crash();
         self.restart_at = None;
         self.stopped = false;
-        let mut hash = Fnv::default();
+        let mut hash = Fold::default();
         hash.write_u64(self.seed);
         hash.write_u64(self.world.life);
         self.config.seed = hash.finish();
         let (saved, now) = (self.world.disk.saved(), self.world.now());
-        self.world.note("restore");
-        self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        self.world
+            .note(|| (Column::Agent, "a new agent begins".to_owned()));
+        if !self.quiet {
+            self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        }
         self.agent = Some(Agent::restore(self.config.clone(), saved, now));
         self.after_input()
     }
@@ -168,63 +201,150 @@ impl Sim {
     /// What is violated by it.
     pub fn step(&mut self, until: Instant) -> Result<Stepped, Violation> {
         loop {
-            let turns = self.turns();
-            if !turns.is_empty() {
-                let at = self.world.choices.below(turns.len(), "order", "");
-                if let Some(turn) = turns.get(at) {
-                    self.take(*turn)?;
-                }
+            if let Some(turn) = self.next_turn() {
+                self.take(turn)?;
                 return Ok(Stepped::Done);
             }
             match self.next_at().filter(|at| *at <= until) {
-                Some(at) => self.world.at = at.max(self.world.at),
+                Some(at) => self.world.advance(at),
                 None => {
-                    self.world.at = until.max(self.world.at);
+                    self.world.advance(until);
                     return Ok(Stepped::Idle);
                 }
             }
         }
     }
 
-    fn turns(&self) -> Vec<Turn> {
+    fn next_turn(&mut self) -> Option<Turn> {
+        self.set_call();
+        // The search draws from the choices while it looks at everything else.
+        let mut scheduler = core::mem::take(&mut self.world.scheduler);
+        let mut choices = core::mem::take(&mut self.world.choices);
+        let turn = scheduler.pick(&mut choices, self.candidates());
+        self.world.scheduler = scheduler;
+        self.world.choices = choices;
+        turn
+    }
+
+    /// Everything that could happen now.
+    pub fn turns(&mut self) -> Vec<Turn> {
+        self.set_call();
+        self.candidates().map(|candidate| candidate.what).collect()
+    }
+
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'_, Turn>> {
         let now = self.world.at;
-        let mut turns = Vec::new();
-        if let Some(agent) = &self.agent {
-            turns.extend(self.world.inbox.ready(now).into_iter().map(Turn::Input));
-            if agent.poll_timeout().is_some_and(|(at, _)| at <= now) {
-                turns.push(Turn::Timer);
-            }
+        let due = (self.world.later)
+            .range(..=(now, u64::MAX))
+            .map(|((at, number), due)| Candidate {
+                what: Turn::World(*at, *number),
+                at: *at,
+                number: *number,
+                rank: due.rank,
+                entity: &due.entity,
+            });
+        let lives = self.agent.is_some();
+        let said = (self.world.inbox.heads())
+            .filter(move |(_, said)| lives && said.at <= now)
+            .map(|(source, said)| Candidate {
+                what: Turn::Input(source),
+                at: said.at,
+                number: said.number,
+                rank: said.rank,
+                entity: &said.entity,
+            });
+        let call = self.call.filter(|call| lives && call.at <= now);
+        let call = call.map(|call| Candidate {
+            what: Turn::Timer,
+            at: call.at,
+            number: u64::MAX - 1,
+            rank: call.rank,
+            entity: "clock",
+        });
+        let restart = self.restart_at.filter(|at| *at <= now);
+        let restart = restart.map(|at| Candidate {
+            what: Turn::Restart,
+            at,
+            number: u64::MAX,
+            rank: 0,
+            entity: "agent",
+        });
+        due.chain(said).chain(call).chain(restart)
+    }
+
+    /// Notes when the agent wants to be called back, and when it really is.
+    fn set_call(&mut self) {
+        let wanted = self.agent.as_ref().and_then(Agent::poll_timeout);
+        let Some((wanted, _)) = wanted else {
+            self.call = None;
+            return;
+        };
+        if self.call.is_some_and(|call| call.wanted == wanted) {
+            return;
         }
-        if self
-            .world
-            .later
-            .first_key_value()
-            .is_some_and(|((at, _), _)| *at <= now)
-        {
-            turns.push(Turn::World);
+        let mut at = wanted.max(self.world.at);
+        if self.world.strikes(Fault::SlowTimer, "clock") {
+            let grid = [Span::millis(1), Span::secs(1), Span::secs(60)];
+            let late = (self.world.choices).one_of(&grid, "late", "clock");
+            at = at + late.unwrap_or(Span::ZERO);
         }
-        if self.restart_at.is_some_and(|at| at <= now) {
-            turns.push(Turn::Restart);
-        }
-        turns
+        let world = &mut self.world;
+        let rank = world.scheduler.rank(&mut world.choices, "clock");
+        self.call = Some(Call { wanted, at, rank });
     }
 
     fn next_at(&self) -> Option<Instant> {
         let agent = self.agent.as_ref();
         let inbox = agent.and_then(|_| self.world.inbox.next_at());
-        let timer = agent.and_then(|agent| Some(agent.poll_timeout()?.0));
+        let call = self.call.map(|call| call.at);
         let later = self.world.later.keys().next().map(|(at, _)| *at);
-        [inbox, timer, later, self.restart_at]
+        [inbox, call, later, self.restart_at]
             .into_iter()
             .flatten()
             .min()
     }
 
-    fn take(&mut self, turn: Turn) -> Verdict {
+    /// If nothing can happen now, time passes until something can. Returns whether anything can
+    /// within `horizon`.
+    pub(crate) fn pass_time(&mut self, horizon: Span) -> bool {
+        self.set_call();
+        let end = self.world.at + horizon;
+        match self.next_at().filter(|at| *at <= end) {
+            Some(at) => {
+                self.world.advance(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the world has in store for the agent, in time from now.
+    pub(crate) fn ahead(&self) -> impl Serialize {
+        let now = self.world.at;
+        (
+            self.call.map(|call| call.at - now),
+            self.restart_at.map(|at| at - now),
+            self.stopped,
+            self.agent.is_some(),
+        )
+    }
+
+    /// Nothing of the past is kept that only serves to look back.
+    pub(crate) fn quiet(&mut self) {
+        self.quiet = true;
+        self.tape = Tape::default();
+        self.world.trace = Trace::default();
+    }
+
+    /// Takes this turn.
+    ///
+    /// # Errors
+    /// What is violated by it.
+    pub fn take(&mut self, turn: Turn) -> Verdict {
         self.not_too_crowded()?;
         match turn {
-            Turn::World => {
-                self.world.act();
+            Turn::World(at, number) => {
+                self.world.act((at, number));
                 self.broken()
             }
             Turn::Restart => self.restart(),
@@ -252,8 +372,17 @@ impl Sim {
             return Ok(());
         };
         self.steps += 1;
-        let text = brief::input(agent, input.as_ref());
-        self.world.trace.line(now, &text);
+        self.call = None;
+        let World {
+            trace,
+            names,
+            elapsed,
+            ..
+        } = &mut self.world;
+        trace.tell(*elapsed, Way::In, || {
+            brief::input(names, agent, input.as_ref())
+        });
+        trace.fold(&input);
         self.tape.record(now, input.clone());
         self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
         match input {
@@ -271,19 +400,38 @@ impl Sim {
         let verdict = self.drain(&mut agent);
         let verdict = verdict.and_then(|()| self.check(&agent));
         self.agent = Some(agent);
+        self.world.trace.end_step(self.world.at);
         verdict?;
         self.trouble();
         Ok(())
     }
 
     fn drain(&mut self, agent: &mut Agent) -> Verdict {
+        let mut first = true;
         while let Some(effect) = agent.poll_effect() {
             self.tape.effect(&effect);
-            let now = self.world.now();
-            if let Some(text) = brief::effect(&effect) {
-                self.world.trace.line(now, &text);
+            if self.died_in_step {
+                continue;
             }
+            if !first && self.world.strikes(Fault::CrashInStep, "agent") {
+                self.died_in_step = true;
+                continue;
+            }
+            first = false;
             self.checker.effect(&self.world, agent, &effect)?;
+            let World {
+                trace,
+                names,
+                elapsed,
+                ..
+            } = &mut self.world;
+            trace.fold(&effect);
+            names.learn(agent, &effect);
+            if trace.is_kept()
+                && let Some(line) = brief::effect(names, &effect)
+            {
+                trace.tell(*elapsed, Way::Out, || line);
+            }
             self.stopped |= effect == Effect::Stopped;
             self.world.carry_out(effect);
         }
@@ -295,6 +443,10 @@ impl Sim {
     }
 
     fn check(&mut self, agent: &Agent) -> Verdict {
+        if self.died_in_step {
+            // What the agent thinks that it did, it did not.
+            return Ok(());
+        }
         self.checker.state(&self.world, agent)?;
         if self.steps.is_multiple_of(8) {
             self.a_spurious_timeout_changes_nothing(agent)?;
@@ -314,34 +466,6 @@ impl Sim {
         ensure(quiet, "a_spurious_timeout_changes_nothing", || {
             "the state differs".to_owned()
         })
-    }
-
-    fn trouble(&mut self) {
-        let planned = self.crash_at.is_some_and(|at| self.steps >= at);
-        if planned {
-            self.crash_at = None;
-        }
-        let reboots = self.world.strikes(Fault::Reboot, "machine");
-        if planned || reboots || self.world.strikes(Fault::Crash, "agent") {
-            let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(60)];
-            let at = self.world.choices.below(grid.len(), "restart", "");
-            let pause = grid.get(at).copied().unwrap_or(Span::ZERO);
-            self.crash();
-            self.restart_at = Some(self.world.at + pause);
-            if reboots {
-                self.reboot();
-            }
-        } else if self.world.strikes(Fault::WallJump, "clock") {
-            let grid = [
-                Span::secs(-3600),
-                Span::secs(3600),
-                Span::secs(-1),
-                Span::secs(20_000),
-            ];
-            let at = self.world.choices.below(grid.len(), "wall", "");
-            self.world
-                .jump_wall(grid.get(at).copied().unwrap_or(Span::ZERO));
-        }
     }
 }
 

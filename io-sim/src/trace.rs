@@ -1,26 +1,139 @@
-//! What happened, one line a step.
+//! What happened: a number that tells two runs apart, and, if wanted, the whole story.
 
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use drover_core::time::{Now, SECOND};
+use drover_core::time::{Instant, SECOND, Span};
 
-use crate::choice::Fnv;
+use crate::hash::Fold;
+
+/// Where in a picture of the story something belongs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Column {
+    /// The agent as a whole, and its clock.
+    Agent,
+    /// Whoever asks things of it.
+    People,
+    /// The store.
+    Store,
+    /// An allocation or one of its tasks, by name.
+    Of(Arc<str>),
+}
+
+impl Column {
+    /// The column of what is called so; a launch belongs to its task.
+    pub fn named(entity: &str) -> Column {
+        match entity {
+            "agent" | "clock" | "machine" | "driver" => Column::Agent,
+            "store" => Column::Store,
+            "people" => Column::People,
+            name => Column::Of(Arc::from(
+                name.rsplit_once('#').map_or(name, |(task, _)| task),
+            )),
+        }
+    }
+}
+
+/// Which way something goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// Into the agent.
+    In,
+    /// Out of the agent.
+    Out,
+    /// In the world, unseen by the agent.
+    World,
+    /// Trouble that chance made.
+    Fault,
+}
+
+/// One line of the story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Time since the beginning, whatever the clocks said.
+    pub at: Span,
+    /// The number of the agent's step that it belongs to.
+    pub step: u64,
+    /// Whose it is.
+    pub column: Column,
+    /// Which way it went.
+    pub way: Way,
+    /// What it was.
+    pub text: String,
+}
+
+impl core::fmt::Display for Event {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (seconds, nanos) = (self.at.0 / SECOND, self.at.0 % SECOND);
+        let way = match self.way {
+            Way::In => "->",
+            Way::Out => "   <-",
+            Way::World => "world:",
+            Way::Fault => "fault:",
+        };
+        write!(f, "{seconds:>6}.{nanos:09} {way} ")?;
+        match &self.column {
+            Column::Agent => {}
+            Column::People => write!(f, "people ")?,
+            Column::Store => write!(f, "store ")?,
+            Column::Of(name) => write!(f, "{name} ")?,
+        }
+        f.write_str(&self.text)
+    }
+}
 
 /// The story of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    lines: Vec<String>,
-    hash: Fnv,
+    told: Option<Told>,
+    hash: Fold,
+    steps: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Told {
+    events: Vec<Event>,
+    hashes: Vec<u64>,
 }
 
 impl Trace {
-    /// One more line.
-    pub fn line(&mut self, now: Now, text: &str) {
-        let nanos = now.at.0;
-        let second = SECOND.unsigned_abs();
-        let line = format!("{:>6}.{:09} {text}", nanos / second, nanos % second);
-        self.hash.write(line.as_bytes());
-        self.lines.push(line);
+    /// From now on the story is kept.
+    pub fn keep(&mut self) {
+        self.told = Some(Told::default());
+    }
+
+    /// Whether the story is kept.
+    pub fn is_kept(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// One more line, if the story is kept.
+    pub(crate) fn tell(&mut self, at: Span, way: Way, tell: impl FnOnce() -> (Column, String)) {
+        if let Some(told) = &mut self.told {
+            let (column, text) = tell();
+            let step = self.steps;
+            told.events.push(Event {
+                at,
+                step,
+                column,
+                way,
+                text,
+            });
+        }
+    }
+
+    /// What the agent was told or did, for the number.
+    pub(crate) fn fold(&mut self, what: &impl Hash) {
+        what.hash(&mut self.hash);
+    }
+
+    /// A step is over.
+    pub(crate) fn end_step(&mut self, now: Instant) {
+        self.steps += 1;
+        self.hash.write_u64(now.0);
+        if let Some(told) = &mut self.told {
+            told.hashes.push(self.hash.finish());
+        }
     }
 
     /// A number that two runs share if and only if they went the same way.
@@ -28,13 +141,20 @@ impl Trace {
         self.hash.finish()
     }
 
-    /// Every line.
-    pub fn lines(&self) -> &[String] {
-        &self.lines
+    /// The number after each step, if the story is kept.
+    pub fn hashes(&self) -> &[u64] {
+        self.told.as_ref().map_or(&[], |told| &told.hashes)
     }
 
-    /// The last `n` lines.
-    pub fn tail(&self, n: usize) -> &[String] {
-        &self.lines[self.lines.len().saturating_sub(n)..]
+    /// The story, if it is kept.
+    pub fn events(&self) -> &[Event] {
+        self.told.as_ref().map_or(&[], |told| &told.events)
+    }
+
+    /// Its last `n` lines.
+    pub fn tail(&self, n: usize) -> Vec<String> {
+        let events = self.events();
+        let last = events.iter().skip(events.len().saturating_sub(n));
+        last.map(Event::to_string).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The world around the agent: everything but the agent itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use drover_core::config::Patience;
 use drover_core::effect::{Effect, HookEffect, HookWork, StoreEffect};
@@ -10,18 +11,21 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::op::{Failure, Op};
 use drover_core::store::{Batch, CommitId};
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use serde::Serialize;
 
 use crate::check::Violation;
 use crate::choice::Choices;
 use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
-use crate::inbox::{Inbox, Source};
+use crate::inbox::{Inbox, Said, Source};
+use crate::names::Names;
 use crate::process::Process;
-use crate::trace::Trace;
+use crate::search::Scheduler;
+use crate::trace::{Column, Trace, Way};
 
 /// Something that the world does by itself, later.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) enum Later {
     Start {
         op: Op,
@@ -57,6 +61,19 @@ pub(crate) enum Later {
     },
 }
 
+/// The boot clock when a machine has just started.
+const BOOTED: Instant = Instant(1_000_000_000);
+
+/// What the world does by itself, with its place in the order of things.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Due {
+    /// In which life of the agent it was asked for.
+    pub(crate) life: u64,
+    pub(crate) rank: u32,
+    pub(crate) entity: Arc<str>,
+    pub(crate) what: Later,
+}
+
 /// Everything but the agent.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -70,15 +87,22 @@ pub struct World {
     pub dirs: Dirs,
     /// What happened.
     pub trace: Trace,
+    /// What everything is called.
+    pub names: Names,
+    pub(crate) scheduler: Scheduler,
     pub(crate) at: Instant,
+    /// Time since the beginning, whatever the clocks say.
+    pub(crate) elapsed: Span,
     pub(crate) wall_offset: i64,
     pub(crate) peace: bool,
     pub(crate) patience: Patience,
     pub(crate) life: u64,
     pub(crate) inbox: Inbox,
-    pub(crate) later: BTreeMap<(Instant, u64), (u64, Later)>,
-    pub(crate) last_later: u64,
+    pub(crate) later: BTreeMap<(Instant, u64), Due>,
+    pub(crate) last_number: u64,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
+    pub(crate) living: BTreeSet<LaunchId>,
+    pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
     pub(crate) latest: BTreeMap<TaskKey, LaunchId>,
     pub(crate) cancelled: BTreeSet<Op>,
     pub(crate) broken: Option<Violation>,
@@ -93,15 +117,20 @@ impl World {
             disk: Disk::default(),
             dirs: Dirs::default(),
             trace: Trace::default(),
-            at: Instant(1_000_000_000),
+            names: Names::default(),
+            scheduler: Scheduler::default(),
+            at: BOOTED,
+            elapsed: Span::ZERO,
             wall_offset: 1_700_000_000_000_000_000,
             peace: false,
             patience,
             life: 0,
             inbox: Inbox::default(),
             later: BTreeMap::new(),
-            last_later: 0,
+            last_number: 0,
             processes: BTreeMap::new(),
+            living: BTreeSet::new(),
+            launches: BTreeMap::new(),
             latest: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             broken: None,
@@ -122,7 +151,14 @@ impl World {
 
     /// What lives.
     pub fn alive(&self) -> impl Iterator<Item = (&LaunchId, &Process)> {
-        self.processes().filter(|(_, process)| process.alive)
+        let living = self.living.iter();
+        living.filter_map(|launch| self.processes.get_key_value(launch))
+    }
+
+    /// Every launch of a task, oldest first.
+    pub fn launches_of(&self, key: &TaskKey) -> impl Iterator<Item = (&LaunchId, &Process)> {
+        let launches = self.launches.get(key).into_iter().flatten();
+        launches.filter_map(|launch| self.processes.get_key_value(launch))
     }
 
     /// How often a task of this name was started, in all allocations.
@@ -134,25 +170,46 @@ impl World {
         of_task.map(|process| process.starts).sum()
     }
 
+    /// Time since the beginning, whatever the clocks say.
+    pub fn elapsed(&self) -> Span {
+        self.elapsed
+    }
+
+    /// Time passes, up to `to`.
+    pub(crate) fn advance(&mut self, to: Instant) {
+        self.elapsed.0 += (to - self.at).0;
+        self.at = self.at.max(to);
+    }
+
     /// The wall clock jumps.
     pub fn jump_wall(&mut self, by: Span) {
         self.wall_offset = self.wall_offset.saturating_add(by.0);
-        self.note(&format!("world: the wall clock jumps by {by}"));
+        self.note(|| (Column::Agent, format!("the wall clock jumps by {by}")));
     }
 
-    pub(crate) fn note(&mut self, text: &str) {
-        let now = self.now();
-        self.trace.line(now, text);
+    pub(crate) fn note(&mut self, tell: impl FnOnce() -> (Column, String)) {
+        self.trace.tell(self.elapsed, Way::World, tell);
+    }
+
+    /// The record of a launch, made if there is none.
+    pub(crate) fn process(&mut self, key: &TaskKey, launch: LaunchId) -> &mut Process {
+        let (names, launches) = (&mut self.names, &mut self.launches);
+        self.processes.entry(launch).or_insert_with(|| {
+            launches.entry(key.clone()).or_default().push(launch);
+            Process::new(key.clone(), names.launch(key, launch))
+        })
     }
 
     pub(crate) fn violated(&mut self, invariant: &'static str, detail: String) {
         self.broken.get_or_insert(Violation { invariant, detail });
     }
 
+    /// Whether `fault` happens to `entity` now.
     pub(crate) fn strikes(&mut self, fault: Fault, entity: &str) -> bool {
         let strikes = !self.peace && self.faults.strikes(&mut self.choices, fault, entity);
         if strikes {
-            self.note(&format!("fault: {fault:?} {entity}"));
+            let tell = || (Column::named(entity), format!("{fault}"));
+            self.trace.tell(self.elapsed, Way::Fault, tell);
         }
         strikes
     }
@@ -179,28 +236,57 @@ impl World {
         } else {
             &near
         };
-        let at = self.choices.below(grid.len(), "latency", entity);
-        grid.get(at).copied().unwrap_or(Span::ZERO)
+        let span = self.choices.one_of(grid, "latency", entity);
+        span.unwrap_or(Span::ZERO)
     }
 
-    /// Does `what` after `delay`.
-    pub(crate) fn after(&mut self, delay: Span, what: Later) {
-        self.last_later += 1;
-        self.later
-            .insert((self.at + delay, self.last_later), (self.life, what));
+    fn number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Does `what`, which is about `entity`, after `delay`.
+    pub(crate) fn after(&mut self, delay: Span, entity: &Arc<str>, what: Later) {
+        let due = Due {
+            life: self.life,
+            rank: self.scheduler.rank(&mut self.choices, entity),
+            entity: Arc::clone(entity),
+            what,
+        };
+        let number = self.number();
+        self.later.insert((self.at + delay, number), due);
+    }
+
+    /// Says `input`, which is about `entity`, to the agent from `at` on.
+    pub(crate) fn say(&mut self, source: Source, at: Instant, entity: &Arc<str>, input: Input) {
+        let said = Said {
+            at,
+            number: self.number(),
+            rank: self.scheduler.rank(&mut self.choices, entity),
+            entity: Arc::clone(entity),
+            input,
+        };
+        self.inbox.push(source, said);
     }
 
     /// Says `input`, in answer to `op`, to the agent that asked.
-    pub(crate) fn answer(&mut self, life: u64, op: Op, entity: &str, patience: Span, input: Input) {
+    pub(crate) fn answer(
+        &mut self,
+        life: u64,
+        op: Op,
+        entity: &Arc<str>,
+        patience: Span,
+        input: Input,
+    ) {
         if life != self.life {
             return;
         }
         let at = self.at + self.latency(entity, patience);
         if self.strikes(Fault::DoubledAnswer, entity) {
             let again = self.at + self.latency(entity, patience);
-            self.inbox.push(Source::Answer(op, 1), again, input.clone());
+            self.say(Source::Answer(op, 1), again, entity, input.clone());
         }
-        self.inbox.push(Source::Answer(op, 0), at, input);
+        self.say(Source::Answer(op, 0), at, entity, input);
     }
 
     /// Carries out what the agent asks for.
@@ -226,38 +312,40 @@ impl World {
         }
     }
 
+    fn hook_entity(&self, alloc: AllocId, task: Option<&TaskName>) -> Arc<str> {
+        match task {
+            Some(task) => self.names.task(&TaskKey {
+                alloc,
+                task: task.clone(),
+            }),
+            None => self.names.alloc(alloc),
+        }
+    }
+
     fn begin_hook(&mut self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
-        let entity = match &task {
-            Some(task) => format!("hook of {task}"),
-            None => "hook".to_owned(),
-        };
+        let entity = self.hook_entity(alloc, task.as_ref());
         if self.strikes(Fault::HangHook, &entity) {
             return;
         }
         let delay = self.latency(&entity, self.patience.hook);
-        self.after(
-            delay,
-            Later::Hook {
-                op,
-                alloc,
-                task,
-                work,
-            },
-        );
+        let what = Later::Hook {
+            op,
+            alloc,
+            task,
+            work,
+        };
+        self.after(delay, &entity, what);
     }
 
     /// Work that is under way, or hangs, ends soon.
     fn cancel_hook(&mut self, op: Op) {
         self.cancelled.insert(op);
-        let of_op = |later: &Later| matches!(later, Later::Hook { op: of, .. } if *of == op);
-        let at = self
-            .later
-            .iter()
-            .find(|(_, (_, later))| of_op(later))
-            .map(|(at, _)| *at);
-        if let Some((_, later)) = at.and_then(|at| self.later.remove(&at)) {
-            let delay = self.latency("cancelled hook", self.patience.hook);
-            self.after(delay, later);
+        let of_op = |due: &Due| matches!(due.what, Later::Hook { op: of, .. } if of == op);
+        let mut laters = self.later.iter();
+        let at = laters.find(|(_, due)| of_op(due)).map(|(at, _)| *at);
+        if let Some(due) = at.and_then(|at| self.later.remove(&at)) {
+            let delay = self.latency(&due.entity, self.patience.hook);
+            self.after(delay, &due.entity, due.what);
         }
     }
 
@@ -269,9 +357,10 @@ impl World {
         task: Option<TaskName>,
         work: HookWork,
     ) {
+        let entity = self.hook_entity(alloc, task.as_ref());
         let result = if self.cancelled.contains(&op) {
             Err(Failure::recoverable("cancelled"))
-        } else if self.strikes(Fault::FailHook, "hook") {
+        } else if self.strikes(Fault::FailHook, &entity) {
             Err(Failure::recoverable("the hook failed"))
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
@@ -284,17 +373,24 @@ impl World {
             task,
             result,
         });
-        self.answer(life, op, "hook", patience, input);
+        self.answer(life, op, &entity, patience, input);
     }
 
     fn begin_commit(&mut self, id: CommitId, batch: Batch) {
-        if self.disk.full || self.strikes(Fault::FailCommit, "store") {
-            let at = self.at + self.latency("store", Span::secs(1));
-            let input = StoreInput::Failed(id, "no space left on device".to_owned());
-            return self.inbox.push(Source::Store, at, Input::Store(input));
+        let store: Arc<str> = Arc::from("store");
+        let second = Span::secs(1);
+        if self.strikes(Fault::FullDisk, &store) {
+            let spans = [second, Span::secs(60), Span::secs(3600)];
+            let span = self.choices.one_of(&spans, "full for", &store);
+            self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
         }
-        let delay = self.latency("store", Span::secs(1));
-        self.after(delay, Later::Commit { id, batch });
+        if self.disk.is_full(self.elapsed) || self.strikes(Fault::FailCommit, &store) {
+            let at = self.at + self.latency(&store, second);
+            let input = StoreInput::Failed(id, "no space left on device".to_owned());
+            return self.say(Source::Store, at, &store, Input::Store(input));
+        }
+        let delay = self.latency(&store, second);
+        self.after(delay, &store, Later::Commit { id, batch });
     }
 
     fn end_commit(&mut self, life: u64, id: CommitId, batch: Batch) {
@@ -302,19 +398,24 @@ impl World {
             self.violated("an_unchanged_record_is_not_written", format!("{key:?}"));
         }
         if life == self.life {
-            let at = self.at + self.latency("store", Span::secs(1));
-            self.inbox
-                .push(Source::Store, at, Input::Store(StoreInput::Saved(id)));
+            let store: Arc<str> = Arc::from("store");
+            let at = self.at + self.latency(&store, Span::secs(1));
+            let input = Input::Store(StoreInput::Saved(id));
+            self.say(Source::Store, at, &store, input);
         }
     }
 
-    /// Does the next thing that is due.
-    pub(crate) fn act(&mut self) {
-        let Some(entry) = self.later.first_entry() else {
-            return;
-        };
-        let (life, later) = entry.remove();
-        self.do_later(life, later);
+    /// Whether nobody but the disk or a directory notices when this happens, before it is told.
+    pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
+        let due = self.later.get(&which);
+        due.is_some_and(|due| matches!(due.what, Later::Hook { .. } | Later::Commit { .. }))
+    }
+
+    /// Does this thing, which is due.
+    pub(crate) fn act(&mut self, which: (Instant, u64)) {
+        if let Some(due) = self.later.remove(&which) {
+            self.do_later(due.life, due.what);
+        }
     }
 
     fn do_later(&mut self, life: u64, later: Later) {
@@ -337,23 +438,26 @@ impl World {
 
     /// The agent died: what was under way happened, or did not.
     pub(crate) fn agent_died(&mut self) {
-        self.inbox.agent_died();
         let life = self.life;
         self.life += 1;
-        for process in self.processes.values_mut() {
-            process.watched = false;
+        for launch in &self.living {
+            if let Some(process) = self.processes.get_mut(launch) {
+                process.watched = false;
+            }
         }
-        for ((at, number), (of, later)) in core::mem::take(&mut self.later) {
-            let keep = matches!(later, Later::End { .. } | Later::PluginGone { .. });
-            if keep {
-                self.later.insert((at, number), (of, later));
-            } else if of == life && self.choices.below(2, "under way at a crash", "") == 0 {
-                match later {
+        for (at, due) in core::mem::take(&mut self.later) {
+            let by_itself = matches!(due.what, Later::End { .. } | Later::PluginGone { .. });
+            if by_itself {
+                self.later.insert(at, due);
+            } else if due.life == life {
+                let forgotten = self.choices.either("lost at a crash", &due.entity);
+                match due.what {
+                    _ if forgotten => {}
                     // A shim may be made and not have begun yet.
                     Later::Start { .. } => {
-                        self.later.insert((at, number), (of, later));
+                        self.later.insert(at, due);
                     }
-                    _ => self.do_later(of, later),
+                    _ => self.do_later(life, due.what),
                 }
             }
         }
@@ -372,8 +476,9 @@ impl World {
                 process.tombstone = true;
             }
         }
+        self.living.clear();
         let wall = self.now().wall;
-        self.at = Instant(1_000_000_000);
+        self.at = BOOTED;
         self.wall_offset = wall.0 - 1_000_000_000;
     }
 }

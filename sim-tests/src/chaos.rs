@@ -1,123 +1,101 @@
-//! Random jobs, random requests, random trouble.
+//! Random jobs, random requests, random trouble: each seed is another script.
 
-use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::{Hook, Task};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::{Choices, Faults, Sim};
+use drover_io_sim::script::{Act, Change, Script, What};
+use drover_io_sim::{Choices, Faults, Search};
 
-use crate::build::{EVER, GroupWords, TaskWords, changed, group, job, task};
-use crate::look::Look;
-use crate::seeds::Scenario;
+use crate::build::{EVER, GroupWords, TaskWords, group, job, task};
 
-/// One run: trouble for a while, then peace.
-///
-/// # Errors
-/// What is violated.
-pub fn run(sim: &mut Sim) -> Scenario {
-    let seed = sim.seed();
+/// The script of a seed.
+pub fn script(seed: u64) -> Script {
     let mut dice = Choices::new(seed ^ 0x5eed);
-    sim.world.faults = Faults::swarm(seed);
-    let mut jobs: Vec<Job> = Vec::new();
-    for index in 0..=dice.below(3, "jobs", "") {
-        jobs.push(random_job(&mut dice, &format!("j{index}")));
-    }
-    for job in &jobs {
-        sim.register(job);
-    }
+    let count = 1 + dice.below(3, "jobs", "");
+    let jobs: Vec<Job> = (0..count)
+        .map(|index| random_job(&mut dice, &format!("j{index}")))
+        .collect();
+    let register = |job: &Job| Act {
+        pause: Span::ZERO,
+        steps: 0,
+        what: What::Register {
+            job: job.id.clone(),
+            change: None,
+        },
+    };
+    let mut acts: Vec<Act> = jobs.iter().map(register).collect();
     for _ in 0..dice.below(12, "acts", "") {
-        let pauses = [0, 0, 1, 1_000, 5_000, 30_000, 600_000];
-        let at = dice.below(pauses.len(), "pause", "");
-        let jitter = dice.below(3, "pause steps", "");
-        for _ in 0..jitter {
-            sim.step(sim.world.now().at)?;
-        }
-        sim.run(Span::millis(pauses.get(at).copied().unwrap_or(0)))?;
-        let chosen = dice.below(jobs.len(), "whose", "");
-        if let Some(job) = jobs.get_mut(chosen) {
-            act(sim, &mut dice, job)?;
-        }
+        acts.push(random_act(&mut dice, count));
     }
-    sim.run(Span::secs(120))?;
-    sim.peace()
+    let searches = [
+        Search::Seeds,
+        Search::Seeds,
+        Search::Pct {
+            depth: 3,
+            steps: 200,
+        },
+        Search::First,
+    ];
+    Script {
+        seed,
+        search: dice.one_of(&searches, "search", "").unwrap_or_default(),
+        faults: Faults::swarm(seed),
+        jobs,
+        acts,
+        then: Span::secs(120),
+        ..Script::default()
+    }
 }
 
-fn act(sim: &mut Sim, dice: &mut Choices, job: &mut Job) -> Scenario {
-    let id = job.id.clone();
-    match dice.below(16, "act", "") {
-        0 => {
-            sim.deregister(&id, false);
-        }
-        1 => {
-            sim.deregister(&id, true);
-        }
-        2 => {
-            sim.register(job);
-        }
-        3 => {
-            *job = changed(job, |group| {
-                if let Some(task) = group.tasks.first_mut() {
-                    task.env
-                        .insert("V".to_owned(), format!("{}", dice.pick("env", "")));
-                }
-            });
-            sim.register(job);
-        }
-        4 => {
-            *job = changed(job, |group| {
-                if let Some(task) = group.tasks.first_mut() {
-                    task.kill_timeout = Some(Span::secs(1));
-                }
-            });
-            sim.register(job);
-        }
-        5 => {
-            let count = i64::try_from(dice.below(4, "count", "")).unwrap_or(1);
-            *job = changed(job, |group| group.count = Some(count));
-            sim.register(job);
-        }
-        6 => {
-            sim.restart_tasks(&id, RestartScope::Running);
-        }
-        7 => {
-            sim.restart_tasks(&id, RestartScope::All);
-        }
-        8 => {
-            sim.stop_alloc(&id);
-        }
-        9 => {
-            sim.signal(&id);
-        }
-        10 => {
-            sim.ask(LocalInput::Collect);
-        }
-        11 => {
-            sim.ask(LocalInput::Evaluate { job: job.key() });
-        }
-        12 => sim.driver(dice.below(2, "health", "") == 0),
-        13 => {
-            let modes = [ShutdownMode::StopTasks, ShutdownMode::KeepTasks];
-            let mode = modes[dice.below(2, "mode", "")];
-            sim.shutdown(mode);
-            sim.run(Span::secs(300))?;
-            sim.restart()?;
-        }
-        14 => sim.restart()?,
-        _ => {
-            let ids: Vec<_> = sim
-                .allocs(&id)
-                .iter()
-                .map(|alloc| alloc.record().id)
-                .collect();
-            let at = dice.below(ids.len(), "which", "");
-            if let Some(alloc) = ids.get(at).copied() {
-                sim.operate(OperatorInput::StopAlloc { alloc });
+fn random_act(dice: &mut Choices, jobs: usize) -> Act {
+    let pauses = [0, 0, 1, 1_000, 5_000, 30_000, 600_000];
+    let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
+    let steps = dice.one_of(&[0, 1, 2, 3, 8], "pause steps", "");
+    let job = format!("j{}", dice.below(jobs, "whose", ""));
+    let what = match dice.below(16, "act", "") {
+        0 => What::Deregister { job, purge: false },
+        1 => What::Deregister { job, purge: true },
+        2 => What::Register { job, change: None },
+        kind @ 3..=5 => {
+            let change = match kind {
+                3 => Change::Env(dice.pick("env", "")),
+                4 => Change::KillTimeout(Span::secs(1)),
+                _ => Change::Count(i64::try_from(dice.below(4, "count", "")).unwrap_or(1)),
+            };
+            What::Register {
+                job,
+                change: Some(change),
             }
         }
+        6 => What::Restart { job, all: false },
+        7 => What::Restart { job, all: true },
+        8 => What::StopAlloc { job, nth: None },
+        9 => What::Signal { job },
+        10 => What::Collect,
+        11 => What::Evaluate { job },
+        12 => What::Driver {
+            healthy: dice.below(2, "health", "") == 0,
+        },
+        13 => What::Shutdown {
+            mode: match dice.below(2, "mode", "") {
+                0 => ShutdownMode::StopTasks,
+                _ => ShutdownMode::KeepTasks,
+            },
+        },
+        14 => What::Replace,
+        _ => What::StopAlloc {
+            job,
+            nth: Some(dice.below(16, "which", "")),
+        },
+    };
+    Act {
+        pause,
+        steps: steps.unwrap_or(0),
+        what,
     }
-    Ok(())
 }
 
 /// A job that comes to rest when it is left alone.

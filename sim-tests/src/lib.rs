@@ -9,6 +9,9 @@ pub mod build;
 pub mod chaos;
 pub mod hunt;
 pub mod look;
+pub mod report;
 mod seeds;
+pub mod small;
+pub mod soak;
 
 pub use seeds::{Scenario, each_crash, for_seeds, replay};

@@ -1,116 +1,219 @@
-//! Random worlds for as long as you like: `soak --seconds N [--from SEED]`, `replay SEED`.
+//! The searching program: see `usage`.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod args;
+
+use std::fs;
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::slice::from_ref;
+use std::time::Instant;
 
-use drover_core::time::SECOND;
-use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::chaos;
+use args::Args;
+use drover_io_sim::Violation;
+use drover_io_sim::script::Script;
+use drover_sim_tests::report::{Failure, story};
+use drover_sim_tests::small::{Small, WORLDS};
+use drover_sim_tests::soak::{Plan, Soaked, soak};
+use drover_sim_tests::{chaos, hunt};
+
+const USAGE: &str = "\
+usage: drover-sim-tests COMMAND
+
+  soak      tries random worlds and reports what does not hold
+            [--seconds 10] [--from SEED] [--seeds N] [--threads N]
+  search    tries random worlds until something does not hold, and prints one line of JSON
+            [--seconds 60] [--from SEED] [--threads 1]
+  replay    plays one world again and draws its story: a seed, or a script that a failure wrote
+            SEED | FILE  [--shrink]
+  exhaust   tries every order in small worlds, all of them or the named one
+            [NAME] [--states 200000]
+  hunt      plants each known bug in a copy of the tree, builds it and searches for it
+            [NAMES] [--check] [--seconds 60] [--json]
+  hashes    prints a number for the run of each seed, to compare machines
+            [--from SEED] [--seeds 100]";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["soak", rest @ ..] => soak(number(rest, "--seconds", 10), number(rest, "--from", 0)),
-        ["hunt", rest @ ..] => drover_sim_tests::hunt::command(rest),
-        ["search", rest @ ..] => search(number(rest, "--seconds", 10)),
-        ["replay", seed] => replay(seed.parse().unwrap_or(0)),
-        _ => {
-            eprintln!("usage: soak [--seconds N] [--from SEED] | replay SEED");
-            ExitCode::FAILURE
-        }
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    if command == "hunt" {
+        return hunt::command(words);
     }
+    let done = Args::parse(words).and_then(|args| match command.as_str() {
+        "soak" => soak_command(&args),
+        "search" => search_command(&args),
+        "replay" => replay_command(&args),
+        "exhaust" => exhaust_command(&args),
+        "hashes" => hashes_command(&args),
+        _ => Err(USAGE.to_owned()),
+    });
+    done.unwrap_or_else(|why| {
+        eprintln!("{why}");
+        ExitCode::from(2)
+    })
 }
 
-fn number(words: &[&str], name: &str, default: u64) -> u64 {
-    let at = words.iter().position(|word| *word == name);
-    let value = at.and_then(|at| words.get(at + 1));
-    value
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
+fn plan(args: &Args, seconds: u64, threads: u64, first_only: bool) -> Result<Plan, String> {
+    Ok(Plan {
+        from: args.number("--from", 0)?,
+        seeds: args.number("--seeds", u64::MAX)?,
+        seconds: args.number("--seconds", seconds)?,
+        threads: usize::try_from(args.number("--threads", threads)?).unwrap_or(1),
+        first_only,
+    })
 }
 
-/// Tries seeds until the time is over, and says which invariants do not hold under which seed.
-fn soak(seconds: u64, from: u64) -> ExitCode {
-    let began = Instant::now();
-    let (mut seed, mut steps, mut simulated) = (from, 0_u64, 0_u64);
-    let mut violated: BTreeMap<&'static str, (u64, u64, String)> = BTreeMap::new();
-    let mut reached: BTreeMap<&'static str, u64> = BTreeMap::new();
-    while began.elapsed() < Duration::from_secs(seconds) {
-        let mut sim = Sim::new(seed);
-        let ended = catch_unwind(AssertUnwindSafe(|| chaos::run(&mut sim)));
-        let ended = ended.unwrap_or_else(|_| Err(Violation::new("no_panic", "see above")));
-        if let Err(violation) = ended {
-            let entry = violated
-                .entry(violation.invariant)
-                .or_insert((0, seed, violation.detail));
-            entry.0 += 1;
-        }
-        for (check, times) in &sim.checker.reached {
-            *reached.entry(check).or_default() += times;
-        }
-        steps += sim.steps;
-        simulated += sim.world.now().at.0 / SECOND.unsigned_abs();
-        seed += 1;
+/// Tries seeds until the time is over, and reports each property that does not hold.
+fn soak_command(args: &Args) -> Result<ExitCode, String> {
+    let live = stderr().is_terminal();
+    let soaked = quietly(|plan| {
+        soak(plan, |seconds, seeds| {
+            if live {
+                eprint!("\r{seconds} s, {seeds} seeds ");
+            }
+        })
+    })(plan(args, 10, 1, false)?);
+    if live {
+        eprintln!();
     }
-    println!(
-        "{} seeds, {steps} steps, {} simulated hours",
-        seed - from,
-        simulated / 3600
-    );
-    for (check, times) in &reached {
+    for (check, times) in &soaked.reached {
         println!("{times:>12} {check}");
     }
-    for (invariant, (times, first, detail)) in &violated {
-        println!("VIOLATED {invariant}: {times} times, first with seed {first}: {detail}");
+    println!("{}", totals(&soaked));
+    for (times, script, violation) in soaked.violated.values() {
+        let failure = quietly(|(): ()| Failure::of(script, violation))(());
+        println!("\n{times} times:\n{failure}");
+        match failure.save(Path::new("failures")) {
+            Ok(path) => println!("written to {}", path.display()),
+            Err(why) => println!("could not be written below failures/: {why}"),
+        }
     }
-    if violated.is_empty() {
+    Ok(if soaked.violated.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
+    })
 }
 
-/// Tries seeds until something is found.
-fn search(seconds: u64) -> ExitCode {
+fn totals(soaked: &Soaked) -> String {
+    let (seeds, steps) = (soaked.seeds, soaked.steps);
+    let hours = soaked.simulated / 3600;
+    format!("{seeds} seeds, {steps} steps, {hours} simulated hours")
+}
+
+/// Tries seeds until something does not hold, for whoever reads JSON.
+fn search_command(args: &Args) -> Result<ExitCode, String> {
     let began = Instant::now();
-    let mut seed = 0;
-    while began.elapsed() < Duration::from_secs(seconds) {
-        let mut sim = Sim::new(seed);
-        let ended = catch_unwind(AssertUnwindSafe(|| chaos::run(&mut sim)));
-        let ended = ended.unwrap_or_else(|_| Err(Violation::new("no_panic", "see above")));
-        seed += 1;
-        if let Err(violation) = ended {
-            println!(
-                "{{\"found\":true,\"property\":{:?},\"search\":\"seed\",\"runs\":{seed},\"seconds\":{:.2},\"schedule_len\":{}}}",
-                violation.invariant,
-                began.elapsed().as_secs_f64(),
-                sim.steps
-            );
-            return ExitCode::SUCCESS;
+    let soaked = quietly(|plan| soak(plan, |_, _| {}))(plan(args, 60, 1, true)?);
+    let seconds = began.elapsed().as_secs_f64();
+    let found = soaked.violated.into_values().next();
+    let line = match &found {
+        Some((_, script, violation)) => {
+            let failure = quietly(|(): ()| Failure::of(script, violation))(());
+            serde_json::json!({
+                "found": true,
+                "property": violation.invariant,
+                "search": script.search,
+                "runs": soaked.seeds,
+                "seconds": seconds,
+                "seed": script.seed,
+                "schedule_len": failure.smallest.len(),
+            })
         }
-    }
-    println!(
-        "{{\"found\":false,\"search\":\"seed\",\"runs\":{seed},\"seconds\":{:.2},\"schedule_len\":null}}",
-        began.elapsed().as_secs_f64()
-    );
-    ExitCode::SUCCESS
+        None => serde_json::json!({
+            "found": false,
+            "runs": soaked.seeds,
+            "seconds": seconds,
+        }),
+    };
+    println!("{line}");
+    Ok(ExitCode::from(u8::from(found.is_some())))
 }
 
-fn replay(seed: u64) -> ExitCode {
-    let mut sim = Sim::new(seed);
-    let ended = chaos::run(&mut sim);
-    for line in sim.world.trace.lines() {
-        println!("{line}");
+/// Panics inside of worlds are findings, and not for the terminal.
+fn quietly<T, U>(work: impl FnOnce(T) -> U) -> impl FnOnce(T) -> U {
+    |with| {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let done = work(with);
+        std::panic::set_hook(hook);
+        done
     }
-    println!("trace {:016x}", sim.world.trace.hash());
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Violation { invariant, detail }) => {
-            println!("VIOLATED {invariant}: {detail}");
-            ExitCode::FAILURE
+}
+
+fn replay_command(args: &Args) -> Result<ExitCode, String> {
+    let what = args.word().ok_or(USAGE)?;
+    let script: Script = match what.parse() {
+        Ok(seed) => chaos::script(seed),
+        Err(_) => {
+            let text = fs::read(what).map_err(|why| format!("{what}: {why}"))?;
+            serde_json::from_slice(&text).map_err(|why| format!("{what} is no script: {why}"))?
+        }
+    };
+    let (ran, picture) = story(&script);
+    print(&format!(
+        "{picture}trace {:016x}\n",
+        ran.sim.world.trace.hash()
+    ));
+    let Err(violation) = ran.verdict else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    if args.has("--shrink") {
+        print(&Failure::of(&script, &violation).to_string());
+    } else {
+        let Violation { invariant, detail } = violation;
+        println!("VIOLATED {invariant}: {detail}");
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn exhaust_command(args: &Args) -> Result<ExitCode, String> {
+    let states = usize::try_from(args.number("--states", 200_000)?).unwrap_or(usize::MAX);
+    let worlds = match args.word() {
+        None => WORLDS,
+        Some(name) => from_ref(Small::named(name).ok_or(format!("there is no world {name}"))?),
+    };
+    let mut found = false;
+    println!(
+        "{:<10} {:>8} {:>9} {:>6} {:>8}",
+        "world", "states", "turns", "depth", "seconds"
+    );
+    for world in worlds {
+        let began = Instant::now();
+        let explored = world.explore(states);
+        println!(
+            "{:<10} {:>8} {:>9} {:>6} {:>8.2}  {}{}",
+            world.name,
+            explored.states,
+            explored.turns,
+            explored.depth,
+            began.elapsed().as_secs_f64(),
+            if explored.complete {
+                ""
+            } else {
+                "(not all of it) "
+            },
+            world.about
+        );
+        if let Some((steps, Violation { invariant, detail })) = explored.failure {
+            found = true;
+            print(&world.draw(&steps));
+            println!("VIOLATED {invariant} after {} steps: {detail}", steps.len());
         }
     }
+    Ok(ExitCode::from(u8::from(found)))
+}
+
+/// Prints as much as the reader wants: who pipes into `head` has seen enough.
+fn print(text: &str) {
+    let _ = stdout().write_all(text.as_bytes());
+}
+
+fn hashes_command(args: &Args) -> Result<ExitCode, String> {
+    let from = args.number("--from", 0)?;
+    for seed in from..from + args.number("--seeds", 100)? {
+        let ran = chaos::script(seed).run(Default::default());
+        println!("{seed} {:016x}", ran.sim.world.trace.hash());
+    }
+    Ok(ExitCode::SUCCESS)
 }

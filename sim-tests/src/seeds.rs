@@ -1,9 +1,9 @@
 //! Running a scenario under many seeds, and one of them again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::current;
 
-use drover_io_sim::{Sim, Violation};
+use drover_io_sim::{Sim, Violation, timeline};
 
 /// How a scenario ends.
 pub type Scenario = Result<(), Violation>;
@@ -25,39 +25,39 @@ pub fn for_seeds(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
         None => 0..=count.saturating_sub(1),
     };
     for seed in seeds {
-        replay(&mut Sim::new(seed), chosen.is_some(), &scenario);
+        replay(|| Sim::new(seed), chosen.is_some(), &scenario);
     }
 }
 
-/// Runs a scenario in `sim`; tells the whole story if asked.
+/// Runs a scenario in a new world; tells the whole story if asked. Returns the world at its end.
 ///
 /// # Panics
 /// When the scenario fails.
 #[track_caller]
-pub fn replay(sim: &mut Sim, tell: bool, scenario: impl Fn(&mut Sim) -> Scenario) {
-    let seed = sim.seed();
-    let ended = catch_unwind(AssertUnwindSafe(|| scenario(sim)));
+pub fn replay(world: impl Fn() -> Sim, tell: bool, scenario: impl Fn(&mut Sim) -> Scenario) -> Sim {
+    let mut sim = world();
+    let failed = match catch_unwind(AssertUnwindSafe(|| scenario(&mut sim))) {
+        Ok(ended) => ended.err(),
+        Err(_) => Some(Violation::new("no_panic", "see above")),
+    };
+    if !tell && failed.is_none() {
+        return sim;
+    }
+    // The story is only written when somebody reads it.
+    let mut again = world();
+    again.world.trace.keep();
+    let _ = catch_unwind(AssertUnwindSafe(|| scenario(&mut again)));
     if tell {
-        for line in sim.world.trace.lines() {
-            println!("{line}");
-        }
+        print!("{}", timeline::draw(again.world.trace.events()));
     }
-    let name = current().name().unwrap_or("").to_owned();
-    let again = format!("DROVER_SEED={seed} cargo test -p drover-sim-tests {name}");
-    match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(Violation { invariant, detail })) => {
-            let tail = sim.world.trace.tail(TAIL).join("\n");
-            panic!("seed {seed} violates {invariant}: {detail}\n{tail}\nagain: {again}");
-        }
-        Err(panic) => {
-            eprintln!(
-                "seed {seed}\n{}\nagain: {again}",
-                sim.world.trace.tail(TAIL).join("\n")
-            );
-            resume_unwind(panic);
-        }
+    if let Some(Violation { invariant, detail }) = failed {
+        let seed = sim.seed();
+        let tail = again.world.trace.tail(TAIL).join("\n");
+        let name = current().name().unwrap_or("").to_owned();
+        let again = format!("DROVER_SEED={seed} cargo test -p drover-sim-tests {name}");
+        panic!("seed {seed} violates {invariant}: {detail}\n{tail}\nagain: {again}");
     }
+    sim
 }
 
 /// Runs a scenario once for each of its steps, with the agent dying after that step. Returns how
@@ -69,9 +69,12 @@ pub fn replay(sim: &mut Sim, tell: bool, scenario: impl Fn(&mut Sim) -> Scenario
 pub fn each_crash(seed: u64, scenario: impl Fn(&mut Sim) -> Scenario) -> u64 {
     let mut at = 0;
     loop {
-        let mut sim = Sim::new(seed);
-        sim.crash_at = Some(at);
-        replay(&mut sim, false, &scenario);
+        let world = || {
+            let mut sim = Sim::new(seed);
+            sim.crash_at = Some(at);
+            sim
+        };
+        let sim = replay(world, false, &scenario);
         if sim.crash_at.is_some() {
             return at;
         }

@@ -1,8 +1,20 @@
 //! Random jobs, requests and trouble.
 
-use drover_sim_tests::{chaos, for_seeds};
+use drover_sim_tests::report::Failure;
+use drover_sim_tests::soak::{Plan, soak};
 
 #[test]
 fn whatever_happens_everything_converges() {
-    for_seeds(400, chaos::run);
+    let plan = Plan {
+        from: 0,
+        seeds: 2000,
+        seconds: 600,
+        threads: 2,
+        first_only: false,
+    };
+    let soaked = soak(plan, |_, _| {});
+    assert_eq!(soaked.seeds, 2000);
+    if let Some((_, script, violation)) = soaked.violated.values().next() {
+        panic!("{}", Failure::of(script, violation));
+    }
 }

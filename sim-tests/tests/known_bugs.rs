@@ -2,7 +2,9 @@
 
 use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
+use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::task::runner::Phase;
@@ -101,10 +103,12 @@ fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
 #[test]
 fn gc_takes_one_for_one_over() {
     for seed in 0..40 {
-        let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
-        config.keep_terminal = 3;
-        let mut sim = Sim::with_config(seed, config);
-        drover_sim_tests::replay(&mut sim, false, |sim| {
+        let world = || {
+            let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
+            config.keep_terminal = 3;
+            Sim::with_config(seed, config)
+        };
+        drover_sim_tests::replay(world, false, |sim| {
             for index in 0..5 {
                 sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
                 sim.run(Span::secs(30))?;
@@ -542,6 +546,32 @@ fn a_slow_setup_can_be_cancelled() {
         })?;
         sim.deregister("web", false);
         sim.run(Span::secs(300))?;
+        sim.peace()
+    });
+}
+
+/// A copy that proved healthy, failed later and was cleaned away was counted no more, and its
+/// roll-out went on for ever.
+#[test]
+fn a_rollout_counts_what_could_be_collected() {
+    for_seeds(100, |sim| {
+        let main = task("main")
+            .ends("30s", 1)
+            .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        let late = task("pre")
+            .with("start_block_for", "20s")
+            .hook(Hook::Prestart, true);
+        let quick = group("quick", [main]).rolls(1).never_again();
+        let slow = group("slow", [task("main"), late]).rolls(1);
+        sim.register(&job("web", JobType::Service, [quick, slow]));
+        sim.run(Span::secs(31))?;
+        sim.ask(LocalInput::Collect);
+        sim.run(Span::secs(60))?;
+        let over = sim.view().is_some_and(|view| {
+            let mut rollouts = view.deployments();
+            rollouts.all(|rollout| rollout.status == DeploymentStatus::Successful)
+        });
+        sim.expect_that(over, "the roll-out is over")?;
         sim.peace()
     });
 }

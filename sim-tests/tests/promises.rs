@@ -128,7 +128,8 @@ fn as_many_ended_allocations_are_kept_as_was_asked_for() {
     for seed in 0..60 {
         let mut config = Config::new(0, node(), "/alloc");
         config.keep_terminal = 2;
-        replay(&mut Sim::with_config(seed, config), false, |sim| {
+        let world = || Sim::with_config(seed, config.clone());
+        replay(world, false, |sim| {
             for number in 0..6 {
                 let id = format!("sum{number}");
                 sim.register(&batch(&id, [task("main").ends("3s", 0)]));

@@ -6,6 +6,7 @@ use super::{Agent, cx};
 use crate::gc;
 use crate::ids::AllocId;
 use crate::model::alloc::DesiredStatus;
+use crate::model::eval::DeploymentStatus;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Now;
 
@@ -19,7 +20,8 @@ impl Agent {
         };
         self.collect_all = false;
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let collectable = records.filter(|alloc| !self.awaits_replacement(alloc));
+        let needed = |alloc: &AllocRecord| self.awaits_replacement(alloc) || self.counts(alloc);
+        let collectable = records.filter(|alloc| !needed(alloc));
         let chosen = gc::surplus(collectable, keep);
         for id in &chosen {
             self.remember_done(*id);
@@ -36,6 +38,15 @@ impl Agent {
         let waits =
             local.look_again.contains_key(&alloc.job) || local.blocked.contains_key(&alloc.job);
         alloc.next.is_none() && waits
+    }
+
+    /// Whether a roll-out that is under way still counts the allocation: what it proved would be
+    /// forgotten, and the roll-out never be over.
+    fn counts(&self, alloc: &AllocRecord) -> bool {
+        let rollout = alloc
+            .deployment
+            .and_then(|id| self.local.deployments.get(&id));
+        rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Running)
     }
 
     /// A place that an ended allocation fills stays filled when it is cleaned away.

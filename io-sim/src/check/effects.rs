@@ -367,6 +367,8 @@ impl Checker {
         let times = self.terminated.entry(launch).or_default();
         *times += 1;
         let times = *times;
-        ensure(times == 1, "an_end_is_told_once", || process.name.clone())
+        ensure(times == 1, "an_end_is_told_once", || {
+            process.name.to_string()
+        })
     }
 }

@@ -33,6 +33,13 @@ impl Violation {
     }
 }
 
+impl Violation {
+    /// Whether the same invariant is violated.
+    pub fn is_like(&self, other: &Violation) -> bool {
+        self.invariant == other.invariant
+    }
+}
+
 /// What a check finds.
 pub type Verdict = Result<(), Violation>;
 
@@ -74,8 +81,7 @@ pub struct Checker {
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
     replies: BTreeMap<RequestId, Reply>,
-    /// How often each check had something to look at.
-    pub reached: BTreeMap<&'static str, u64>,
+    reached: BTreeMap<&'static str, u64>,
 }
 
 impl Checker {
@@ -115,6 +121,11 @@ impl Checker {
         self.terminated.clear();
         self.leaving = false;
         self.index = 0;
+    }
+
+    /// How often each check had something to look at.
+    pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.reached.iter().map(|(name, times)| (*name, *times))
     }
 
     fn reach(&mut self, check: &'static str) {

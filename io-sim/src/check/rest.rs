@@ -53,7 +53,7 @@ impl Checker {
                     && known.is_some_and(|known| known.id == *launch)
                     && task.is_some_and(|task| !task.is_dead())
             });
-            ensure(wanted, "what_lives_is_wanted", || process.name.clone())?;
+            ensure(wanted, "what_lives_is_wanted", || process.name.to_string())?;
         }
         Ok(())
     }

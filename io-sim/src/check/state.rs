@@ -77,7 +77,7 @@ impl Checker {
             self.reach("nothing_lives_without_an_owner");
             let owned = agent.view().alloc(process.key.alloc).is_some();
             ensure(owned, "nothing_lives_without_an_owner", || {
-                process.name.clone()
+                process.name.to_string()
             })?;
         }
         Ok(())

@@ -1,9 +1,11 @@
 //! What people ask of the agent, and what the node tells it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drover_core::effect::Reply;
 use drover_core::input::{Input, LocalInput, NodeInput, OperatorInput, RequestId, ShutdownMode};
+use drover_core::time::Span;
 
 use super::{Sim, driver_info};
 use crate::inbox::Source;
@@ -36,6 +38,10 @@ impl Sim {
 
     /// The driver's condition changes.
     pub fn driver(&mut self, healthy: bool) {
+        self.driver_after(healthy, Span::ZERO);
+    }
+
+    pub(super) fn driver_after(&mut self, healthy: bool, pause: Span) {
         let info = driver_info(healthy);
         let input = NodeInput::Driver {
             name: "mock_driver".to_owned(),
@@ -43,7 +49,10 @@ impl Sim {
             attributes: BTreeMap::new(),
             time: self.world.now().wall,
         };
-        self.send(Source::Control, Input::Node(input));
+        let at = self.world.at + pause;
+        let entity = Arc::from("driver");
+        self.world
+            .say(Source::Node, at, &entity, Input::Node(input));
     }
 
     /// Sends an input as it is, from a source of its own.
@@ -57,7 +66,8 @@ impl Sim {
                 .insert(*request, (self.world.life, input.clone()));
         }
         let at = self.world.at;
-        self.world.inbox.push(source, at, input);
+        let entity = Arc::from("people");
+        self.world.say(source, at, &entity, input);
     }
 
     fn request(&mut self) -> RequestId {

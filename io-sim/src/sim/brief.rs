@@ -1,119 +1,207 @@
-//! Inputs and effects on one line each.
+//! Inputs and effects on one line each, with the column that they belong to.
 
-use drover_core::agent::Agent;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, Told};
-use drover_core::input::{DriverInput, Input, LocalInput, StoreInput};
+use std::sync::Arc;
+
+use drover_core::agent::{Agent, TimerName};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect, Told};
+use drover_core::ids::{AllocId, LaunchId, TaskName};
+use drover_core::input::{DriverInput, Input, LocalInput, NodeInput, OperatorInput, StoreInput};
+use drover_core::input::{Found, TaskKey};
+use drover_core::model::alloc::ExitResult;
+use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record};
 
-pub(super) fn input(agent: &Agent, input: Option<&Input>) -> String {
-    let Some(input) = input else {
-        return match agent.poll_timeout() {
-            Some((_, name)) => format!("-> timer {name:?}"),
-            None => "-> timer".to_owned(),
-        };
-    };
+use crate::names::Names;
+use crate::trace::Column;
+
+pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Column, String) {
     match input {
-        Input::Driver(key, said) => {
-            let (launch, alloc) = (said.launch().short(), key.alloc.short());
-            let what = match said {
-                DriverInput::Started { .. } => "started".to_owned(),
-                DriverInput::StartFailed { failure, .. } => format!("start failed: {failure:?}"),
-                DriverInput::Recovered { found, .. } => format!("recovered: {found:?}"),
-                DriverInput::Exited { result, .. } => format!("exited: {:?}", result.code),
-                DriverInput::Stopped { result, .. } => format!("stopped: {result:?}"),
-                DriverInput::Signaled { result, .. } => format!("signaled: {result:?}"),
-                DriverInput::Destroyed { result, .. } => format!("destroyed: {result:?}"),
-            };
-            format!("-> {alloc}/{} {launch} {what}", key.task)
-        }
-        Input::Hook(hook) => {
-            format!(
-                "-> hook of {} {:?}: {:?}",
-                hook.alloc.short(),
-                hook.task,
-                hook.result
+        None => timer(names, agent),
+        Some(Input::Driver(key, said)) => {
+            let launch = run_of(names, said.launch());
+            (
+                Column::Of(names.task(key)),
+                format!("{} {launch}", heard(said)),
             )
         }
-        Input::Store(StoreInput::Saved(id)) => format!("-> saved {}", id.0),
-        Input::Store(StoreInput::Failed(id, why)) => format!("-> not saved {}: {why}", id.0),
-        Input::Local(request, LocalInput::Register { job, .. }) => {
-            format!("-> {} register {}", request.0, job.id)
+        Some(Input::Hook(hook)) => {
+            let result = match &hook.result {
+                Ok(_) => "hook done".to_owned(),
+                Err(failure) => format!("hook failed: {}", failure.message),
+            };
+            (of(names, hook.alloc, hook.task.as_ref()), result)
         }
-        Input::Local(..) | Input::Operator(..) | Input::Node(_) | Input::Shutdown(_) => {
-            format!("-> {input:?}")
+        Some(Input::Store(StoreInput::Saved(id))) => (Column::Store, format!("saved {}", id.0)),
+        Some(Input::Store(StoreInput::Failed(id, why))) => {
+            (Column::Store, format!("not saved {}: {why}", id.0))
         }
+        Some(Input::Local(request, input)) => {
+            let what = match input {
+                LocalInput::Register { job, .. } => format!("register {}", job.id),
+                LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
+                LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
+                LocalInput::Evaluate { job } => format!("look again at {}", job.id),
+                LocalInput::Collect => "collect garbage".to_owned(),
+            };
+            (Column::People, format!("{} {what}", request.0))
+        }
+        Some(Input::Operator(request, input)) => {
+            let (alloc, what) = match input {
+                OperatorInput::StopAlloc { alloc } => (alloc, "stop".to_owned()),
+                OperatorInput::Restart { alloc, tasks } => (alloc, format!("restart {tasks:?}")),
+                OperatorInput::Signal { alloc, signal, .. } => (alloc, signal.clone()),
+            };
+            let alloc = names.alloc(*alloc);
+            (Column::People, format!("{} {what} {alloc}", request.0))
+        }
+        Some(Input::Node(NodeInput::Driver { name, info, .. })) => {
+            let health = if info.healthy { "healthy" } else { "unhealthy" };
+            (Column::Agent, format!("{name} is {health}"))
+        }
+        Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
 }
 
-pub(super) fn effect(effect: &Effect) -> Option<String> {
+fn timer(names: &Names, agent: &Agent) -> (Column, String) {
+    match agent.poll_timeout() {
+        Some((_, TimerName::Alloc(id, timer))) => {
+            (Column::Of(names.alloc(id)), format!("timer {timer:?}"))
+        }
+        Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
+        Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
+        None => (Column::Agent, "timer".to_owned()),
+    }
+}
+
+fn of(names: &Names, alloc: AllocId, task: Option<&TaskName>) -> Column {
+    Column::Of(match task {
+        Some(task) => names.task(&TaskKey {
+            alloc,
+            task: task.clone(),
+        }),
+        None => names.alloc(alloc),
+    })
+}
+
+/// The number of a launch, as `#2`.
+fn run_of(names: &Names, launch: LaunchId) -> String {
+    let name = names.known_launch(launch);
+    match name.rsplit_once('#') {
+        Some((_, number)) => format!("#{number}"),
+        None => name.to_string(),
+    }
+}
+
+fn heard(said: &DriverInput) -> String {
+    match said {
+        DriverInput::Started { .. } => "started".to_owned(),
+        DriverInput::StartFailed { failure, .. } => {
+            format!("start failed ({})", failure.message)
+        }
+        DriverInput::Recovered { found, .. } => match found {
+            Found::Running => "found running".to_owned(),
+            Found::Exited(exit) => format!("found ended {}", ended(exit)),
+            Found::NeverStarted => "found never started".to_owned(),
+            Found::Gone(_) => "not found".to_owned(),
+        },
+        DriverInput::Exited { result, .. } => format!("exited {}", ended(result)),
+        DriverInput::Stopped { result, .. } => verdict("stop passed on", result),
+        DriverInput::Signaled { result, .. } => verdict("signal passed on", result),
+        DriverInput::Destroyed { result, .. } => match result {
+            Ok(Some(exit)) => format!("destroyed, ended {}", ended(exit)),
+            Ok(None) => "destroyed".to_owned(),
+            Err(failure) => format!("not destroyed ({})", failure.message),
+        },
+    }
+}
+
+fn ended(exit: &ExitResult) -> String {
+    match exit.code {
+        Some(code) => format!("with {code}"),
+        None => "somehow".to_owned(),
+    }
+}
+
+fn verdict(what: &str, result: &Result<(), Failure>) -> String {
+    match result {
+        Ok(()) => what.to_owned(),
+        Err(failure) => format!("not {what} ({})", failure.message),
+    }
+}
+
+/// What leaves the agent; nothing for what nobody wants to read.
+pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)> {
     Some(match effect {
         Effect::Driver(_, key, effect) => {
             let (what, launch) = match effect {
                 DriverEffect::Start { launch, .. } => ("start", launch),
-                DriverEffect::Recover { launch, .. } => ("recover", launch),
+                DriverEffect::Recover { launch, .. } => ("look for", launch),
                 DriverEffect::Stop { launch, .. } => ("stop", launch),
                 DriverEffect::Signal { launch, .. } => ("signal", launch),
                 DriverEffect::Destroy { launch, .. } => ("destroy", launch),
             };
-            format!(
-                "   <- {what} {}/{} {}",
-                key.alloc.short(),
-                key.task,
-                launch.short()
-            )
+            let launch = run_of(names, *launch);
+            (Column::Of(names.task(key)), format!("{what} {launch}"))
         }
         Effect::Hook(HookEffect::Run {
             alloc, task, work, ..
         }) => {
-            format!("   <- hook {} {task:?} {work:?}", alloc.short())
+            let work = match work {
+                HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+                HookWork::RemoveAllocDir => "remove directory",
+            };
+            (of(names, *alloc, task.as_ref()), work.to_owned())
         }
-        Effect::Forget(_, launch) => format!("   <- forget {}", launch.short()),
-        Effect::Hook(HookEffect::Cancel { op }) => format!("   <- cancel hook {}", op.0),
+        Effect::Forget(_, launch) => {
+            let name = names.known_launch(*launch);
+            let task = name.rsplit_once('#').map_or(&*name, |(task, _)| task);
+            let column = Column::Of(Arc::from(task));
+            (column, format!("forget {}", run_of(names, *launch)))
+        }
+        Effect::Hook(HookEffect::Cancel { op }) => (Column::Agent, format!("cancel hook {}", op.0)),
         Effect::Store(StoreEffect::Commit(id, batch)) => {
-            format!("   <- commit {} {}", id.0, records(batch))
+            let records = records(names, batch);
+            (Column::Store, format!("commit {} {records}", id.0))
         }
-        Effect::Reply(request, reply) => format!("   <- reply {} {reply:?}", request.0),
-        Effect::Tell(Told::Event(key, event)) => format!(
-            "   <- event {}/{} {}: {}",
-            key.alloc.short(),
-            key.task,
-            event.kind.as_str(),
-            event.display_message
+        Effect::Reply(request, reply) => {
+            let what = match reply {
+                Reply::Registered { .. } => "registered".to_owned(),
+                Reply::Stopping { .. } => "stopping".to_owned(),
+                Reply::Done { .. } => "done".to_owned(),
+                Reply::Refused(why) => format!("refused {why:?}"),
+            };
+            (Column::People, format!("{} {what}", request.0))
+        }
+        Effect::Tell(Told::Event(key, event)) => (
+            Column::Of(names.task(key)),
+            format!("tell {}: {}", event.kind.as_str(), event.display_message),
         ),
         Effect::Tell(Told::Index(_)) => return None,
-        Effect::Stopped => "   <- stopped".to_owned(),
+        Effect::Stopped => (Column::Agent, "done".to_owned()),
     })
 }
 
-fn records(batch: &Batch) -> String {
+fn records(names: &Names, batch: &Batch) -> String {
     let one = |(key, record): (&Key, &Option<Record>)| match (key, record) {
         (Key::Alloc(id), Some(Record::Alloc(alloc))) => format!(
-            "alloc {} {}/{}{}{}",
-            id.short(),
+            "{} {}/{}{}{}",
+            names.alloc(*id),
             alloc.desired.as_str(),
             alloc.status.as_str(),
             if alloc.finished { " finished" } else { "" },
             if alloc.destroying { " destroying" } else { "" },
         ),
-        (Key::Task(id, name), Some(Record::Task(task))) => format!(
-            "task {}/{name} {} {}",
-            id.short(),
-            task.state.state.as_str(),
-            task.launch
-                .as_ref()
-                .map(|launch| launch.id.short())
-                .unwrap_or_default()
-        ),
-        (Key::Alloc(id), _) => format!("alloc {} gone", id.short()),
-        (Key::Task(id, name), _) => format!("task {}/{name} gone", id.short()),
-        (Key::Meta, _) => "meta".to_owned(),
-        (Key::Job(job), record) => {
-            format!(
-                "job {}{}",
-                job.id,
-                if record.is_some() { "" } else { " gone" }
-            )
+        (Key::Task(id, name), Some(Record::Task(task))) => {
+            let launch = task.launch.as_ref().map(|launch| run_of(names, launch.id));
+            let state = task.state.state.as_str();
+            let launch = launch.unwrap_or_default();
+            format!("{}/{name} {state} {launch}", names.alloc(*id))
         }
+        (Key::Alloc(id), _) => format!("{} gone", names.alloc(*id)),
+        (Key::Task(id, name), _) => format!("{}/{name} gone", names.alloc(*id)),
+        (Key::Meta, _) => "meta".to_owned(),
+        (Key::Job(job), Some(_)) => format!("job {}", job.id),
+        (Key::Job(job), None) => format!("job {} gone", job.id),
         (Key::Eval(_), _) => "eval".to_owned(),
         (Key::Deployment(_), _) => "deployment".to_owned(),
     };

@@ -12,14 +12,11 @@ impl Sim {
     /// # Errors
     /// What is violated meanwhile.
     pub fn run(&mut self, span: Span) -> Verdict {
-        let mut left = span;
-        while left > Span::ZERO {
-            let before = self.world.at;
-            let until = before + left;
-            let stepped = self.step(until)?;
-            // A reboot sets the clock back.
-            left = Span(left.0 - (self.world.at - before).0);
-            if stepped == Stepped::Idle {
+        // A reboot sets the boot clock back, so time is counted from the beginning.
+        let end = self.world.elapsed.0 + span.0;
+        while self.world.elapsed.0 < end {
+            let left = Span(end - self.world.elapsed.0);
+            if self.step(self.world.at + left)? == Stepped::Idle {
                 break;
             }
         }
@@ -31,12 +28,11 @@ impl Sim {
     /// # Errors
     /// What is violated meanwhile, or that it does not hold within `limit`.
     pub fn until(&mut self, limit: Span, what: impl Fn(&Sim) -> bool) -> Verdict {
-        let mut left = limit;
+        let end = self.world.elapsed.0 + limit.0;
         while !what(self) {
-            let before = self.world.at;
-            let stepped = self.step(before + left)?;
-            left = Span(left.0 - (self.world.at - before).0);
-            if stepped == Stepped::Idle || left < Span::ZERO {
+            let left = Span((end - self.world.elapsed.0).max(0));
+            let stepped = self.step(self.world.at + left)?;
+            if stepped == Stepped::Idle || self.world.elapsed.0 > end {
                 let holds = what(self);
                 let pending = self.agent.as_ref().map(Agent::pending);
                 return ensure(holds, "what_is_expected_happens", || format!("{pending:?}"));
@@ -73,6 +69,7 @@ impl Sim {
     pub fn calm(&mut self) -> Verdict {
         self.world.peace = true;
         self.world.disk.full = false;
+        self.world.disk.full_until = None;
         if self.agent.is_none() || self.stopped {
             self.restart()?;
         }

@@ -10,14 +10,14 @@ use drover_core::store::Saved;
 use drover_core::time::Now;
 
 use crate::check::{Verdict, ensure};
-use crate::choice::Fnv;
+use crate::hash::Fold;
 
 /// One life of an agent: how it began, what it was told, and what it did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tape {
     began: Option<(Config, Saved, Now)>,
     inputs: Vec<(Now, Option<Input>)>,
-    effects: Fnv,
+    effects: Fold,
 }
 
 impl Tape {
@@ -29,7 +29,9 @@ impl Tape {
     }
 
     pub(super) fn record(&mut self, now: Now, input: Option<Input>) {
-        self.inputs.push((now, input));
+        if self.began.is_some() {
+            self.inputs.push((now, input));
+        }
     }
 
     pub(super) fn effect(&mut self, effect: &Effect) {
@@ -42,7 +44,7 @@ impl Tape {
             return Ok(());
         };
         let mut agent = Agent::restore(config.clone(), saved.clone(), *now);
-        let mut effects = Fnv::default();
+        let mut effects = Fold::default();
         let mut drain = |agent: &mut Agent| {
             while let Some(effect) = agent.poll_effect() {
                 effect.hash(&mut effects);

@@ -29,7 +29,7 @@ struct Wanted {
 
 /// Does what the words of a command line ask for.
 #[must_use]
-pub fn command(words: &[&str]) -> ExitCode {
+pub fn command(words: impl Iterator<Item = String>) -> ExitCode {
     let hunted = wanted(words).and_then(|wanted| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let bugs = chosen(patch::all(&root)?, &wanted.names)?;
@@ -48,14 +48,13 @@ pub fn command(words: &[&str]) -> ExitCode {
     }
 }
 
-fn wanted(words: &[&str]) -> Result<Wanted, String> {
+fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
     let mut wanted = Wanted {
         seconds: 60,
         ..Wanted::default()
     };
-    let mut words = words.iter();
     while let Some(word) = words.next() {
-        match *word {
+        match word.as_str() {
             "--check" => wanted.check = true,
             "--json" => wanted.json = true,
             "--seconds" => {

@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use drover_io_sim::Search;
+use serde_json::Value;
 
 /// How a bug was found, or that it was not.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Found {
     /// Whether anything was found.
     pub found: bool,
@@ -96,7 +96,8 @@ impl Workshop {
         };
         let line = output.lines().rfind(|line| line.starts_with('{'));
         let line = line.ok_or_else(|| format!("the search says nothing: {output}"))?;
-        serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))
+        let said: Value = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
+        Ok(as_said(&said))
     }
 
     /// Runs every scenario, and names the first that fails.
@@ -117,6 +118,27 @@ impl Workshop {
             Some(name) => scenario(name, seconds),
             None => Found::default(),
         })
+    }
+}
+
+/// What the program's line of JSON says.
+fn as_said(said: &Value) -> Found {
+    let search = serde_json::from_value(said["search"].clone()).ok();
+    Found {
+        found: said["found"] == true,
+        property: said["property"].as_str().unwrap_or_default().to_owned(),
+        search: search.map_or(String::new(), name_of),
+        runs: said["runs"].as_u64().unwrap_or_default(),
+        seconds: said["seconds"].as_f64().unwrap_or_default(),
+        schedule_len: said["schedule_len"].as_u64(),
+    }
+}
+
+fn name_of(search: Search) -> String {
+    match search {
+        Search::First => "first come".to_owned(),
+        Search::Seeds => "seeds".to_owned(),
+        Search::Pct { depth, .. } => format!("PCT, depth {depth}"),
     }
 }
 

@@ -1,0 +1,57 @@
+//! A hash that is the same on every machine and in every run, and cheap.
+
+use std::hash::Hasher;
+
+/// Folds whatever is hashed into one number, eight bytes at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold(u64);
+
+impl Default for Fold {
+    fn default() -> Self {
+        Fold(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(eight));
+        }
+        for byte in chunks.remainder() {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The rotation keeps order in the result; the product spreads each bit over both halves.
+        let mixed = u128::from(self.0.rotate_left(23) ^ value) * 0x9e37_79b9_7f4a_7c15;
+        let [low, high] = [mixed, mixed >> 64].map(|half| (half & u128::from(u64::MAX)) as u64);
+        self.0 = (low ^ high).wrapping_add(0x2545_f491_4f6c_dd1d);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        scramble(self.0)
+    }
+}
+
+/// The finaliser of SplitMix64: close inputs give far outputs.
+pub(crate) fn scramble(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

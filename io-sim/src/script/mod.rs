@@ -1,0 +1,164 @@
+//! A run as data: jobs, what people do, what goes wrong, and how the next one is picked. Data can be
+//! written to a file, played again anywhere, and made smaller.
+
+mod run;
+mod shrink;
+
+use drover_core::input::ShutdownMode;
+use drover_core::model::job::Job;
+use drover_core::time::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::choice::Overrides;
+use crate::faults::Faults;
+use crate::search::Search;
+
+pub use run::{Ran, Watch};
+pub use shrink::{Shrunk, shrink};
+
+/// Everything that decides how a run goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    /// Decides whatever nothing else decides.
+    pub seed: u64,
+    /// What is decided otherwise than the seed says.
+    #[serde(default)]
+    pub overrides: Overrides,
+    /// How the next one is picked.
+    pub search: Search,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// The jobs that acts speak of, by their ids.
+    pub jobs: Vec<Job>,
+    /// What people do, in this order.
+    pub acts: Vec<Act>,
+    /// How long the trouble lasts after the last act.
+    pub then: Span,
+}
+
+/// One thing that somebody does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Act {
+    /// How much time passes before it.
+    pub pause: Span,
+    /// How many things happen at that instant before it, if so many do.
+    pub steps: u32,
+    /// What is done.
+    pub what: What,
+}
+
+/// What people do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A job is handed in, as it is or after a change.
+    Register {
+        /// Which.
+        job: String,
+        /// What is changed first, for good.
+        change: Option<Change>,
+    },
+    /// A job is stopped.
+    Deregister {
+        /// Which.
+        job: String,
+        /// Whether it is forgotten as well.
+        purge: bool,
+    },
+    /// A job is looked at again.
+    Evaluate {
+        /// Which.
+        job: String,
+    },
+    /// Tasks of the job's latest allocation that is not over are started again.
+    Restart {
+        /// Whose.
+        job: String,
+        /// All of them, or those that run.
+        all: bool,
+    },
+    /// An allocation is stopped: the latest that is not over, or the n-th oldest of all.
+    StopAlloc {
+        /// Whose.
+        job: String,
+        /// Which; counted around.
+        nth: Option<usize>,
+    },
+    /// The tasks of the job's latest allocation that is not over get a signal.
+    Signal {
+        /// Whose.
+        job: String,
+    },
+    /// What ended is cleaned away.
+    Collect,
+    /// The driver's condition changes.
+    Driver {
+        /// Whether it is healthy from now on.
+        healthy: bool,
+    },
+    /// The agent is told to end; five minutes later another one begins.
+    Shutdown {
+        /// How it ends.
+        mode: ShutdownMode,
+    },
+    /// The agent is killed, and another one begins at once.
+    Replace,
+}
+
+impl What {
+    /// The job that it is about.
+    pub fn job(&self) -> Option<&str> {
+        match self {
+            What::Register { job, .. }
+            | What::Deregister { job, .. }
+            | What::Evaluate { job }
+            | What::Restart { job, .. }
+            | What::StopAlloc { job, .. }
+            | What::Signal { job } => Some(job),
+            What::Collect | What::Driver { .. } | What::Shutdown { .. } | What::Replace => None,
+        }
+    }
+}
+
+/// A change of a job's first group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// The first task's environment: it is replaced.
+    Env(u64),
+    /// The first task's kill timeout: it is updated in place.
+    KillTimeout(Span),
+    /// The number of copies.
+    Count(i64),
+}
+
+impl Change {
+    /// Makes it.
+    pub fn make(self, job: &mut Job) {
+        let Some(group) = job.task_groups.first_mut() else {
+            return;
+        };
+        match (self, group.tasks.first_mut()) {
+            (Change::Env(value), Some(task)) => {
+                task.env.insert("V".to_owned(), value.to_string());
+            }
+            (Change::KillTimeout(span), Some(task)) => task.kill_timeout = Some(span),
+            (Change::Count(count), _) => group.count = Some(count),
+            (Change::Env(_) | Change::KillTimeout(_), None) => {}
+        }
+    }
+}
+
+impl Script {
+    /// How much there is to understand: jobs, copies and tasks, acts, and what chance decided.
+    pub fn len(&self) -> usize {
+        let tasks: usize = (self.jobs.iter())
+            .flat_map(|job| &job.task_groups)
+            .map(|group| group.tasks.len() * usize::try_from(group.count.unwrap_or(1)).unwrap_or(1))
+            .sum();
+        tasks + self.acts.len() + self.overrides.chosen.len()
+    }
+
+    /// Whether nothing happens at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

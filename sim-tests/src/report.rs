@@ -1,0 +1,103 @@
+//! A failure that a person can use: what broke, how to see it again, the smallest run that breaks it,
+//! and its story as a picture.
+
+use core::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use drover_io_sim::script::{Ran, Script, Shrunk, Watch, shrink};
+use drover_io_sim::{Violation, timeline};
+
+/// More runs than this are not spent on making one failure smaller.
+const SHRINKING_RUNS: u32 = 4000;
+
+/// A failing run, made small.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The script that failed first.
+    pub first: Script,
+    /// What the smallest one violates.
+    pub violation: Violation,
+    /// The smallest one that violates the same.
+    pub smallest: Script,
+    /// How many runs it took to make it small.
+    pub runs: u32,
+}
+
+impl Failure {
+    /// Makes the run of `script`, which violated `violation`, small.
+    pub fn of(script: &Script, violation: &Violation) -> Failure {
+        let shrunk = shrink(script, violation, SHRINKING_RUNS);
+        let shrunk = shrunk.unwrap_or_else(|| Shrunk {
+            script: script.clone(),
+            violation: violation.clone(),
+            runs: 0,
+        });
+        Failure {
+            first: script.clone(),
+            violation: shrunk.violation,
+            smallest: shrunk.script,
+            runs: shrunk.runs,
+        }
+    }
+
+    /// Writes the smallest script to a file of its own below `folder`, and says where.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, folder: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(folder)?;
+        let name = format!("{}-{}.json", self.violation.invariant, self.first.seed);
+        let path = folder.join(name);
+        fs::write(&path, serde_json::to_vec_pretty(&self.smallest)?)?;
+        Ok(path)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { invariant, detail } = &self.violation;
+        let (before, after) = (self.first.acts.len(), self.smallest.acts.len());
+        writeln!(f, "VIOLATED {invariant}: {detail}")?;
+        writeln!(
+            f,
+            "again: cargo run -p drover-sim-tests -- replay {}",
+            self.first.seed
+        )?;
+        writeln!(
+            f,
+            "smallest, after {} runs: {after} of {before} acts, {} choices",
+            self.runs,
+            self.smallest.overrides.chosen.len()
+        )?;
+        for job in &self.smallest.jobs {
+            for group in &job.task_groups {
+                let tasks: Vec<&str> = group.tasks.iter().map(|task| task.name.as_str()).collect();
+                let (id, count) = (&job.id, group.count.unwrap_or(1));
+                let tasks = tasks.join(", ");
+                writeln!(f, "  {:?} {id}: {count} of [{tasks}]", job.job_type)?;
+            }
+        }
+        for act in &self.smallest.acts {
+            writeln!(f, "  after {}: {:?}", act.pause, act.what)?;
+        }
+        for choice in &self.smallest.overrides.chosen {
+            let (point, entity) = (&choice.point, &choice.entity);
+            let (nth, value) = (choice.occurrence, choice.value);
+            writeln!(f, "  choice {point} of {entity}, number {nth}: {value}")?;
+        }
+        writeln!(f)?;
+        f.write_str(&story(&self.smallest).1)
+    }
+}
+
+/// Plays a script and draws its story.
+pub fn story(script: &Script) -> (Ran, String) {
+    let ran = script.run(Watch {
+        story: true,
+        choices: false,
+    });
+    let picture = timeline::draw(ran.sim.world.trace.events());
+    (ran, picture)
+}

@@ -1,0 +1,116 @@
+//! Random worlds for as long as you like.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use drover_core::time::SECOND;
+use drover_io_sim::Violation;
+use drover_io_sim::script::{Script, Watch};
+
+use crate::chaos;
+
+/// How long, and which seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The first seed.
+    pub from: u64,
+    /// How many seeds at most.
+    pub seeds: u64,
+    /// How long at most.
+    pub seconds: u64,
+    /// On how many threads.
+    pub threads: usize,
+    /// Whether the first failure ends it.
+    pub first_only: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Soaked {
+    /// How many seeds were tried.
+    pub seeds: u64,
+    /// How many steps the agents made.
+    pub steps: u64,
+    /// How much time passed in the simulated worlds, in seconds.
+    pub simulated: u64,
+    /// How often each property had something to look at.
+    pub reached: BTreeMap<&'static str, u64>,
+    /// For each property that was violated: how often, and the first script that did.
+    pub violated: BTreeMap<&'static str, (u64, Script, Violation)>,
+}
+
+impl Soaked {
+    fn add(&mut self, other: Soaked) {
+        self.seeds += other.seeds;
+        self.steps += other.steps;
+        self.simulated += other.simulated;
+        for (name, times) in other.reached {
+            *self.reached.entry(name).or_default() += times;
+        }
+        for (name, (times, script, violation)) in other.violated {
+            let entry = (self.violated.entry(name)).or_insert((0, script.clone(), violation));
+            entry.0 += times;
+            if script.seed < entry.1.seed {
+                entry.1 = script;
+            }
+        }
+    }
+
+    fn run(&mut self, script: Script) {
+        let ran = script.run(Watch::default());
+        self.seeds += 1;
+        self.steps += ran.sim.steps;
+        self.simulated += (ran.sim.world.elapsed().0 / SECOND).unsigned_abs();
+        for (name, times) in ran.sim.checker.reached() {
+            *self.reached.entry(name).or_default() += times;
+        }
+        if let Err(violation) = ran.verdict {
+            let name = violation.invariant;
+            let entry = (self.violated.entry(name)).or_insert((0, script, violation));
+            entry.0 += 1;
+        }
+    }
+}
+
+/// Tries one seed after the other. `tell` is called about once a second with what was done so far.
+pub fn soak(plan: Plan, tell: impl Fn(u64, u64)) -> Soaked {
+    let (next, done) = (AtomicU64::new(plan.from), AtomicU64::new(0));
+    let (over, all) = (AtomicBool::new(false), Mutex::new(Soaked::default()));
+    let began = Instant::now();
+    let end = plan.from.saturating_add(plan.seeds);
+    let work = || {
+        let mut own = Soaked::default();
+        while !over.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end || began.elapsed() >= Duration::from_secs(plan.seconds) {
+                break;
+            }
+            own.run(chaos::script(seed));
+            done.fetch_add(1, Ordering::Relaxed);
+            if plan.first_only && !own.violated.is_empty() {
+                over.store(true, Ordering::Relaxed);
+            }
+        }
+        if let Ok(mut all) = all.lock() {
+            all.add(own);
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..plan.threads.max(1))
+            .map(|_| scope.spawn(work))
+            .collect();
+        let mut told = 0;
+        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(20));
+            let seconds = began.elapsed().as_secs();
+            if seconds > told {
+                told = seconds;
+                tell(seconds, done.load(Ordering::Relaxed));
+            }
+        }
+    });
+    all.into_inner().unwrap_or_default()
+}

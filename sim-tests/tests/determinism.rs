@@ -1,0 +1,40 @@
+//! One seed, one run: twice in one process, and in two processes.
+
+use std::process::Command;
+
+use drover_io_sim::script::Watch;
+use drover_sim_tests::chaos;
+
+#[test]
+fn a_seed_goes_the_same_way_twice() {
+    let watch = Watch {
+        story: true,
+        choices: false,
+    };
+    for seed in 0..60 {
+        let (one, two) = (
+            chaos::script(seed).run(watch),
+            chaos::script(seed).run(watch),
+        );
+        let (one, two) = (&one.sim.world.trace, &two.sim.world.trace);
+        let differs = (one.hashes().iter().zip(two.hashes())).position(|(one, two)| one != two);
+        assert_eq!(differs, None, "seed {seed}: the first step that differs");
+        assert_eq!(one.hashes().len(), two.hashes().len(), "seed {seed}");
+        assert_eq!(one.events(), two.events(), "seed {seed}");
+    }
+}
+
+#[test]
+fn two_processes_agree() {
+    let hashes = || {
+        let run = Command::new(env!("CARGO_BIN_EXE_drover-sim-tests"))
+            .args(["hashes", "--seeds", "60"])
+            .output();
+        run.map(|run| String::from_utf8_lossy(&run.stdout).into_owned())
+    };
+    let (one, two) = (hashes().unwrap_or_default(), hashes().unwrap_or_default());
+    assert_eq!(one.lines().count(), 60);
+    for (one, two) in one.lines().zip(two.lines()) {
+        assert_eq!(one, two, "seed and the number of its run");
+    }
+}
