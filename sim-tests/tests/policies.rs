@@ -150,7 +150,7 @@ fn health_counts_from_the_last_start() {
 #[test]
 fn the_grace_begins_when_the_stop_leaves() {
     for_seeds(60, |sim| {
-        sim.register(&service("web", [task("main").with("kill_after", "4s")]));
+        sim.register(&service("web", [task("main").with("kill_after", "3s")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let alloc = sim.live("web").map(|alloc| alloc.record().id);
         sim.world.disk.full = true;

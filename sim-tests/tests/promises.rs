@@ -54,6 +54,7 @@ fn an_update_reaches_a_task_that_is_about_to_start() {
             .task("web", "main")
             .is_some_and(|task| task.spec().job().version == 1);
         sim.expect_that(taken, "the new version is what it runs")?;
+        sim.run(Span::secs(5))?;
         sim.restart()?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let kept = sim
