@@ -1,6 +1,7 @@
 //! Planted bugs are worth something only while they can be planted.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use drover_sim_tests::hunt::patch::{Patch, all};
 
@@ -46,4 +47,46 @@ fn a_planted_bug_finds_its_place_though_lines_moved() {
     let refused = Patch::parse("bug", gone).and_then(|bug| bug.applied(&folder));
     assert!(refused.is_err_and(|why| why.contains("finds no place")));
     assert!(std::fs::remove_dir_all(&folder).is_ok());
+}
+
+/// What the table of history names, is there.
+#[test]
+fn the_history_names_only_what_exists() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let known = known_names(here);
+    let history = read(&here.join("HISTORY.md"));
+    let names = history.split('`').skip(1).step_by(2);
+    let words = names.filter(|name| name.contains('_') && !name.contains([' ', '…', '.', '-']));
+    let unknown: Vec<&str> = words
+        .filter(|name| !known.contains(*name))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// Bugs as `bugs/NAME`, properties and scenarios by their names.
+fn known_names(here: &Path) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for path in files(&here.join("bugs")) {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        known.insert(format!("bugs/{}", name.unwrap_or_default()));
+    }
+    for path in files(&here.join("tests")) {
+        let text = read(&path);
+        let functions = text.split("fn ").skip(1);
+        known.extend(functions.filter_map(|rest| Some(rest.split_once('(')?.0.to_owned())));
+    }
+    for path in files(&here.join("../io-sim/src/check")) {
+        let text = read(&path);
+        known.extend(text.split('"').skip(1).map(str::to_owned));
+    }
+    known
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
 }
