@@ -10,6 +10,7 @@
 
 pub mod check;
 mod choice;
+pub mod coverage;
 mod dirs;
 mod disk;
 mod driver;
@@ -27,7 +28,9 @@ mod trace;
 mod world;
 
 pub use check::Violation;
+pub use check::property::{Class, Kind, Property};
 pub use choice::{Choice, Choices, Overrides};
+pub use coverage::Coverage;
 pub use dirs::Dirs;
 pub use disk::Disk;
 pub use faults::{Fault, Faults};

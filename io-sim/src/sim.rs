@@ -94,9 +94,10 @@ impl Sim {
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
         let world = World::new(seed, config.patience);
+        let checker = Checker::new(config.keep_terminal);
         let mut sim = Sim {
             world,
-            checker: Checker::default(),
+            checker,
             stopped: false,
             steps: 0,
             crash_at: None,
@@ -373,6 +374,7 @@ impl Sim {
         };
         self.steps += 1;
         self.call = None;
+        self.checker.input(&self.world, agent, input.as_ref());
         let World {
             trace,
             names,
