@@ -57,9 +57,7 @@ fn the_history_names_only_what_exists() {
     let history = read(&here.join("HISTORY.md"));
     let names = history.split('`').skip(1).step_by(2);
     let words = names.filter(|name| name.contains('_') && !name.contains([' ', '…', '.', '-']));
-    let unknown: Vec<&str> = words
-        .filter(|name| !known.contains(*name))
-        .collect();
+    let unknown: Vec<&str> = words.filter(|name| !known.contains(*name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
@@ -67,7 +65,9 @@ fn the_history_names_only_what_exists() {
 fn known_names(here: &Path) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for path in files(&here.join("bugs")) {
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_stem()
+            .map(|name| name.to_string_lossy().into_owned());
         known.insert(format!("bugs/{}", name.unwrap_or_default()));
     }
     for path in files(&here.join("tests")) {

@@ -46,7 +46,7 @@ impl Workshop {
         let mut command = Command::new(cargo);
         command
             .args(words)
-            .args(["--quiet", "--offline", "--profile", "search"])
+            .args(["--offline", "--profile", "search"])
             .args(["-p", "drover-sim-tests"])
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
@@ -59,7 +59,7 @@ impl Workshop {
     /// # Errors
     /// What the compiler says.
     pub(super) fn build(&self) -> Result<(), String> {
-        let mut build = self.cargo(&["build"]);
+        let mut build = self.cargo(&["build", "--quiet"]);
         let output = build.output().map_err(|why| format!("cargo: {why}"))?;
         if output.status.success() {
             return Ok(());
