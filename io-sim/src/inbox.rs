@@ -37,12 +37,13 @@ pub(crate) struct Said {
     /// What chance says of its turn: the lowest goes first.
     pub(crate) rank: u32,
     /// Whom it is about, for searches that give turns by entity.
+    #[serde(skip)]
     pub(crate) entity: Arc<str>,
     pub(crate) input: Input,
 }
 
 /// The queues.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Inbox {
     queues: BTreeMap<Source, VecDeque<Said>>,
 }
@@ -57,6 +58,11 @@ impl Inbox {
     pub(crate) fn heads(&self) -> impl Iterator<Item = (Source, &Said)> {
         let heads = self.queues.iter();
         heads.filter_map(|(source, queue)| Some((*source, queue.front()?)))
+    }
+
+    /// Every source with all that it said.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Source, &VecDeque<Said>)> {
+        self.queues.iter()
     }
 
     /// When the next input can be delivered.

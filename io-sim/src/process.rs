@@ -13,6 +13,7 @@ pub struct Process {
     /// Which task's.
     pub key: TaskKey,
     /// What people read in traces.
+    #[serde(skip)]
     pub name: Arc<str>,
     /// How it behaves.
     pub config: Arc<MockConfig>,

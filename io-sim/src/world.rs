@@ -70,6 +70,7 @@ pub(crate) struct Due {
     /// In which life of the agent it was asked for.
     pub(crate) life: u64,
     pub(crate) rank: u32,
+    #[serde(skip)]
     pub(crate) entity: Arc<str>,
     pub(crate) what: Later,
 }

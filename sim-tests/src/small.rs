@@ -20,6 +20,10 @@ pub struct Small {
     pub name: &'static str,
     /// A sentence.
     pub about: &'static str,
+    /// Whether it takes long without optimisation.
+    pub large: bool,
+    /// Whether the world does at once what it is asked for.
+    prompt: bool,
     begin: fn(&mut Sim),
 }
 
@@ -28,6 +32,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "stop",
         about: "a service is handed in and stopped at any moment; the agent dies once, anywhere",
+        large: false,
+        prompt: false,
         begin: |sim| {
             sim.world.faults = dies(1);
             register(sim, &service("a", [task("main")]));
@@ -37,6 +43,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "purge",
         about: "the same, forgotten as well; every answer of the driver may go wrong, once",
+        large: false,
+        prompt: false,
         begin: |sim| {
             sim.world.faults = Faults::only(DRIVER, 1).budget(1);
             register(sim, &service("a", [task("main")]));
@@ -46,6 +54,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "batch",
         about: "a task fails at once, is tried once more, and the agent dies twice, anywhere",
+        large: false,
+        prompt: false,
         begin: |sim| {
             sim.world.faults = dies(2);
             let second = Span::secs(1);
@@ -57,6 +67,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "done",
         about: "a task succeeds at once, and the driver or the agent has trouble, once",
+        large: false,
+        prompt: false,
         begin: |sim| {
             let kinds = [DRIVER, &[Fault::Crash, Fault::CrashInStep]].concat();
             sim.world.faults = Faults::only(&kinds, 1).budget(1);
@@ -66,6 +78,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "leader",
         about: "a leader and a sidecar are stopped at any moment",
+        large: false,
+        prompt: false,
         begin: |sim| {
             let side = task("side").hook(Hook::Prestart, true);
             register(sim, &service("a", [task("main").leader(), side]));
@@ -73,8 +87,21 @@ pub const WORLDS: &[Small] = &[
         },
     },
     Small {
+        name: "pair",
+        about: "two tasks of a prompt driver are killed at any moment; the agent dies between steps",
+        large: true,
+        prompt: true,
+        begin: |sim| {
+            sim.world.faults = Faults::only(&[Fault::Crash], 1).budget(1);
+            register(sim, &service("a", [task("main"), task("other")]));
+            deregister(sim, "a", false);
+        },
+    },
+    Small {
         name: "siblings",
         about: "two tasks of one group; one fails at once",
+        large: false,
+        prompt: false,
         begin: |sim| {
             let bad = task("bad").ends("0s", 1);
             let bad = bad.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
@@ -84,6 +111,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "jobs",
         about: "two jobs at once: inputs of independent tasks",
+        large: false,
+        prompt: false,
         begin: |sim| {
             register(sim, &batch("a", [task("main").ends("0s", 0)]));
             register(sim, &batch("b", [task("main").ends("0s", 0)]));
@@ -92,6 +121,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "update",
         about: "a new version arrives at any moment of the old one's start",
+        large: false,
+        prompt: false,
         begin: |sim| {
             let old = service("a", [task("main")]);
             register(sim, &old);
@@ -105,6 +136,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "end",
         about: "the agent is told to end with its tasks at any moment",
+        large: false,
+        prompt: false,
         begin: |sim| {
             register(sim, &service("a", [task("main")]));
             sim.shutdown(ShutdownMode::StopTasks);
@@ -113,6 +146,8 @@ pub const WORLDS: &[Small] = &[
     Small {
         name: "leave",
         about: "the agent is told to end without its tasks at any moment",
+        large: false,
+        prompt: false,
         begin: |sim| {
             register(sim, &service("a", [task("main")]));
             sim.shutdown(ShutdownMode::KeepTasks);
@@ -171,6 +206,7 @@ impl Small {
         let bounds = Bounds {
             states,
             depth: 1000,
+            prompt: self.prompt,
             horizon: Span::secs(2 * 3600),
         };
         explore(&self.sim(), bounds, Sim::peace)

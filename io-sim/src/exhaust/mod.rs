@@ -12,10 +12,13 @@ mod same;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use drover_core::ids::LaunchId;
+use drover_core::store::Record;
 use drover_core::time::Span;
 
 use crate::check::{Verdict, Violation};
 use crate::choice::Choice;
+use crate::process::Process;
 use crate::sim::{Sim, Turn};
 use same::Same;
 
@@ -26,6 +29,9 @@ pub struct Bounds {
     pub states: usize,
     /// Runs are no longer than this.
     pub depth: u32,
+    /// Whether the world does at once what it is asked for: then only the orders in which the agent
+    /// is told of it are tried, and not those in which it is done.
+    pub prompt: bool,
     /// A state in which nothing happens for so long is at rest.
     pub horizon: Span,
 }
@@ -126,7 +132,8 @@ impl Explorer {
     fn expand(&mut self, node: &Node, rest: &impl Fn(&mut Sim) -> Verdict) -> Result<(), Found> {
         let mut sim = node.sim.clone();
         let mut turns = sim.turns();
-        if let Some(first) = turns.iter().find(|turn| sim.is_unseen(**turn)) {
+        let prompt = self.bounds.prompt;
+        if let Some(first) = turns.iter().find(|turn| sim.goes_first(**turn, prompt)) {
             turns = vec![*first];
         }
         for turn in turns {
@@ -207,23 +214,45 @@ impl Sim {
     /// What two runs share if and only if the same can follow from both.
     fn same(&self) -> u64 {
         let world = &self.world;
-        Same::at(world.now())
+        Same::at(world.now(), &world.names)
             .with(&self.agent())
             .with(&world.disk)
-            .with(&world.processes)
+            .with_each(self.launches_that_matter())
             .with(&world.dirs)
             .with(&world.faults)
-            .with(&world.inbox)
-            .with(&world.later.values().collect::<Vec<_>>())
-            .with(&world.later.keys().map(|(at, _)| at).collect::<Vec<_>>())
+            .with_each(world.inbox.queues())
+            .with_each(world.later.iter().map(|((at, _), due)| (at, due)))
             .with(&self.ahead())
             .finish()
     }
 
-    /// Whether the agent cannot see what this turn does before it is told, and nothing else can.
-    fn is_unseen(&self, turn: Turn) -> bool {
+    /// What lives, and what somebody may still ask for: launches that are remembered. Of all others
+    /// nothing will ever be heard.
+    fn launches_that_matter(&self) -> impl Iterator<Item = &Process> {
+        let saved = self.world.disk.records().values();
+        let saved = saved.filter_map(|record| match record {
+            Record::Task(task) => task.launch.as_ref(),
+            Record::Meta(_)
+            | Record::Job(_)
+            | Record::Eval(_)
+            | Record::Deployment(_)
+            | Record::Alloc(_) => None,
+        });
+        let allocs = self.view().into_iter().flat_map(|view| view.allocs());
+        let tasks = allocs.flat_map(|alloc| alloc.tasks());
+        let known = tasks.filter_map(|task| task.record().launch.as_ref());
+        let known = known.chain(saved).map(|launch| launch.id);
+        let alive = self.world.living.iter().copied();
+        let all: BTreeSet<LaunchId> = known.chain(alive).collect();
+        let all = all.into_iter();
+        all.filter_map(|launch| self.world.processes.get(&launch))
+    }
+
+    /// Whether no order is lost if this turn goes before all others: the agent cannot see what it
+    /// does before it is told, and nothing else can.
+    fn goes_first(&self, turn: Turn, prompt: bool) -> bool {
         match turn {
-            Turn::World(at, number) => self.world.is_unseen((at, number)),
+            Turn::World(at, number) => prompt || self.world.is_unseen((at, number)),
             Turn::Input(_) | Turn::Timer | Turn::Restart => false,
         }
     }

@@ -1,5 +1,6 @@
-//! When two states are one: a hash that does not see which random ids things bear, in which order
-//! operations were numbered, or when it is, only how long ago and how soon.
+//! When two states are one: a hash that does not see which random ids things bear (allocations and
+//! launches go by their stable names), in which order operations were numbered, or when it is, only
+//! how long ago and how soon.
 //!
 //! Not looked at either: random numbers to come, counters, and the indexes that tell people that
 //! something changed; no decision hangs on them, so what follows from two such states is the same.
@@ -12,6 +13,7 @@ use drover_core::time::Now;
 use serde::ser::{self, Serialize};
 
 use crate::hash::Fold;
+use crate::names::Names;
 
 /// Fields whose values decide nothing.
 const IGNORED: &[&str] = &[
@@ -27,20 +29,47 @@ const IGNORED: &[&str] = &[
 pub(super) struct Same {
     hash: Fold,
     now: Now,
-    ids: BTreeMap<String, u64>,
+    names: BTreeMap<String, u64>,
     numbers: BTreeMap<(&'static str, u64), u64>,
     newtype: Option<&'static str>,
+    /// Whether what has no number yet gets none: where the order of things tells nothing.
+    unordered: bool,
 }
 
+/// The number of what has none.
+const NAMELESS: u64 = u64::MAX;
+
 impl Same {
-    pub(super) fn at(now: Now) -> Same {
+    pub(super) fn at(now: Now, names: &Names) -> Same {
+        let number = |(id, name): (String, &str)| {
+            let mut hash = Fold::default();
+            hash.write(name.as_bytes());
+            (id, hash.finish())
+        };
         Same {
             hash: Fold::default(),
             now,
-            ids: BTreeMap::new(),
+            names: names.all().map(number).collect(),
             numbers: BTreeMap::new(),
             newtype: None,
+            unordered: false,
         }
+    }
+
+    /// The parts, whatever their order.
+    pub(super) fn with_each<T: Serialize>(mut self, parts: impl Iterator<Item = T>) -> Same {
+        let whole = self.hash;
+        self.unordered = true;
+        let mut sum = 0_u64;
+        for part in parts {
+            self.hash = Fold::default();
+            let _ = part.serialize(&mut self);
+            sum = sum.wrapping_add(self.hash.finish());
+        }
+        self.unordered = false;
+        self.hash = whole;
+        self.hash.write_u64(sum);
+        self
     }
 
     pub(super) fn with(mut self, part: &impl Serialize) -> Same {
@@ -63,7 +92,14 @@ impl Same {
             Some("Instant") => value.wrapping_sub(self.now.at.0),
             Some(kind @ ("Op" | "CommitId" | "RequestId")) => {
                 let next = self.numbers.len() as u64;
-                *self.numbers.entry((kind, value)).or_insert(next)
+                match self.numbers.get(&(kind, value)) {
+                    Some(number) => *number,
+                    None if self.unordered => NAMELESS,
+                    None => {
+                        self.numbers.insert((kind, value), next);
+                        next
+                    }
+                }
             }
             Some(_) | None => value,
         };
@@ -149,14 +185,7 @@ impl ser::Serializer for &mut Same {
     }
     fn serialize_str(self, v: &str) -> Done {
         if is_uuid(v) {
-            let next = self.ids.len() as u64;
-            let number = match self.ids.get(v) {
-                Some(number) => *number,
-                None => {
-                    self.ids.insert(v.to_owned(), next);
-                    next
-                }
-            };
+            let number = self.names.get(v).copied().unwrap_or(NAMELESS);
             self.hash.write_u64(number);
         } else {
             self.hash.write_usize(v.len());
