@@ -3,12 +3,14 @@
 mod agent;
 mod alloc;
 mod job;
+mod rehearse;
 
 use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
 pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
+pub use rehearse::RehearseArgs;
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -49,6 +51,8 @@ pub enum Command {
     Up(UpArgs),
     /// Run an agent
     Agent(AgentArgs),
+    /// Try a job under named troubles in a simulated world
+    Rehearse(RehearseArgs),
     /// Submit, look at and stop jobs
     #[command(subcommand)]
     Job(JobCommand),
