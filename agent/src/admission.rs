@@ -149,6 +149,11 @@ impl Read {
         Ok(Admitted { job, warnings })
     }
 
+    /// The line on which this part is written, if it is; paths are those of validation.
+    pub fn line_of(&self, path: &str) -> Option<usize> {
+        self.places.get(path).map(|place| place.line)
+    }
+
     /// A problem as the reader would have said it.
     fn in_file(&self, problem: &Problem) -> String {
         let Some(place) = self.places.nearest(&problem.path) else {

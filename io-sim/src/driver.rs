@@ -62,6 +62,7 @@ impl World {
         process.claims += 1;
         let name = Arc::clone(&process.name);
         let (claims, tombstone) = (process.claims, process.tombstone);
+        let task = key.task.clone();
         self.latest.insert(key, launch);
         if claims > 1 || tombstone {
             if claims > 1 {
@@ -75,8 +76,10 @@ impl World {
             };
             return self.tell(life, op, launch, patience, input);
         }
-        let delay = match MockConfig::decode(&config.config).map(Arc::new) {
+        let delay = match MockConfig::decode(&config.config) {
             Ok(mock) => {
+                let mock = (self.habits).of_start(self.elapsed, &config.group, &task, mock);
+                let mock = Arc::new(mock);
                 let delay = mock.start_block_for;
                 if let Some(process) = self.processes.get_mut(&launch) {
                     process.config = mock;

@@ -175,6 +175,14 @@ impl Faults {
         self
     }
 
+    /// The same, and what `other` has as well.
+    #[must_use]
+    pub fn and(mut self, other: &Faults) -> Faults {
+        self.weights.extend(other.weights.iter());
+        self.budget = self.budget.saturating_add(other.budget);
+        self
+    }
+
     /// The same, without this kind.
     #[must_use]
     pub fn without(mut self, kind: Fault) -> Faults {

@@ -80,6 +80,13 @@ impl Inbox {
         Some(said.input)
     }
 
+    /// The clock was set back to `at`: what could be delivered later than that can be at once.
+    pub(crate) fn clock_set_back(&mut self, at: Instant) {
+        for said in self.queues.values_mut().flatten() {
+            said.at = said.at.min(at);
+        }
+    }
+
     /// Whether something of `source` is under way.
     pub(crate) fn has(&self, source: Source) -> bool {
         self.queues.contains_key(&source)

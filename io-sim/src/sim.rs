@@ -7,7 +7,7 @@ mod replay;
 mod trouble;
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 use drover_core::agent::{Agent, View};
 use drover_core::config::Config;
@@ -28,6 +28,15 @@ use crate::world::World;
 
 /// More steps than this at one instant are a livelock.
 const STEPS_AT_ONE_INSTANT: u32 = 20_000;
+
+/// After so many steps the agent is called back without need.
+const SPURIOUS_EACH: u64 = 61;
+
+fn hash_of(what: &impl Hash) -> u64 {
+    let mut hash = Fold::default();
+    what.hash(&mut hash);
+    hash.finish()
+}
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +179,7 @@ impl Sim {
         self.world
             .note(|| (Column::Agent, "the machine starts again".to_owned()));
         self.world.rebooted();
+        self.world.inbox.clock_set_back(self.world.at);
         self.restart_at = self.restart_at.map(|_| self.world.at);
         self.crowded = (Instant(0), 0);
     }
@@ -384,7 +394,7 @@ impl Sim {
         trace.tell(*elapsed, Way::In, || {
             brief::input(names, agent, input.as_ref())
         });
-        trace.fold(&input);
+        trace.fold(hash_of(&input));
         self.tape.record(now, input.clone());
         self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
         match input {
@@ -411,7 +421,8 @@ impl Sim {
     fn drain(&mut self, agent: &mut Agent) -> Verdict {
         let mut first = true;
         while let Some(effect) = agent.poll_effect() {
-            self.tape.effect(&effect);
+            let hash = hash_of(&effect);
+            self.tape.effect(hash);
             if self.died_in_step {
                 continue;
             }
@@ -427,7 +438,7 @@ impl Sim {
                 elapsed,
                 ..
             } = &mut self.world;
-            trace.fold(&effect);
+            trace.fold(hash);
             names.learn(agent, &effect);
             if trace.is_kept()
                 && let Some(line) = brief::effect(names, &effect)
@@ -450,7 +461,7 @@ impl Sim {
             return Ok(());
         }
         self.checker.state(&self.world, agent)?;
-        if self.steps.is_multiple_of(8) {
+        if self.steps.is_multiple_of(SPURIOUS_EACH) {
             self.a_spurious_timeout_changes_nothing(agent)?;
         }
         Ok(())

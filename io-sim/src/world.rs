@@ -18,6 +18,7 @@ use crate::choice::Choices;
 use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
+use crate::habits::Habits;
 use crate::inbox::{Inbox, Said, Source};
 use crate::names::Names;
 use crate::process::Process;
@@ -90,6 +91,8 @@ pub struct World {
     pub trace: Trace,
     /// What everything is called.
     pub names: Names,
+    /// What tasks do otherwise than their configuration says.
+    pub(crate) habits: Habits,
     pub(crate) scheduler: Scheduler,
     pub(crate) at: Instant,
     /// Time since the beginning, whatever the clocks say.
@@ -119,6 +122,7 @@ impl World {
             dirs: Dirs::default(),
             trace: Trace::default(),
             names: Names::default(),
+            habits: Habits::default(),
             scheduler: Scheduler::default(),
             at: BOOTED,
             elapsed: Span::ZERO,

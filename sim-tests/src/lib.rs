@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod chaos;
+pub mod hunt;
 pub mod look;
 pub mod report;
 mod seeds;

@@ -12,10 +12,10 @@ use std::time::Instant;
 use args::Args;
 use drover_io_sim::Violation;
 use drover_io_sim::script::Script;
-use drover_sim_tests::chaos;
 use drover_sim_tests::report::{Failure, story};
 use drover_sim_tests::small::{Small, WORLDS};
 use drover_sim_tests::soak::{Plan, Soaked, soak};
+use drover_sim_tests::{chaos, hunt};
 
 const USAGE: &str = "\
 usage: drover-sim-tests COMMAND
@@ -28,12 +28,17 @@ usage: drover-sim-tests COMMAND
             SEED | FILE  [--shrink]
   exhaust   tries every order in small worlds, all of them or the named one
             [NAME] [--states 200000]
+  hunt      plants each known bug in a copy of the tree, builds it and searches for it
+            [NAMES] [--check] [--seconds 60] [--json]
   hashes    prints a number for the run of each seed, to compare machines
             [--from SEED] [--seeds 100]";
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let command = words.next().unwrap_or_default();
+    if command == "hunt" {
+        return hunt::command(words);
+    }
     let done = Args::parse(words).and_then(|args| match command.as_str() {
         "soak" => soak_command(&args),
         "search" => search_command(&args),

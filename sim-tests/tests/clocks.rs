@@ -1,9 +1,11 @@
 //! The wall clock is set, and nothing that counts a length of time is the later for it.
 
+use drover_core::input::LocalInput;
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
 
@@ -38,6 +40,7 @@ fn a_clock_set_forward_hurries_no_replacement() {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.world.jump_wall(Span::secs(3600));
+        sim.ask(LocalInput::Evaluate { job: fails().key() });
         sim.run(Span::secs(5))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "not before its time")?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
@@ -72,5 +75,27 @@ fn a_clock_set_back_between_two_lives_costs_one_pause_at_most() {
         sim.world.jump_wall(HOUR_BACK);
         sim.restart()?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)
+    });
+}
+
+#[test]
+fn a_clock_set_back_renews_no_budget() {
+    for_seeds(60, |sim| {
+        let main = task("main").ends("10s", 1).restarts(
+            2,
+            Span::secs(600),
+            Span::secs(1),
+            RestartMode::Fail,
+        );
+        sim.register(&batch("sum", [main]));
+        for starts in 1..=2 {
+            sim.until(SOON, |sim| sim.world.starts_of("main") == starts)?;
+            sim.world.jump_wall(HOUR_BACK);
+        }
+        sim.until(Span::secs(300), |sim| {
+            sim.all_over("sum", ClientStatus::Failed)
+        })?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "one start and two more")
     });
 }

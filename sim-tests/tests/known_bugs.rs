@@ -633,10 +633,21 @@ fn an_update_in_place_does_not_let_a_rolling_update_take_another_copy() {
 /// Of several tries to end a launch one succeeds: those that did not leave yet never leave.
 #[test]
 fn a_launch_that_is_over_is_not_destroyed_again() {
-    for_seeds(400, |sim| {
-        sim.world.faults = Faults::only(&[Fault::FailCommit, Fault::SlowAnswer], 400).budget(12);
+    for_seeds(40, |sim| {
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
-        sim.run(Span::secs(600))?;
+        sim.until(SOON, |sim| {
+            sim.task("sum", "main")
+                .is_some_and(|task| matches!(task.phase(), Phase::Cleaning(_)))
+        })?;
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500).budget(2);
+        sim.run(Span::secs(10))?;
+        sim.world.disk.full = true;
+        // One change is under way to the disk, and another one waits for it.
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(1))?;
+        sim.register(&service("other", [task("main")]));
+        sim.run(Span::secs(3700))?;
+        sim.world.disk.full = false;
         sim.peace()
     });
 }

@@ -23,6 +23,7 @@ mod lookup;
 mod monitor;
 mod node_status;
 mod operator;
+mod rehearse;
 mod replay;
 pub mod screen;
 pub mod table;
@@ -52,12 +53,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(first) = args.get_mut(1).filter(|arg| asks_version(arg)) {
         *first = "version".into();
     }
+    let rehearses = args.get(1).is_some_and(|arg| arg == "rehearse");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // There is nobody left to tell if this fails.
             let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
+            let code = if rehearses { rehearse::ERROR } else { 1 };
+            return ExitCode::from(if error.use_stderr() { code } else { 0 });
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -81,6 +84,10 @@ async fn run(cli: Cli) -> ExitCode {
     let command = match cli.command {
         Command::Up(args) => return runtime::up(args).await,
         Command::Agent(args) => return runtime::agent(args).await,
+        Command::Rehearse(args) => {
+            let mut screen = Screen::of_process(cli.connection.no_color);
+            return ExitCode::from(rehearse::run(&mut screen, &args));
+        }
         other => other,
     };
     let mut screen = Screen::of_process(cli.connection.no_color);
@@ -151,7 +158,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
                 .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
         }
-        Command::Up(_) | Command::Agent(_) | Command::Replay(_) => {
+        Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) | Command::Replay(_) => {
             Err(failure::Failure::said("this is no question"))
         }
     }

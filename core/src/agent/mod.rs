@@ -8,7 +8,7 @@ mod restore;
 mod scheduling;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub use view::{AllocView, View};
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
-use crate::effect::{Effect, Refusal, Reply, Told};
+use crate::effect::{DriverEffect, Effect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
 use crate::local::Local;
@@ -95,7 +95,7 @@ impl Agent {
         }
         let mut touched = BTreeSet::new();
         match input {
-            Input::Store(input) => self.on_store(now, input),
+            Input::Store(input) => touched = self.on_store(now, input),
             input if self.shutdown == Some(ShutdownMode::KeepTasks) => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
@@ -210,19 +210,38 @@ impl Agent {
         View::of(self)
     }
 
-    fn on_store(&mut self, now: Now, input: StoreInput) {
-        let mut out = core::mem::take(&mut self.shared.out);
+    fn on_store(&mut self, now: Now, input: StoreInput) -> BTreeSet<AllocId> {
+        let mut released = VecDeque::new();
         let ledger = &mut self.shared.ledger;
         let awaited = match input {
-            StoreInput::Saved(id) => ledger.saved(id, &mut out),
+            StoreInput::Saved(id) => ledger.saved(id, &mut released),
             StoreInput::Failed(id, why) => {
                 ledger.failed(id, why, now.at + self.config.patience.commit_retry)
             }
         };
-        self.shared.out = out;
         if !awaited {
             self.shared.counters.stale += 1;
         }
+        let touched = self.stops_leave(now, &released);
+        self.shared.out.extend(released);
+        touched
+    }
+
+    /// Tells tasks that they are asked to end only now. Returns whose tasks they are.
+    fn stops_leave(&mut self, now: Now, released: &VecDeque<Effect>) -> BTreeSet<AllocId> {
+        let mut touched = BTreeSet::new();
+        for effect in released {
+            let Effect::Driver(_, key, DriverEffect::Stop { op, .. }) = effect else {
+                continue;
+            };
+            let cx = cx(&self.config, &mut self.shared, now);
+            let alloc = self.allocs.get_mut(&key.alloc);
+            if let Some(task) = alloc.and_then(|alloc| alloc.task_mut(&key.task)) {
+                task.stop_left(&cx, *op);
+                touched.insert(key.alloc);
+            }
+        }
+        touched
     }
 
     fn on_node(&mut self, now: Now, input: NodeInput) {

@@ -6,7 +6,7 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, DeploymentId, JobKey};
 use drover_core::local::reconcile::copies;
-use drover_core::model::alloc::{ClientStatus, DesiredStatus};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
@@ -163,7 +163,12 @@ impl Checker {
             let launch = task.record().launch.as_ref().map(|launch| launch.id);
             let since = launch.and_then(|id| self.exits.known_since.get(&id));
             let since = since.copied().unwrap_or(self.lives.began);
-            let runs = task.runs();
+            let ended = task
+                .record()
+                .launch
+                .as_ref()
+                .is_some_and(|launch| launch.exit.is_some());
+            let runs = task.state().state == TaskLife::Running && !ended;
             is_watched(task) && !(runs && world.at - since >= time)
         });
         let late = late.map(|task| task.spec().key.task.clone());

@@ -41,6 +41,15 @@ impl Sim {
         }
     }
 
+    /// The agent dies, or its whole machine does; another agent begins after `pause`.
+    pub fn goes_down(&mut self, reboots: bool, pause: Span) {
+        self.crash();
+        if reboots {
+            self.reboot();
+        }
+        self.restart_at = Some(self.world.at + pause);
+    }
+
     /// The driver is unhealthy, and healthy again after a while.
     fn flap_driver(&mut self) {
         self.driver(false);

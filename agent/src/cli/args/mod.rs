@@ -3,6 +3,7 @@
 mod agent;
 mod alloc;
 mod job;
+mod rehearse;
 mod replay;
 
 use clap::{Args, Parser, Subcommand};
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
 pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
+pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
 
 /// Runs jobs on this machine, and asks the agent that does.
@@ -51,6 +53,8 @@ pub enum Command {
     Up(UpArgs),
     /// Run an agent
     Agent(AgentArgs),
+    /// Try a job under named troubles in a simulated world
+    Rehearse(RehearseArgs),
     /// Submit, look at and stop jobs
     #[command(subcommand)]
     Job(JobCommand),

@@ -74,6 +74,7 @@ impl Agent {
             deployment: deployment_id,
             done: BTreeSet::new(),
         });
+        self.forget_old_deployments(&key, &record);
         self.shared
             .ledger
             .put(Key::Job(key), Record::Job(record.clone()));

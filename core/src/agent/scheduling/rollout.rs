@@ -42,6 +42,16 @@ impl Agent {
         self.save_deployment(deployment);
     }
 
+    /// Roll-outs go with the versions that they rolled out.
+    pub(super) fn forget_old_deployments(&mut self, key: &JobKey, job: &JobRecord) {
+        let of_job = (self.local.deployments.values()).filter(|one| one.job == *key);
+        let old = of_job.filter(|one| job.version(one.job_version).is_none());
+        for id in old.map(|one| one.id).collect::<Vec<_>>() {
+            self.local.deployments.remove(&id);
+            self.shared.ledger.delete(Key::Deployment(id));
+        }
+    }
+
     pub(super) fn rollout_failed(&self, record: &JobRecord) -> bool {
         let rollout = record
             .deployment

@@ -1,0 +1,217 @@
+//! Looking for one planted bug: build, search, and where that finds nothing, the scenarios.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use drover_io_sim::Search;
+use serde_json::Value;
+
+/// How a bug was found, or that it was not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Found {
+    /// Whether anything was found.
+    pub found: bool,
+    /// The property that does not hold.
+    pub property: String,
+    /// By which search, or that it was a scenario.
+    pub search: String,
+    /// How many worlds were tried.
+    pub runs: u64,
+    /// How long that took.
+    pub seconds: f64,
+    /// The length of the shrunk schedule; unknown for scenarios.
+    pub schedule_len: Option<u64>,
+}
+
+/// A searching program hangs if it takes this much longer than it was told; making what it found
+/// smaller takes some of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The scenarios of one file take seconds; a planted bug may make one of them endless.
+const SCENARIOS: Duration = Duration::from_secs(240);
+
+/// Where things are built and run.
+#[derive(Clone, Debug)]
+pub(super) struct Workshop {
+    /// The tree.
+    pub root: PathBuf,
+    /// Where the compiler puts its results; kept from bug to bug.
+    pub target: PathBuf,
+}
+
+impl Workshop {
+    fn cargo(&self, words: &[&str]) -> Command {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut command = Command::new(cargo);
+        command
+            .args(words)
+            .args(["--offline", "--profile", "search"])
+            .args(["-p", "drover-sim-tests"])
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+
+    /// Builds the searching program.
+    ///
+    /// # Errors
+    /// What the compiler says.
+    pub(super) fn build(&self) -> Result<(), String> {
+        let mut build = self.cargo(&["build", "--quiet"]);
+        let output = build.output().map_err(|why| format!("cargo: {why}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Lets the program search for so many seconds. One that hangs has found something.
+    ///
+    /// # Errors
+    /// That it cannot be run, or does not say what it found.
+    pub(super) fn search(&self, seconds: u64) -> Result<Found, String> {
+        let program = self.target.join("search").join("drover-sim-tests");
+        let seconds_word = seconds.to_string();
+        let mut search = Command::new(&program);
+        search.args([
+            "search",
+            "--json",
+            "--seconds",
+            &seconds_word,
+            "--threads",
+            "1",
+        ]);
+        let limit = Duration::from_secs(seconds) + PATIENCE;
+        let began = Instant::now();
+        let Some(output) = run(search, limit).map_err(|why| shown(&program, &why))? else {
+            return Ok(Found {
+                found: true,
+                property: "no_livelock".to_owned(),
+                search: "a run that never ends".to_owned(),
+                seconds: began.elapsed().as_secs_f64(),
+                ..Found::default()
+            });
+        };
+        let line = output.lines().rfind(|line| line.starts_with('{'));
+        let line = line.ok_or_else(|| format!("the search says nothing: {output}"))?;
+        let said: Value = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
+        Ok(as_said(&said))
+    }
+
+    /// Runs the scenarios, and names the first that fails.
+    ///
+    /// # Errors
+    /// That they cannot be built or run.
+    pub(super) fn scenarios(&self) -> Result<Found, String> {
+        let began = Instant::now();
+        for program in self.build_scenarios()? {
+            let mut tests = Command::new(&program);
+            // What looks at the planted bugs themselves finds one of them planted.
+            tests.args(["--skip", "planted"]);
+            tests.current_dir(self.root.join("sim-tests"));
+            // That small worlds have another number of states proves nothing: it is only noted.
+            tests.env("DROVER_BLESS", "1").env_remove("DROVER_SEED");
+            let output = run(tests, SCENARIOS).map_err(|why| shown(&program, &why))?;
+            let seconds = began.elapsed().as_secs_f64();
+            let Some(output) = output else {
+                return Ok(scenario("one that never ends", seconds));
+            };
+            if let Some(name) = output.lines().find_map(failed_test) {
+                return Ok(scenario(name, seconds));
+            }
+        }
+        Ok(Found::default())
+    }
+
+    /// Builds the scenarios. Returns their programs.
+    fn build_scenarios(&self) -> Result<Vec<PathBuf>, String> {
+        let mut build = self.cargo(&["test", "--no-run", "--tests", "--message-format=json"]);
+        let output = build.output().map_err(|why| format!("cargo: {why}"))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let tests = said.filter(|said| said["profile"]["test"] == true);
+        Ok(tests
+            .filter_map(|said| Some(PathBuf::from(said["executable"].as_str()?)))
+            .collect())
+    }
+}
+
+/// What the program's line of JSON says.
+fn as_said(said: &Value) -> Found {
+    let search = serde_json::from_value(said["search"].clone()).ok();
+    Found {
+        found: said["found"] == true,
+        property: said["property"].as_str().unwrap_or_default().to_owned(),
+        search: search.map_or(String::new(), name_of),
+        runs: said["runs"].as_u64().unwrap_or_default(),
+        seconds: said["seconds"].as_f64().unwrap_or_default(),
+        schedule_len: said["schedule_len"].as_u64(),
+    }
+}
+
+fn name_of(search: Search) -> String {
+    match search {
+        Search::First => "first come".to_owned(),
+        Search::Seeds => "seeds".to_owned(),
+        Search::Pct { depth, .. } => format!("PCT, depth {depth}"),
+    }
+}
+
+fn scenario(name: &str, seconds: f64) -> Found {
+    Found {
+        found: true,
+        property: name.to_owned(),
+        search: "scenario".to_owned(),
+        seconds,
+        ..Found::default()
+    }
+}
+
+/// The name in a line such as `test some_name ... FAILED`.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+fn shown(program: &Path, why: &std::io::Error) -> String {
+    format!("{}: {why}", program.display())
+}
+
+/// What the program prints; nothing if it was ended because it took longer than `limit`.
+fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<String>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pipe = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = pipe.map(|mut pipe| pipe.read_to_end(&mut text));
+        read.transpose().map(|_| text)
+    });
+    if !ends_within(&mut child, limit)? {
+        child.kill()?;
+        child.wait()?;
+        return Ok(None);
+    }
+    let text = reader.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn ends_within(child: &mut Child, limit: Duration) -> std::io::Result<bool> {
+    let began = Instant::now();
+    while child.try_wait()?.is_none() {
+        if began.elapsed() > limit {
+            return Ok(false);
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}

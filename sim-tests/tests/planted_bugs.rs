@@ -1,0 +1,92 @@
+//! Planted bugs are worth something only while they can be planted.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use drover_sim_tests::hunt::patch::{Patch, all};
+
+#[test]
+fn every_planted_bug_applies() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let bugs = match all(&root) {
+        Ok(bugs) => bugs,
+        Err(why) => panic!("{why}"),
+    };
+    assert!(bugs.len() >= 50, "only {} are left", bugs.len());
+    let failures: Vec<String> = bugs
+        .iter()
+        .filter_map(|bug| bug.applied(&root).err())
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_planted_bug_needs_a_story_and_a_change() {
+    let diff = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
+    assert!(Patch::parse("bug", diff).is_err_and(|why| why.contains("does not say")));
+    let unchanged = "A story.\n--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n one\n";
+    assert!(Patch::parse("bug", unchanged).is_err_and(|why| why.contains("changes nothing")));
+    assert!(Patch::parse("bug", &format!("A story.\n{diff}")).is_ok());
+}
+
+#[test]
+fn a_planted_bug_finds_its_place_though_lines_moved() {
+    let folder = std::env::temp_dir().join(format!("drover-planted-{}", std::process::id()));
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join("f"), "new\nnew\none\ntwo\nend\n"));
+    assert!(written.is_ok(), "{written:?}");
+    let text = "A story.\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
+    let applied = Patch::parse("bug", text).and_then(|bug| bug.applied(&folder));
+    let texts: Vec<String> = applied
+        .into_iter()
+        .flatten()
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(texts, ["new\nnew\none\nthree\nend\n"]);
+    let gone = "A story.\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-four\n+three\n";
+    let refused = Patch::parse("bug", gone).and_then(|bug| bug.applied(&folder));
+    assert!(refused.is_err_and(|why| why.contains("finds no place")));
+    assert!(std::fs::remove_dir_all(&folder).is_ok());
+}
+
+/// What the table of history names, is there.
+#[test]
+fn the_history_names_only_what_exists() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let known = known_names(here);
+    let history = read(&here.join("HISTORY.md"));
+    let names = history.split('`').skip(1).step_by(2);
+    let words = names.filter(|name| name.contains('_') && !name.contains([' ', '…', '.', '-']));
+    let unknown: Vec<&str> = words.filter(|name| !known.contains(*name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// Bugs as `bugs/NAME`, properties and scenarios by their names.
+fn known_names(here: &Path) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for path in files(&here.join("bugs")) {
+        let name = path
+            .file_stem()
+            .map(|name| name.to_string_lossy().into_owned());
+        known.insert(format!("bugs/{}", name.unwrap_or_default()));
+    }
+    for path in files(&here.join("tests")) {
+        let text = read(&path);
+        let functions = text.split("fn ").skip(1);
+        known.extend(functions.filter_map(|rest| Some(rest.split_once('(')?.0.to_owned())));
+    }
+    for path in files(&here.join("../io-sim/src/check")) {
+        let text = read(&path);
+        known.extend(text.split('"').skip(1).map(str::to_owned));
+    }
+    known
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}

@@ -1,0 +1,173 @@
+//! Policies are kept to the letter: how often, how soon, and for how long.
+
+use drover_core::ids::AllocId;
+use drover_core::input::RestartScope;
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::event::EventType;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::time::Span;
+use drover_io_sim::Sim;
+use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+const DAY: Span = Span::secs(24 * 3600);
+
+/// The pauses between an end and the start after it, as the world saw them.
+fn starts_at(sim: &mut Sim, wanted: u32) -> Result<Span, drover_io_sim::Violation> {
+    sim.until(Span::secs(3600), |sim| {
+        sim.world.starts_of("main") == wanted && sim.living("main") == 0
+    })?;
+    let ended = sim.world.now().at;
+    sim.until(Span::secs(3600), |sim| {
+        sim.world.starts_of("main") == wanted + 1
+    })?;
+    Ok(sim.world.now().at - ended)
+}
+
+#[test]
+fn a_restart_waits_for_its_delay_and_little_more() {
+    for_seeds(60, |sim| {
+        let main = task("main")
+            .ends("5s", 1)
+            .restarts(3, DAY, Span::secs(20), RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        for wanted in 1..=3 {
+            let pause = starts_at(sim, wanted)?;
+            // A quarter of jitter, and some seconds for hooks and the driver.
+            let fits = pause >= Span::secs(20) && pause <= Span::secs(35);
+            sim.expect_that(fits, &format!("twenty seconds, not {pause}"))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn restarts_that_an_operator_asks_for_cost_nothing() {
+    for_seeds(60, |sim| {
+        let main = task("main").restarts(2, DAY, Span::secs(1), RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        for starts in 1..=5 {
+            sim.until(SOON, |sim| {
+                sim.runs("web", "main") && sim.world.starts_of("main") == starts
+            })?;
+            sim.restart_tasks("web", RestartScope::Running);
+        }
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 6)?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.peace()
+    });
+}
+
+/// A service that fails at once, replaced twice.
+fn hopeless() -> Job {
+    let main = task("main")
+        .ends("2s", 1)
+        .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+    job(
+        "web",
+        JobType::Service,
+        [group("g", [main]).reschedules(2, Span::secs(10))],
+    )
+}
+
+#[test]
+fn what_fails_is_replaced_as_often_as_the_policy_says() {
+    for_seeds(60, |sim| {
+        sim.register(&hopeless());
+        sim.run(Span::secs(3600))?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 3, "one and two more")
+    });
+}
+
+#[test]
+fn the_end_of_the_leader_ends_its_group() {
+    for_seeds(60, |sim| {
+        let tasks = [task("main").leader().ends("5s", 0), task("other")];
+        sim.register(&batch("sum", tasks));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        sim.expect_that(sim.living("other") == 0, "nothing lives")?;
+        sim.peace()
+    });
+}
+
+/// The time of an allocation counts from its beginning, also across restarts of the agent.
+#[test]
+fn a_limit_of_time_is_kept_across_restarts_of_the_agent() {
+    for_seeds(60, |sim| {
+        let mut sum = batch("sum", [task("main").ends(EVER, 0)]);
+        sum.task_groups[0].max_run_duration = Some(Span::secs(60));
+        sim.register(&sum);
+        for _ in 0..3 {
+            sim.run(Span::secs(15))?;
+            sim.restart()?;
+        }
+        sim.run(Span::secs(25))?;
+        sim.expect_that(
+            sim.all_over("sum", ClientStatus::Complete),
+            "its time is over",
+        )?;
+        sim.peace()
+    });
+}
+
+/// Nobody knows how a task would have ended that a reboot cut off, so nobody says that it did well.
+#[test]
+fn what_a_reboot_cut_off_did_not_succeed() {
+    for_seeds(60, |sim| {
+        let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        sim.register(&batch("sum", [main]));
+        sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+        sim.run(Span::secs(5))?;
+        sim.reboot();
+        sim.restart()?;
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Failed))?;
+        sim.peace()
+    });
+}
+
+/// An allocation whose task was restarted proves its health from the restart on.
+#[test]
+fn health_counts_from_the_last_start() {
+    for_seeds(60, |sim| {
+        let main = task("main")
+            .ends("4s", 1)
+            .restarts(20, DAY, Span::secs(1), RestartMode::Fail);
+        let web = job("web", JobType::Service, [group("g", [main]).rolls(1)]);
+        sim.register(&web);
+        sim.run(Span::secs(60))?;
+        let healthy = sim
+            .allocs("web")
+            .iter()
+            .any(|alloc| alloc.record().health.is_some_and(|health| health.healthy));
+        sim.expect_that(!healthy, "four seconds are no health")
+    });
+}
+
+/// What waits for the disk was not asked yet, and keeps its whole grace.
+#[test]
+fn the_grace_begins_when_the_stop_leaves() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main").with("kill_after", "3s")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        sim.world.disk.full = true;
+        sim.deregister("web", false);
+        sim.run(Span::secs(600))?;
+        sim.world.disk.full = false;
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.expect_that(ended_by(sim, alloc) == Some("15".to_owned()), "politely")
+    });
+}
+
+/// The signal that ended the allocation's task, as it was told.
+fn ended_by(sim: &Sim, alloc: Option<AllocId>) -> Option<String> {
+    let alloc = sim.view()?.alloc(alloc?)?;
+    let events = &alloc.tasks().first()?.state().events;
+    let end = events
+        .iter()
+        .find(|event| event.kind == EventType::Terminated)?;
+    end.details.get("signal").cloned()
+}

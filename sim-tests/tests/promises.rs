@@ -1,0 +1,199 @@
+//! What people were told, holds; what they must not be told, is not.
+
+use std::collections::BTreeMap;
+
+use drover_core::config::Config;
+use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
+use drover_core::input::{Input, LocalInput, NodeInput};
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::job::JobType;
+use drover_core::model::node::DriverInfo;
+use drover_core::task::runner::Phase;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, node};
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{Scenario, for_seeds, replay};
+
+/// The agent dies the moment after it answered.
+#[test]
+fn what_was_acknowledged_outlives_a_crash() {
+    for_seeds(100, |sim| {
+        let web = service("web", [task("main")]);
+        let asked = sim.register(&web);
+        sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+        sim.restart()?;
+        let known = sim
+            .view()
+            .is_some_and(|view| view.job(&JobKey::local("web")).is_some());
+        sim.expect_that(known, "it is known")?;
+        let asked = sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+        sim.restart()?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 0, "it is stopped")
+    });
+}
+
+#[test]
+fn an_update_reaches_a_task_that_is_about_to_start() {
+    for_seeds(100, |sim| {
+        let old = service("web", [task("main").with("kill_after", "20s")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| {
+            sim.task("web", "main")
+                .is_some_and(|task| matches!(task.phase(), Phase::Preparing(_)))
+        })?;
+        let new = changed(&old, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1))
+        });
+        sim.register(&new);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let taken = sim
+            .task("web", "main")
+            .is_some_and(|task| task.spec().job().version == 1);
+        sim.expect_that(taken, "the new version is what it runs")?;
+        sim.run(Span::secs(5))?;
+        sim.restart()?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let kept = sim
+            .task("web", "main")
+            .is_some_and(|task| task.spec().job().version == 1);
+        sim.expect_that(kept, "also after a restart of the agent")?;
+        sim.peace()
+    });
+}
+
+/// However many versions came after it, what runs is explained by the version that it runs.
+#[test]
+fn a_version_that_runs_is_kept() {
+    for_seeds(30, |sim| {
+        let mut web = service("web", [task("main")]);
+        web.task_groups[0] = web.task_groups[0].clone().count(2).rolls(1);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.living("main") == 2)?;
+        sim.driver(false);
+        for version in 0..12 {
+            web = changed(&web, |group| {
+                group.tasks[0]
+                    .env
+                    .insert("V".to_owned(), version.to_string());
+            });
+            sim.register(&web);
+            sim.run(Span::secs(1))?;
+        }
+        sim.restart()?;
+        sim.run(Span::secs(1))?;
+        sim.expect_that(sim.allocs("web").len() >= 2, "both are known")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn attributes_that_a_driver_no_longer_names_vanish() {
+    for_seeds(5, |sim| {
+        for names in [["one", "two"], ["two", "three"]] {
+            let attributes: BTreeMap<String, String> = names
+                .iter()
+                .map(|name| (format!("driver.mock_driver.{name}"), "1".to_owned()))
+                .collect();
+            let info = DriverInfo {
+                detected: true,
+                healthy: true,
+                ..DriverInfo::default()
+            };
+            sim.send_raw(Input::Node(NodeInput::Driver {
+                name: "mock_driver".to_owned(),
+                info,
+                attributes,
+                time: sim.world.now().wall,
+            }));
+            sim.run(Span::secs(1))?;
+        }
+        let known = |name: &str| {
+            let name = format!("driver.mock_driver.{name}");
+            sim.view()
+                .is_some_and(|view| view.node().attributes.contains_key(&name))
+        };
+        sim.expect_that(
+            !known("one") && known("two") && known("three"),
+            "two, three",
+        )
+    });
+}
+
+/// Of ended allocations as many are kept as was asked for, and those are the latest.
+#[test]
+fn as_many_ended_allocations_are_kept_as_was_asked_for() {
+    for seed in 0..60 {
+        let mut config = Config::new(0, node(), "/alloc");
+        config.keep_terminal = 2;
+        let world = || Sim::with_config(seed, config.clone());
+        replay(world, false, |sim| {
+            for number in 0..6 {
+                let id = format!("sum{number}");
+                sim.register(&batch(&id, [task("main").ends("3s", 0)]));
+                if number == 2 {
+                    // What cannot be removed at once goes later; no other goes for it.
+                    sim.until(SOON, |sim| sim.runs(&id, "main"))?;
+                    sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+                }
+                sim.until(SOON, |sim| sim.all_over(&id, ClientStatus::Complete))?;
+                sim.run(Span::secs(3))?;
+            }
+            sim.run(Span::secs(3600))?;
+            let kept: Vec<usize> = (0..6)
+                .map(|number| sim.allocs(&format!("sum{number}")).len())
+                .collect();
+            sim.expect_that(kept == [0, 0, 0, 0, 1, 1], &format!("{kept:?}"))
+        });
+    }
+}
+
+const SECRET: &str = "correct horse battery staple";
+
+/// What a task's environment holds is for the task alone.
+#[test]
+fn no_event_tells_a_secret() {
+    for_seeds(40, |sim| {
+        let mut loud = task("main").with("start_error", "no");
+        loud.env.insert("TOKEN".to_owned(), SECRET.to_owned());
+        let mut quiet = task("other").ends("3s", 1);
+        quiet.env.insert("TOKEN".to_owned(), SECRET.to_owned());
+        for (id, task) in [("loud", loud), ("quiet", quiet)] {
+            sim.register(&job(id, JobType::Batch, [group("g", [task]).never_again()]));
+        }
+        sim.until(Span::secs(600), |sim| {
+            ["loud", "quiet"]
+                .iter()
+                .all(|id| sim.all_over(id, ClientStatus::Failed))
+        })?;
+        nobody_tells(sim)
+    });
+}
+
+fn nobody_tells(sim: &Sim) -> Scenario {
+    for alloc in ["loud", "quiet"].iter().flat_map(|id| sim.allocs(id)) {
+        for event in alloc.tasks().iter().flat_map(|task| &task.state().events) {
+            let told = event.display_message.contains(SECRET)
+                || event.details.values().any(|value| value.contains(SECRET));
+            sim.expect_that(!told, &format!("{event:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whoever asks for what cannot be done is told so, and nothing happens.
+#[test]
+fn what_is_not_there_is_refused() {
+    for_seeds(20, |sim| {
+        let asked = sim.ask(LocalInput::Evaluate {
+            job: JobKey::local("nobody"),
+        });
+        sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+        let refused = matches!(sim.reply(asked), Some(Reply::Refused(_)));
+        sim.expect_that(refused, "refused")?;
+        sim.peace()
+    });
+}
