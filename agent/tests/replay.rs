@@ -163,7 +163,7 @@ fn it_tells_the_story() {
         .iter()
         .map(|line| line["words"].as_str().unwrap())
         .collect();
-    assert!(words.contains(&"-> stop job shop"), "{words:?}");
+    assert!(words.contains(&"stop job shop"), "{words:?}");
     assert_eq!(lines[0]["step"], 1);
 }
 
@@ -188,7 +188,10 @@ fn the_debugger_goes_forwards_and_backwards() {
         .lines()
         .filter(|line| line.contains("->") || line.contains("begins") || line.contains("before"))
         .collect();
-    assert!(firsts[0].starts_with("     1  the agent begins"), "{said}");
+    assert!(
+        firsts[0].starts_with("     1 -> the agent begins"),
+        "{said}"
+    );
     assert!(firsts[1].starts_with("     3 "), "{said}");
     assert!(firsts[2].starts_with("     2 "), "{said}");
     assert_eq!(firsts[3..5], ["before the first step"; 2], "{said}");

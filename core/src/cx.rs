@@ -57,6 +57,7 @@ pub struct Counters {
 
 /// What is shared by all components, and outlives one input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Shared {
     /// Random numbers.
     pub rng: Rng,

@@ -12,6 +12,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use drover_core::record::Start;
+use drover_core::record::redact::{How, Redacted, TokenKey};
+use drover_core::time::Now;
 use drover_io_sim::replay::entity::Entity;
 use drover_io_sim::replay::{Player, Recording, Segment, story, verify, why};
 
@@ -88,20 +91,47 @@ fn an_input_that_is_left_out_makes_a_difference() {
     assert!(verdict.difference.is_some());
 }
 
+/// The recording's only segment cut in two after so many steps: the second begins with the state
+/// of the agent, written without secrets and read again.
+fn cut(recording: &Recording, steps: usize) -> [Segment; 2] {
+    let mut first = recording.segments()[0].clone();
+    let mut second = first.clone();
+    second.steps = first.steps.split_off(steps);
+    let mut player = Player::new(recording);
+    player.go_to(steps + 1);
+    let agent = player.agent().unwrap();
+    let hidden = Redacted::new(agent, How::Token(TokenKey::new(7)));
+    let text = serde_json::to_string(&hidden).unwrap();
+    second.header.step += u64::try_from(steps).unwrap();
+    second.header.start = Start::Snapshot {
+        agent: Box::new(serde_json::from_str(&text).unwrap()),
+        now: first.steps.last().map_or(Now::default(), |step| step.now),
+    };
+    [first, second]
+}
+
+#[test]
+fn every_recording_goes_on_from_each_of_its_states() {
+    for path in all() {
+        let recording = Recording::open(&path).unwrap();
+        for steps in (0..recording.segments()[0].steps.len()).step_by(3) {
+            let both = Recording::of(cut(&recording, steps).to_vec());
+            if let Some((step, difference)) = verify(&both).difference {
+                let name = path.display();
+                panic!("{name}, cut after {steps}, step {step}: {difference}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_that_does_not_go_on_is_found() {
-    let first = named("rolling-update");
-    let second = named("goes-on-from-a-snapshot");
-    let both: Vec<Segment> = [&first, &second]
-        .iter()
-        .flat_map(|r| r.segments().to_vec())
-        .collect();
-    assert_eq!(verify(&Recording::of(both.clone())).difference, None);
-    // The same with the second segment's counters of another time.
-    let mut changed = both;
-    changed[0].steps.pop();
-    changed[1].header.step -= 1;
-    let verdict = verify(&Recording::of(changed));
+    let recording = named("rolling-update");
+    let [first, mut second] = cut(&recording, 60);
+    // It begins with the state of a step later.
+    let [_, later] = cut(&recording, 61);
+    second.header.start = later.header.start;
+    let verdict = verify(&Recording::of(vec![first, second]));
     let (_, difference) = verdict.difference.unwrap();
     assert!(
         difference.to_string().contains("another state"),
@@ -130,8 +160,8 @@ fn the_story_names_who_acts() {
     let mut lines = text.lines();
     let title = lines.next().unwrap();
     for column in [
+        "seconds",
         "step",
-        "time",
         "agent",
         "people",
         "store",
@@ -141,10 +171,10 @@ fn the_story_names_who_acts() {
         assert!(title.contains(column), "{title}");
     }
     for line in [
-        "the agent begins",
-        "<- main: look for",
+        "→ the agent begins",
+        "← main: look for",
         "found running",
-        "-> stop job shop",
+        "→ stop job shop",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }

@@ -22,6 +22,7 @@ pub const KEPT_EVALS: usize = 10;
 
 /// What this node was asked to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Local {
     /// Jobs.
     #[serde(with = "crate::store::pairs")]
@@ -40,6 +41,7 @@ pub struct Local {
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
     /// When failed allocations are replaced, by the boot clock: decided when their end was first
     /// seen in this life of the agent.
+    #[serde(with = "crate::store::pairs")]
     pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     /// When jobs have to be looked at again.
     #[serde(with = "crate::store::pairs")]

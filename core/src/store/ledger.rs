@@ -16,6 +16,7 @@ use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// What the store holds as soon as everything below is written.
     #[serde(with = "crate::store::pairs")]

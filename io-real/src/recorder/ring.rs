@@ -99,20 +99,27 @@ impl Ring {
         self.file = Some(file.into());
         self.segments.push_back(Segment { number, length: 0 });
         self.enough = (self.size / SEGMENTS).max(needed * 2).min(self.size / 2);
-        self.append(frame)
+        self.append(frame)?;
+        Ok(())
     }
 
-    /// Writes more frames to the segment. Without one, nothing.
-    pub(super) fn append(&mut self, frames: &[u8]) -> Result<(), RingError> {
-        if self.file.is_none() || frames.is_empty() {
-            return Ok(());
+    /// Writes more frames to the segment. `false` if there is none, or if it would become longer
+    /// than all may be together: they are left out then, and the segment is over.
+    pub(super) fn append(&mut self, frames: &[u8]) -> io::Result<bool> {
+        if frames.is_empty() {
+            return Ok(true);
         }
-        self.make_room(length(frames), 1)?;
+        if !self.make_room(length(frames), 1)? {
+            self.file = None;
+        }
+        let Some(_) = &self.file else {
+            return Ok(false);
+        };
         if let (Some(file), Some(last)) = (&mut self.file, self.segments.back_mut()) {
             file.write_all(frames)?;
             last.length += length(frames);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the segment is long enough for a new one to begin.
@@ -121,19 +128,16 @@ impl Ring {
         last.is_some_and(|last| last.length >= self.enough)
     }
 
-    /// Drops the oldest segments until so many bytes more fit, but not the last `kept`.
-    fn make_room(&mut self, needed: u64, kept: usize) -> Result<(), RingError> {
+    /// Drops the oldest segments until so many bytes more fit, but not the last `kept`. Whether
+    /// they fit now.
+    fn make_room(&mut self, needed: u64, kept: usize) -> io::Result<bool> {
         while self.total() + needed > self.size && self.segments.len() > kept {
             if let Some(oldest) = self.segments.pop_front() {
                 unlinkat(&self.dir, name_of(oldest.number), AtFlags::empty())
                     .map_err(io::Error::from)?;
             }
         }
-        let size = self.size;
-        if self.total() + needed > size {
-            return Err(RingError::TooSmall { needed, size });
-        }
-        Ok(())
+        Ok(self.total() + needed <= self.size)
     }
 
     fn total(&self) -> u64 {

@@ -35,6 +35,8 @@ pub(super) struct Writer {
     frames: Vec<u8>,
     /// Whether a new segment is asked for and did not come yet.
     asked: bool,
+    /// Whether frames were left out since the last one.
+    gap: bool,
 }
 
 impl Writer {
@@ -48,6 +50,7 @@ impl Writer {
             open: Open::Nothing,
             frames: Vec::new(),
             asked: false,
+            gap: false,
         }
     }
 
@@ -128,14 +131,15 @@ impl Writer {
                 }
                 Ok(())
             }
-            Open::Header(header) => {
+            Open::Header(mut header) => {
                 self.flush()?;
+                header.gap |= self.gap;
                 let shown = Redacted::new(&header, self.how);
                 let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?);
                 self.seal(packed.to_string().as_bytes());
                 let frame = core::mem::take(&mut self.frames);
                 self.ring.begin(&frame)?;
-                self.asked = false;
+                (self.asked, self.gap) = (false, false);
                 Ok(())
             }
         }
@@ -154,9 +158,9 @@ impl Writer {
     }
 
     fn flush(&mut self) -> Result<(), RingError> {
-        self.ring.append(&self.frames)?;
+        self.gap |= !self.ring.append(&self.frames)?;
         self.frames.clear();
-        if self.ring.is_enough() && !self.asked {
+        if (self.gap || self.ring.is_enough()) && !self.asked {
             self.asked = true;
             self.queue.want_snapshot();
         }

@@ -4,6 +4,7 @@
 //! theme. A step is followed by a look at what it touched; now and then, and after each restart
 //! of the agent, everything is looked at.
 
+mod alone;
 mod effects;
 mod ending;
 mod exits;

@@ -177,7 +177,7 @@ impl Checker {
     }
 
     /// The state that is reported fits the phase.
-    fn states_fit_phases(&mut self, task: &TaskRunner) -> Verdict {
+    pub(super) fn states_fit_phases(&mut self, task: &TaskRunner) -> Verdict {
         let state = task.state();
         let fits = match task.phase() {
             Phase::Dead(_) => state.state == TaskLife::Dead && state.finished_at.is_some(),
@@ -195,7 +195,7 @@ impl Checker {
     }
 
     /// Two allocations that are not over have a port in common only if one awaits the other.
-    fn a_port_is_promised_once(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn a_port_is_promised_once(&mut self, agent: &Agent) -> Verdict {
         let holders = agent
             .view()
             .allocs()

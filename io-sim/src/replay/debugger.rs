@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::diff::{self, Change};
 use super::entity::Entity;
-use super::laws;
 use super::player::{Played, Player};
 use super::recording::Recording;
 use super::story;
+use crate::check::Checker;
 
 /// What a person may type.
 pub const HELP: &str = "\
@@ -20,7 +20,7 @@ back [N]          go back a step, or N
 go N              go to step N; 0 is before the first
 run               play until a break, or to the end
 break ENTITY      stop where a job, an allocation or a task is touched
-break violation   stop where a law of the agent's states does not hold
+break violation   stop where a property of the agent's states does not hold
 break difference  stop where the agent does something else than was recorded (always on)
 breaks            list breaks
 clear             forget all breaks
@@ -139,11 +139,9 @@ impl<'r> Debugger<'r> {
                 (meant || changed || touched).then(|| format!("{name} is touched"))
             }
             Break::Violation => {
-                let broken = laws::broken(agent);
-                let words = broken
-                    .iter()
-                    .map(|(law, of)| format!("{law} does not hold: {of}"));
-                (!broken.is_empty()).then(|| words.collect::<Vec<_>>().join("; "))
+                let violation = Checker::default().alone(agent).err()?;
+                let (name, detail) = (violation.invariant, violation.detail);
+                Some(format!("{name} does not hold: {detail}"))
             }
         })
     }
@@ -243,14 +241,11 @@ impl<'r> Debugger<'r> {
 /// A step as lines.
 fn told(played: &Played<'_>) -> String {
     let lines = story::of_step(played, played.now.at);
-    let line = |line: &story::Line| {
-        let whose = match &line.actor {
-            story::Actor::Alloc(id) => format!(" {}", id.short()),
-            story::Actor::Agent | story::Actor::People | story::Actor::Store => String::new(),
-        };
-        format!("{:>6}{whose}  {}", line.step, line.words)
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .map(story::Line::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn names(value: &Value) -> String {

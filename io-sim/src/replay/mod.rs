@@ -10,7 +10,6 @@
 pub mod debugger;
 pub mod diff;
 pub mod entity;
-mod laws;
 mod player;
 mod recording;
 pub mod story;

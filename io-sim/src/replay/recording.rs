@@ -167,7 +167,12 @@ fn read(name: &str, bytes: &[u8]) -> Result<Option<Segment>, Unreadable> {
         let why = format!("its format is {format}, and this version reads {FORMAT}");
         return Err(no_recording(why));
     }
-    let header = serde_json::from_value(header).map_err(|error| no_recording(error.to_string()))?;
+    let by = header["version"].as_str().unwrap_or("?").to_owned();
+    let header = serde_json::from_value(header).map_err(|error| {
+        no_recording(format!(
+            "{error}; it was written by version {by}, whose states may be of another layout"
+        ))
+    })?;
     let mut segment = Segment {
         name: name.to_owned(),
         header,

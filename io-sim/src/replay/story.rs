@@ -1,6 +1,4 @@
 //! A recording as a story: one line an event, a column for each who acts.
-//!
-//! `->` is what the agent was told, `<-` what it asked for, `·` what it said happened.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +11,8 @@ use serde::Serialize;
 
 use super::player::{Played, Player};
 use super::recording::Recording;
+use crate::timeline;
+use crate::trace::{self, Column, Event};
 
 /// Who acts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,8 +37,22 @@ pub struct Line {
     pub since: i64,
     /// Whose column it is.
     pub actor: Actor,
+    /// Whether the agent was told it, or did it.
+    pub way: Way,
     /// What happened.
     pub words: String,
+}
+
+/// Which way something goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// Into the agent.
+    In,
+    /// Out of it.
+    Out,
+    /// It is not what was recorded.
+    Difference,
 }
 
 /// The story of a whole recording.
@@ -55,10 +69,11 @@ pub fn lines(recording: &Recording) -> Vec<Line> {
 
 /// The lines of one step.
 pub fn of_step(played: &Played<'_>, began: Instant) -> Vec<Line> {
-    let line = |actor, words| Line {
+    let line = |way, actor, words| Line {
         step: played.number,
         since: (played.now.at - began).0,
         actor,
+        way,
         words,
     };
     let mut lines = Vec::new();
@@ -69,25 +84,27 @@ pub fn of_step(played: &Played<'_>, began: Instant) -> Vec<Line> {
                 Start::Snapshot { .. } if segment.header.gap => "goes on; steps are missing",
                 Start::Snapshot { .. } => "goes on",
             };
-            lines.push(line(Actor::Agent, format!("{words} ({})", segment.name)));
+            let words = format!("{words} ({})", segment.name);
+            lines.push(line(Way::In, Actor::Agent, words));
         }
-        (None, None) => lines.push(line(Actor::Agent, "-> timeout".to_owned())),
+        (None, None) => lines.push(line(Way::In, Actor::Agent, "timeout".to_owned())),
         (None, Some(input)) => {
+            let said = brief::said(input);
             let words = match task_of_input(input) {
-                Some(task) => format!("-> {task}: {}", brief::said(input)),
-                None => format!("-> {}", brief::said(input)),
+                Some(task) => format!("{task}: {said}"),
+                None => said,
             };
-            lines.push(line(who_says(input), words));
+            lines.push(line(Way::In, who_says(input), words));
         }
     }
     for effect in &played.effects {
         if let Some((actor, words)) = of_effect(effect) {
-            lines.push(line(actor, words));
+            lines.push(line(Way::Out, actor, words));
         }
     }
     if played.difference.is_some() {
-        let words = "!! not what was recorded".to_owned();
-        lines.push(line(Actor::Agent, words));
+        let words = "not what was recorded".to_owned();
+        lines.push(line(Way::Difference, Actor::Agent, words));
     }
     lines
 }
@@ -119,17 +136,17 @@ fn of_effect(effect: &Effect) -> Option<(Actor, String)> {
     Some(match effect {
         Effect::Driver(_, key, asked) => {
             let what = brief::driver_word(asked);
-            (Actor::Alloc(key.alloc), format!("<- {}: {what}", key.task))
+            (Actor::Alloc(key.alloc), format!("{}: {what}", key.task))
         }
         Effect::Hook(HookEffect::Run {
             alloc, task, work, ..
         }) => {
             let task = task.as_ref().map(|task| format!("{task}: "));
-            let words = format!("<- {}{}", task.unwrap_or_default(), brief::hook_word(work));
+            let words = format!("{}{}", task.unwrap_or_default(), brief::hook_word(work));
             (Actor::Alloc(*alloc), words)
         }
         Effect::Tell(Told::Event(key, event)) => {
-            let mut words = format!("· {}: {}", key.task, event.kind.as_str());
+            let mut words = format!("{}: {}", key.task, event.kind.as_str());
             if event.display_message != event.kind.as_str() {
                 words.push_str(&format!(" ({})", event.display_message));
             }
@@ -143,47 +160,35 @@ fn of_effect(effect: &Effect) -> Option<(Actor, String)> {
             };
             (
                 Actor::Store,
-                format!("<- commit {}, {} {records}", id.0, batch.len()),
+                format!("commit {}, {} {records}", id.0, batch.len()),
             )
         }
-        Effect::Reply(..) => (Actor::People, format!("<- {words}")),
-        Effect::Stopped => (Actor::Agent, "<- stopped".to_owned()),
+        Effect::Reply(..) => (Actor::People, words),
+        Effect::Stopped => (Actor::Agent, "stopped".to_owned()),
         Effect::Tell(Told::Index(_)) | Effect::Forget(..) | Effect::Hook(_) => return None,
     })
 }
 
-/// The least and the greatest width of a column.
-const NARROWEST: usize = 12;
-const WIDEST: usize = 44;
-
-/// A column.
-struct Column {
-    actor: Actor,
-    title: String,
-    width: usize,
-}
-
-/// The story as text: step, time, and a column for each who acts.
+/// The story as a picture: a column for each who acts.
 pub fn text(recording: &Recording) -> String {
-    let lines = lines(recording);
-    let columns = columns(&lines, &names(recording));
-    let mut out = row("step", "time", &columns, |column| column.title.clone());
-    for line in &lines {
-        let own = columns.iter().find(|column| column.actor == line.actor);
-        let parts = wrap(&line.words, own.map_or(WIDEST, |column| column.width));
-        for (nth, part) in parts.into_iter().enumerate() {
-            let (step, time) = match nth {
-                0 => (line.step.to_string(), seconds(line.since)),
-                _ => (String::new(), String::new()),
-            };
-            let cell = |column: &Column| match column.actor == line.actor {
-                true => part.clone(),
-                false => String::new(),
-            };
-            out.push_str(&row(&step, &time, &columns, cell));
-        }
-    }
-    out
+    let names = names(recording);
+    let event = |line: Line| Event {
+        at: Span(line.since),
+        step: u64::try_from(line.step).unwrap_or(u64::MAX),
+        column: match &line.actor {
+            Actor::Agent => Column::Agent,
+            Actor::People => Column::People,
+            Actor::Store => Column::Store,
+            Actor::Alloc(id) => {
+                let name = names.get(id).cloned().unwrap_or_else(|| id.short());
+                Column::Of(name.into())
+            }
+        },
+        way: line.way.into(),
+        text: line.words,
+    };
+    let events: Vec<Event> = lines(recording).into_iter().map(event).collect();
+    timeline::draw(&events)
 }
 
 /// The allocations' names.
@@ -191,11 +196,11 @@ fn names(recording: &Recording) -> BTreeMap<AllocId, String> {
     let mut player = Player::new(recording);
     let mut names = BTreeMap::new();
     while player.step().is_some() {
-        for alloc in player
+        let allocs = player
             .agent()
             .into_iter()
-            .flat_map(|agent| agent.view().allocs())
-        {
+            .flat_map(|agent| agent.view().allocs());
+        for alloc in allocs {
             let record = alloc.record();
             let name = || format!("{} {}", record.name, record.id.short());
             names.entry(record.id).or_insert_with(name);
@@ -204,59 +209,29 @@ fn names(recording: &Recording) -> BTreeMap<AllocId, String> {
     names
 }
 
-/// Those who act, allocations last, each as they first appear.
-fn columns(lines: &[Line], names: &BTreeMap<AllocId, String>) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
-    for line in lines {
-        let known = columns.iter_mut().find(|column| column.actor == line.actor);
-        let width = line.words.chars().count();
-        if let Some(column) = known {
-            column.width = column.width.max(width);
-            continue;
+impl From<Way> for trace::Way {
+    fn from(way: Way) -> trace::Way {
+        match way {
+            Way::In => trace::Way::In,
+            Way::Out => trace::Way::Out,
+            Way::Difference => trace::Way::Fault,
         }
-        let title = match &line.actor {
-            Actor::Agent => "agent".to_owned(),
-            Actor::People => "people".to_owned(),
-            Actor::Store => "store".to_owned(),
-            Actor::Alloc(id) => names.get(id).cloned().unwrap_or_else(|| id.short()),
+    }
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = match self.way {
+            Way::In => "->",
+            Way::Out => "   <-",
+            Way::Difference => "!!",
         };
-        columns.push(Column {
-            actor: line.actor.clone(),
-            width: width.max(title.chars().count()),
-            title,
-        });
-    }
-    for column in &mut columns {
-        column.width = column.width.clamp(NARROWEST, WIDEST);
-    }
-    columns.sort_by_key(|column| matches!(column.actor, Actor::Alloc(_)));
-    columns
-}
-
-fn row(step: &str, time: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> String {
-    let mut line = format!("{step:>6}  {time:>10}");
-    for column in columns {
-        let width = column.width;
-        line.push_str(&format!("  {:width$}", cell(column)));
-    }
-    format!("{}\n", line.trim_end())
-}
-
-/// A text in lines of at most `width` letters, broken at spaces where there are any.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        let length = line.chars().count() + 1 + word.chars().count();
-        if !line.is_empty() && length > width {
-            lines.push(core::mem::replace(&mut line, "     ".to_owned()));
-        } else if !line.is_empty() {
-            line.push(' ');
+        write!(f, "{:>6} {sign} ", self.step)?;
+        if let Actor::Alloc(id) = &self.actor {
+            write!(f, "{} ", id.short())?;
         }
-        line.push_str(word);
+        f.write_str(&self.words)
     }
-    lines.push(line);
-    lines
 }
 
 /// A time since the beginning, as `12.345s`.

@@ -5,12 +5,14 @@ use std::hash::Hasher;
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::input::Input;
+use drover_core::record::{FORMAT, Header, Mark, Start, Step};
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
-use super::hash_of;
+use super::{Sim, hash_of};
 use crate::check::{Verdict, ensure};
 use crate::hash::Fold;
+use crate::replay::Segment;
 
 /// One life of an agent: how it began, what it was told, and what it did.
 #[derive(Clone, Debug, Default)]
@@ -63,5 +65,46 @@ impl Tape {
             "same_inputs_same_effects",
             || format!("after {} inputs", self.inputs.len()),
         )
+    }
+}
+
+impl Sim {
+    /// This life of the agent as a flight recorder would have it, with nothing hidden; none if
+    /// no agent has lived yet.
+    pub fn recording(&self) -> Option<Segment> {
+        let (config, saved, now) = self.tape.began.clone()?;
+        let mut agent = Agent::restore(config.clone(), saved.clone(), now);
+        let marks = |agent: &mut Agent| {
+            let effects = core::iter::from_fn(|| agent.poll_effect());
+            effects.map(|effect| Mark::of(&effect)).collect()
+        };
+        let start = Start::Restore {
+            config: Box::new(config),
+            saved: Box::new(saved),
+            now,
+            marks: marks(&mut agent),
+        };
+        let mut steps = Vec::with_capacity(self.tape.inputs.len());
+        for (now, input) in self.tape.inputs.iter().cloned() {
+            match input.clone() {
+                Some(input) => agent.handle(now, input),
+                None => agent.handle_timeout(now),
+            }
+            let marks = marks(&mut agent);
+            steps.push(Step { now, input, marks });
+        }
+        Some(Segment {
+            name: format!("seed {}", self.seed),
+            header: Header {
+                format: FORMAT,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                life: self.seed.to_string(),
+                step: 0,
+                gap: false,
+                start,
+            },
+            steps,
+            torn: false,
+        })
     }
 }
