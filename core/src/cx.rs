@@ -166,9 +166,9 @@ impl Cx<'_> {
         self.shared.ledger.delete(key);
     }
 
-    /// Something that people could see is forgotten: a new index for it, which no record that is
-    /// left carries, so that the index never goes back.
-    pub fn next_index_of_forgetting(&mut self) {
+    /// Something that people can see changed of which no record is left, or never was one: a new
+    /// index for it, remembered by itself, so that the index never goes back.
+    pub fn next_index_without_a_record(&mut self) {
         let meta = Meta {
             schema: SCHEMA,
             node: self.config.node.id,

@@ -185,7 +185,6 @@ pub enum StoreInput {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct RequestId(pub u64);
 
 /// What is asked of the scheduling side of this one node.

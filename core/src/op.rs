@@ -9,7 +9,6 @@ use crate::time::Instant;
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct Op(pub u64);
 
 /// An operation that is under way, and when the core stops waiting for it. Nobody outside is

@@ -16,7 +16,6 @@ pub const SECOND: i64 = 1_000_000_000;
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct Instant(pub u64);
 
 /// A length of time in nanoseconds. Negative spans come from job files only, and validation
@@ -24,14 +23,12 @@ pub struct Instant(pub u64);
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct Span(pub i64);
 
 /// Wall time: nanoseconds since 1970 in UTC.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct Timestamp(pub i64);
 
 /// The two clocks at one moment.

@@ -27,6 +27,12 @@ impl Choice {
     fn key(&self) -> u64 {
         key(place(&self.point, &self.entity), self.occurrence)
     }
+
+    /// Whether the same is decided.
+    pub(crate) fn is_at(&self, other: &Choice) -> bool {
+        (&self.point, &self.entity, self.occurrence)
+            == (&other.point, &other.entity, other.occurrence)
+    }
 }
 
 /// What is decided otherwise than the seed says.
@@ -46,6 +52,7 @@ pub struct Choices {
     seen: BTreeMap<u64, u32>,
     overrides: BTreeMap<u64, u64>,
     log: Option<Vec<Choice>>,
+    consulted: Option<Vec<Choice>>,
 }
 
 impl Choices {
@@ -57,6 +64,7 @@ impl Choices {
             seen: BTreeMap::new(),
             overrides: BTreeMap::new(),
             log: None,
+            consulted: None,
         }
     }
 
@@ -77,6 +85,22 @@ impl Choices {
     /// The decisions that may have done harm, if they were remembered.
     pub fn log(&self) -> &[Choice] {
         self.log.as_deref().unwrap_or_default()
+    }
+
+    /// From now on, decides as `chosen` says and does no harm otherwise, and remembers which yes
+    /// or no was asked for.
+    pub(crate) fn watch(&mut self, chosen: &[Choice]) {
+        self.benign = true;
+        self.overrides = chosen
+            .iter()
+            .map(|choice| (choice.key(), choice.value))
+            .collect();
+        self.consulted = Some(Vec::new());
+    }
+
+    /// Which yes or no was asked for since.
+    pub(crate) fn consulted(&self) -> &[Choice] {
+        self.consulted.as_deref().unwrap_or_default()
     }
 
     /// A number for `entity` at `point`; the next time it is another one.
@@ -106,9 +130,28 @@ impl Choices {
     /// Whether something happens that happens in `permille` of the cases.
     pub fn chance(&mut self, permille: u16, point: &'static str, entity: &str) -> bool {
         let permille = u64::from(permille);
+        self.consult(point, entity);
         self.decide(point, entity, |number| {
             u64::from(number % 1000 < permille && permille > 0)
         }) != 0
+    }
+
+    /// One of two; the first does no harm.
+    pub(crate) fn either(&mut self, point: &'static str, entity: &str) -> bool {
+        self.consult(point, entity);
+        self.below(2, point, entity) == 1
+    }
+
+    fn consult(&mut self, point: &str, entity: &str) {
+        if let Some(consulted) = &mut self.consulted {
+            let seen = self.seen.get(&place(point, entity)).copied();
+            consulted.push(Choice {
+                point: point.to_owned(),
+                entity: entity.to_owned(),
+                occurrence: seen.unwrap_or_default() + 1,
+                value: 0,
+            });
+        }
     }
 
     fn decide(&mut self, point: &str, entity: &str, reduce: impl FnOnce(u64) -> u64) -> u64 {

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use drover_core::effect::HookWork;
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::op::Failure;
+use serde::Serialize;
 
 /// The directories that exist.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Dirs {
     /// Of allocations.
     pub allocs: BTreeSet<AllocId>,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use drover_core::store::{Batch, CommitId, Key, Record, Saved};
 use drover_core::time::Span;
+use serde::Serialize;
 
 /// The disk.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Disk {
     records: BTreeMap<Key, Record>,
     last: Option<CommitId>,
@@ -15,6 +16,7 @@ pub struct Disk {
     /// Until when, since the beginning, nothing can be written.
     pub(crate) full_until: Option<Span>,
     /// How many commits were written.
+    #[serde(skip)]
     pub commits: u64,
 }
 

@@ -98,7 +98,7 @@ impl World {
         };
         if self.strikes(Fault::HangStart, &name) {
             // The answer never comes; half of the hanging starts start something.
-            if self.choices.below(2, "hanging start", &name) == 1 {
+            if self.choices.either("hanging start", &name) {
                 self.after(delay, &name, Later::Start { op: Op(0), launch });
             }
             return;

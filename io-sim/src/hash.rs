@@ -13,6 +13,7 @@ impl Default for Fold {
 }
 
 impl Hasher for Fold {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let mut chunks = bytes.chunks_exact(8);
         for chunk in &mut chunks {
@@ -25,25 +26,29 @@ impl Hasher for Fold {
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, value: u8) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u32(&mut self, value: u32) {
         self.write_u64(u64::from(value));
     }
 
+    #[inline]
     fn write_u64(&mut self, value: u64) {
         // The rotation keeps order in the result; the product spreads each bit over both halves.
         let mixed = u128::from(self.0.rotate_left(23) ^ value) * 0x9e37_79b9_7f4a_7c15;
-        let [low, high] = [mixed, mixed >> 64].map(|half| (half & u128::from(u64::MAX)) as u64);
-        self.0 = (low ^ high).wrapping_add(0x2545_f491_4f6c_dd1d);
+        self.0 = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(0x2545_f491_4f6c_dd1d);
     }
 
+    #[inline]
     fn write_usize(&mut self, value: usize) {
         self.write_u64(value as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         scramble(self.0)
     }

@@ -7,9 +7,10 @@ use drover_core::ids::LaunchId;
 use drover_core::input::Input;
 use drover_core::op::Op;
 use drover_core::time::Instant;
+use serde::Serialize;
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Source {
     /// Who asks things of the agent.
     Operator,
@@ -26,15 +27,17 @@ pub enum Source {
 }
 
 /// One input on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Said {
     /// From when on it can be delivered.
     pub(crate) at: Instant,
     /// The how-manieth it is of all.
+    #[serde(skip)]
     pub(crate) number: u64,
     /// What chance says of its turn: the lowest goes first.
     pub(crate) rank: u32,
     /// Whom it is about, for searches that give turns by entity.
+    #[serde(skip)]
     pub(crate) entity: Arc<str>,
     pub(crate) input: Input,
 }
@@ -55,6 +58,11 @@ impl Inbox {
     pub(crate) fn heads(&self) -> impl Iterator<Item = (Source, &Said)> {
         let heads = self.queues.iter();
         heads.filter_map(|(source, queue)| Some((*source, queue.front()?)))
+    }
+
+    /// Every source with all that it said.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Source, &VecDeque<Said>)> {
+        self.queues.iter()
     }
 
     /// When the next input can be delivered.

@@ -10,9 +10,11 @@
 
 pub mod check;
 mod choice;
+pub mod coverage;
 mod dirs;
 mod disk;
 mod driver;
+pub mod exhaust;
 mod faults;
 pub mod habits;
 mod hash;
@@ -28,7 +30,9 @@ mod trace;
 mod world;
 
 pub use check::Violation;
+pub use check::property::{Class, Kind, Property};
 pub use choice::{Choice, Choices, Overrides};
+pub use coverage::Coverage;
 pub use dirs::Dirs;
 pub use disk::Disk;
 pub use faults::{Fault, Faults};

@@ -100,6 +100,19 @@ impl Names {
         name
     }
 
+    /// Every id that has a name, as text.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, &str)> {
+        let allocs = self
+            .allocs
+            .iter()
+            .map(|(id, name)| (id.to_string(), &**name));
+        let launches = self
+            .launches
+            .iter()
+            .map(|(id, name)| (id.to_string(), &**name));
+        allocs.chain(launches)
+    }
+
     /// What a launch is called that may have no name.
     pub fn known_launch(&self, launch: LaunchId) -> Arc<str> {
         let name = self.launches.get(&launch).cloned();

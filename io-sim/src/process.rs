@@ -5,13 +5,15 @@ use std::sync::Arc;
 use drover_core::driver::config::MockConfig;
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::ExitResult;
+use serde::Serialize;
 
 /// What the world knows of one launch id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Process {
     /// Which task's.
     pub key: TaskKey,
     /// What people read in traces.
+    #[serde(skip)]
     pub name: Arc<str>,
     /// How it behaves.
     pub config: Arc<MockConfig>,

@@ -7,7 +7,7 @@ mod replay;
 mod trouble;
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 use drover_core::agent::{Agent, View};
 use drover_core::config::Config;
@@ -15,6 +15,7 @@ use drover_core::effect::Effect;
 use drover_core::input::{Input, RequestId, ShutdownMode};
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::time::{Instant, Span};
+use serde::Serialize;
 
 use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
@@ -22,11 +23,20 @@ use crate::hash::Fold;
 use crate::inbox::Source;
 use crate::search::{Candidate, Scheduler, Search};
 use crate::sim::replay::Tape;
-use crate::trace::{Column, Way};
+use crate::trace::{Column, Trace, Way};
 use crate::world::World;
 
 /// More steps than this at one instant are a livelock.
 const STEPS_AT_ONE_INSTANT: u32 = 20_000;
+
+/// After so many steps the agent is called back without need.
+const SPURIOUS_EACH: u64 = 61;
+
+fn hash_of(what: &impl Hash) -> u64 {
+    let mut hash = Fold::default();
+    what.hash(&mut hash);
+    hash.finish()
+}
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +90,7 @@ pub struct Sim {
     requests: BTreeMap<RequestId, (u64, Input)>,
     last_request: u64,
     tape: Tape,
+    quiet: bool,
     crowded: (Instant, u32),
 }
 
@@ -92,9 +103,10 @@ impl Sim {
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
         let world = World::new(seed, config.patience);
+        let checker = Checker::new(config.keep_terminal);
         let mut sim = Sim {
             world,
-            checker: Checker::default(),
+            checker,
             stopped: false,
             steps: 0,
             crash_at: None,
@@ -107,6 +119,7 @@ impl Sim {
             requests: BTreeMap::new(),
             last_request: 0,
             tape: Tape::default(),
+            quiet: false,
             crowded: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
@@ -186,7 +199,9 @@ impl Sim {
         let (saved, now) = (self.world.disk.saved(), self.world.now());
         self.world
             .note(|| (Column::Agent, "a new agent begins".to_owned()));
-        self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        if !self.quiet {
+            self.tape = Tape::new(self.config.clone(), saved.clone(), now);
+        }
         self.agent = Some(Agent::restore(self.config.clone(), saved, now));
         self.after_input()
     }
@@ -300,6 +315,38 @@ impl Sim {
             .min()
     }
 
+    /// If nothing can happen now, time passes until something can. Returns whether anything can
+    /// within `horizon`.
+    pub(crate) fn pass_time(&mut self, horizon: Span) -> bool {
+        self.set_call();
+        let end = self.world.at + horizon;
+        match self.next_at().filter(|at| *at <= end) {
+            Some(at) => {
+                self.world.advance(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What the world has in store for the agent, in time from now.
+    pub(crate) fn ahead(&self) -> impl Serialize {
+        let now = self.world.at;
+        (
+            self.call.map(|call| call.at - now),
+            self.restart_at.map(|at| at - now),
+            self.stopped,
+            self.agent.is_some(),
+        )
+    }
+
+    /// Nothing of the past is kept that only serves to look back.
+    pub(crate) fn quiet(&mut self) {
+        self.quiet = true;
+        self.tape = Tape::default();
+        self.world.trace = Trace::default();
+    }
+
     /// Takes this turn.
     ///
     /// # Errors
@@ -337,6 +384,7 @@ impl Sim {
         };
         self.steps += 1;
         self.call = None;
+        self.checker.input(&self.world, agent, input.as_ref());
         let World {
             trace,
             names,
@@ -346,7 +394,7 @@ impl Sim {
         trace.tell(*elapsed, Way::In, || {
             brief::input(names, agent, input.as_ref())
         });
-        trace.fold(&input);
+        trace.fold(hash_of(&input));
         self.tape.record(now, input.clone());
         self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
         match input {
@@ -373,7 +421,8 @@ impl Sim {
     fn drain(&mut self, agent: &mut Agent) -> Verdict {
         let mut first = true;
         while let Some(effect) = agent.poll_effect() {
-            self.tape.effect(&effect);
+            let hash = hash_of(&effect);
+            self.tape.effect(hash);
             if self.died_in_step {
                 continue;
             }
@@ -389,7 +438,7 @@ impl Sim {
                 elapsed,
                 ..
             } = &mut self.world;
-            trace.fold(&effect);
+            trace.fold(hash);
             names.learn(agent, &effect);
             if trace.is_kept()
                 && let Some(line) = brief::effect(names, &effect)
@@ -412,7 +461,7 @@ impl Sim {
             return Ok(());
         }
         self.checker.state(&self.world, agent)?;
-        if self.steps.is_multiple_of(8) {
+        if self.steps.is_multiple_of(SPURIOUS_EACH) {
             self.a_spurious_timeout_changes_nothing(agent)?;
         }
         Ok(())

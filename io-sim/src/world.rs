@@ -11,6 +11,7 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::op::{Failure, Op};
 use drover_core::store::{Batch, CommitId};
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use serde::Serialize;
 
 use crate::check::Violation;
 use crate::choice::Choices;
@@ -25,7 +26,7 @@ use crate::search::Scheduler;
 use crate::trace::{Column, Trace, Way};
 
 /// Something that the world does by itself, later.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) enum Later {
     Start {
         op: Op,
@@ -65,11 +66,12 @@ pub(crate) enum Later {
 const BOOTED: Instant = Instant(1_000_000_000);
 
 /// What the world does by itself, with its place in the order of things.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Due {
     /// In which life of the agent it was asked for.
     pub(crate) life: u64,
     pub(crate) rank: u32,
+    #[serde(skip)]
     pub(crate) entity: Arc<str>,
     pub(crate) what: Later,
 }
@@ -408,6 +410,12 @@ impl World {
         }
     }
 
+    /// Whether nobody but the disk or a directory notices when this happens, before it is told.
+    pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
+        let due = self.later.get(&which);
+        due.is_some_and(|due| matches!(due.what, Later::Hook { .. } | Later::Commit { .. }))
+    }
+
     /// Does this thing, which is due.
     pub(crate) fn act(&mut self, which: (Instant, u64)) {
         if let Some(due) = self.later.remove(&which) {
@@ -447,7 +455,7 @@ impl World {
             if by_itself {
                 self.later.insert(at, due);
             } else if due.life == life {
-                let forgotten = self.choices.below(2, "lost at a crash", &due.entity) == 1;
+                let forgotten = self.choices.either("lost at a crash", &due.entity);
                 match due.what {
                     _ if forgotten => {}
                     // A shim may be made and not have begun yet.

@@ -8,7 +8,7 @@ pub(crate) struct Args {
     options: BTreeMap<String, Option<String>>,
 }
 
-const NUMBERS: &[&str] = &["--seconds", "--from", "--seeds", "--threads"];
+const NUMBERS: &[&str] = &["--seconds", "--from", "--seeds", "--threads", "--states"];
 const FLAGS: &[&str] = &["--shrink", "--check", "--json"];
 
 impl Args {

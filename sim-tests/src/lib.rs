@@ -10,6 +10,7 @@ pub mod chaos;
 pub mod look;
 pub mod report;
 mod seeds;
+pub mod small;
 pub mod soak;
 
 pub use seeds::{Scenario, each_crash, for_seeds, replay};

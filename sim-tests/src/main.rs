@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
 use std::process::ExitCode;
+use std::slice::from_ref;
 use std::time::Instant;
 
 use args::Args;
@@ -13,6 +14,7 @@ use drover_io_sim::Violation;
 use drover_io_sim::script::Script;
 use drover_sim_tests::chaos;
 use drover_sim_tests::report::{Failure, story};
+use drover_sim_tests::small::{Small, WORLDS};
 use drover_sim_tests::soak::{Plan, Soaked, soak};
 
 const USAGE: &str = "\
@@ -24,6 +26,8 @@ usage: drover-sim-tests COMMAND
             [--seconds 60] [--from SEED] [--threads 1]
   replay    plays one world again and draws its story: a seed, or a script that a failure wrote
             SEED | FILE  [--shrink]
+  exhaust   tries every order in small worlds, all of them or the named one
+            [NAME] [--states 200000]
   hashes    prints a number for the run of each seed, to compare machines
             [--from SEED] [--seeds 100]";
 
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         "soak" => soak_command(&args),
         "search" => search_command(&args),
         "replay" => replay_command(&args),
+        "exhaust" => exhaust_command(&args),
         "hashes" => hashes_command(&args),
         _ => Err(USAGE.to_owned()),
     });
@@ -155,6 +160,43 @@ fn replay_command(args: &Args) -> Result<ExitCode, String> {
         println!("VIOLATED {invariant}: {detail}");
     }
     Ok(ExitCode::FAILURE)
+}
+
+fn exhaust_command(args: &Args) -> Result<ExitCode, String> {
+    let states = usize::try_from(args.number("--states", 200_000)?).unwrap_or(usize::MAX);
+    let worlds = match args.word() {
+        None => WORLDS,
+        Some(name) => from_ref(Small::named(name).ok_or(format!("there is no world {name}"))?),
+    };
+    let mut found = false;
+    println!(
+        "{:<10} {:>8} {:>9} {:>6} {:>8}",
+        "world", "states", "turns", "depth", "seconds"
+    );
+    for world in worlds {
+        let began = Instant::now();
+        let explored = world.explore(states);
+        println!(
+            "{:<10} {:>8} {:>9} {:>6} {:>8.2}  {}{}",
+            world.name,
+            explored.states,
+            explored.turns,
+            explored.depth,
+            began.elapsed().as_secs_f64(),
+            if explored.complete {
+                ""
+            } else {
+                "(not all of it) "
+            },
+            world.about
+        );
+        if let Some((steps, Violation { invariant, detail })) = explored.failure {
+            found = true;
+            print(&world.draw(&steps));
+            println!("VIOLATED {invariant} after {} steps: {detail}", steps.len());
+        }
+    }
+    Ok(ExitCode::from(u8::from(found)))
 }
 
 /// Prints as much as the reader wants: who pipes into `head` has seen enough.

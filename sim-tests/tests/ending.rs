@@ -94,6 +94,10 @@ fn an_agent_that_ended_refuses_requests_and_does_nothing_else() {
 #[test]
 fn an_agent_that_ended_has_no_timers_and_writes_nothing() {
     for_seeds(50, |sim| {
+        // Seed 0 is the benign world: nothing goes wrong in it.
+        if sim.seed() == 0 {
+            return sim.peace();
+        }
         sim.world.faults = Faults::only(&[Fault::HangDestroy], 1000).budget(10);
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;

@@ -1,5 +1,6 @@
 //! Bugs that other node agents had, each under the name of the bug.
 
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
@@ -572,6 +573,81 @@ fn a_rollout_counts_what_could_be_collected() {
             rollouts.all(|rollout| rollout.status == DeploymentStatus::Successful)
         });
         sim.expect_that(over, "the roll-out is over")?;
+        sim.peace()
+    });
+}
+
+/// An index that was acknowledged outlives the agent, also when it rose because of a driver.
+#[test]
+fn an_index_that_a_driver_raised_is_not_forgotten() {
+    for_seeds(20, |sim| {
+        sim.driver(false);
+        sim.run(SOON)?;
+        sim.ask(LocalInput::Collect);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
+    });
+}
+
+/// A task whose end is known does not run, however long its remains are cleaned away.
+#[test]
+fn a_task_that_ended_does_not_make_its_allocation_healthy() {
+    for_seeds(50, |sim| {
+        let web = group("g", [task("main").ends("5s", 0)]).rolls(1);
+        sim.world.faults = Faults::only(&[Fault::HangDestroy], 1000);
+        sim.register(&job("web", JobType::Service, [web]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.run(Span::secs(14))?;
+        let healthy = |alloc: &&AllocRunner| alloc.record().health.is_some();
+        let any = sim.allocs("web").iter().any(healthy);
+        sim.expect_that(!any, "nobody knows yet")
+    });
+}
+
+/// A copy that takes a version as it is, but did not prove itself in the one before, counts.
+#[test]
+fn an_update_in_place_does_not_let_a_rolling_update_take_another_copy() {
+    for_seeds(50, |sim| {
+        let first = group("g", [task("main")]).count(2).rolls(1);
+        let first = job("web", JobType::Service, [first]);
+        sim.register(&first);
+        sim.run(SOON)?;
+        let second = changed(&first, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        });
+        let third = changed(&second, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1));
+        });
+        sim.register(&second);
+        sim.until(SOON, |sim| sim.allocs("web").len() == 3)?;
+        sim.register(&third);
+        sim.run(Span::millis(500))?;
+        sim.expect_that(sim.allocs("web").len() == 3, "the other copy still runs")?;
+        sim.peace()
+    });
+}
+
+/// Of several tries to end a launch one succeeds: those that did not leave yet never leave.
+#[test]
+fn a_launch_that_is_over_is_not_destroyed_again() {
+    for_seeds(40, |sim| {
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        sim.until(SOON, |sim| {
+            sim.task("sum", "main")
+                .is_some_and(|task| matches!(task.phase(), Phase::Cleaning(_)))
+        })?;
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500).budget(2);
+        sim.run(Span::secs(10))?;
+        sim.world.disk.full = true;
+        // One change is under way to the disk, and another one waits for it.
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(1))?;
+        sim.register(&service("other", [task("main")]));
+        sim.run(Span::secs(3700))?;
+        sim.world.disk.full = false;
         sim.peace()
     });
 }

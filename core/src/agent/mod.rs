@@ -119,7 +119,7 @@ impl Agent {
             Input::Operator(request, input) => {
                 touched.extend(self.on_operator(now, request, input));
             }
-            Input::Node(input) => self.on_node(input),
+            Input::Node(input) => self.on_node(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
@@ -225,7 +225,7 @@ impl Agent {
         }
     }
 
-    fn on_node(&mut self, input: NodeInput) {
+    fn on_node(&mut self, now: Now, input: NodeInput) {
         let NodeInput::Driver {
             name,
             info,
@@ -243,7 +243,8 @@ impl Agent {
         }
         node.drivers.insert(name, info);
         self.local.dirty.extend(self.local.blocked.keys().cloned());
-        self.shared.index += 1;
+        // People see the change: its index is acknowledged to them, and must outlive the agent.
+        cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
 
     fn on_shutdown(&mut self, now: Now, mode: ShutdownMode) -> BTreeSet<AllocId> {

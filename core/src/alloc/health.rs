@@ -4,9 +4,10 @@
 
 use serde::Serialize;
 
-use crate::model::alloc::{TaskLife, TaskState};
+use crate::model::alloc::TaskLife;
 use crate::model::policy::UpdateStrategy;
 use crate::model::task::Stage;
+use crate::task::runner::TaskRunner;
 use crate::time::{Instant, Now, Span, Timestamp};
 
 /// The watch over one allocation.
@@ -41,13 +42,14 @@ impl HealthWatch {
     pub fn look<'a>(
         &mut self,
         now: Now,
-        tasks: impl Iterator<Item = (&'a str, Stage, &'a TaskState)>,
+        tasks: impl Iterator<Item = &'a TaskRunner>,
     ) -> Option<Verdict> {
         let mut all_run = true;
         let mut latest = Timestamp::default();
-        for (name, stage, state) in tasks {
+        for task in tasks {
+            let state = task.state();
             let ended_well = state.is_successful();
-            match stage {
+            match task.spec().stage() {
                 Stage::Poststop => continue,
                 Stage::Prestart | Stage::Poststart if ended_well => continue,
                 Stage::Prestart
@@ -58,10 +60,11 @@ impl HealthWatch {
             }
             if state.failed || state.state == TaskLife::Dead {
                 return Some(Verdict::Unhealthy(format!(
-                    "Unhealthy because of failed task {name}"
+                    "Unhealthy because of failed task {}",
+                    task.spec().key.task
                 )));
             }
-            all_run &= state.state == TaskLife::Running;
+            all_run &= task.runs();
             latest = latest.max(state.started_at.unwrap_or_default());
         }
         self.note(now, all_run, latest);

@@ -120,7 +120,7 @@ fn reconcile_group(
 
     let mut replaceable = match seen.rollout_failed {
         true => 0,
-        false => rolling_limit(job, group, latest.values().copied()),
+        false => rolling_limit(record, group, latest.values().copied()),
     };
     for index in 0..wanted {
         let place = |previous: Option<AllocId>, reschedules| Placement {
@@ -246,10 +246,11 @@ fn essence(group: &TaskGroup) -> TaskGroup {
 
 /// How many allocations of old versions may be replaced now.
 fn rolling_limit<'a>(
-    job: &Job,
+    record: &JobRecord,
     group: &TaskGroup,
     latest: impl Iterator<Item = &'a AllocRecord>,
 ) -> usize {
+    let job = &record.job;
     let parallel = match &group.update {
         Some(update) if job.job_type == JobType::Service && update.max_parallel > 0 => {
             usize::try_from(update.max_parallel).unwrap_or(usize::MAX)
@@ -257,12 +258,18 @@ fn rolling_limit<'a>(
         Some(_) | None => return usize::MAX,
     };
     let mut unproved = 0;
-    for alloc in latest.filter(|alloc| alloc.job_version == job.version) {
+    for alloc in latest {
+        let current = alloc.job_version == job.version;
         match alloc.health {
             Some(health) if health.healthy => {}
             // A roll-out that went wrong goes no further.
-            Some(_) => return 0,
-            None if alloc.deployment.is_some() => unproved += 1,
+            Some(_) if current => return 0,
+            Some(_) => {}
+            // What takes the new version as it is, and did not prove itself in the old one, is
+            // as little to be relied on as what was just replaced.
+            None if alloc.deployment.is_some() && (current || fits(record, group, alloc)) => {
+                unproved += 1;
+            }
             None => {}
         }
     }

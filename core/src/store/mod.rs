@@ -21,7 +21,6 @@ pub mod record;
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-#[serde(transparent)]
 pub struct CommitId(pub u64);
 
 /// Under which name something is remembered.

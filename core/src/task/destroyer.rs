@@ -57,6 +57,13 @@ impl Destroyer {
         matches!(self.step, Step::Asked(awaited) if awaited.op == op)
     }
 
+    /// Nothing of the launch is alive: a further try that did not leave yet is not needed.
+    pub fn succeeded(&self, cx: &mut Cx<'_>) {
+        if let Step::Asked(awaited) = self.step {
+            cx.shared.ledger.withdraw(awaited.op);
+        }
+    }
+
     /// The awaited try failed: the next one comes after a pause that grows.
     pub fn failed(&mut self, cx: &mut Cx<'_>, why: String) {
         self.tries = self.tries.saturating_add(1);

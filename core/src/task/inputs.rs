@@ -179,7 +179,10 @@ impl TaskRunner {
                 if destroyer.awaits(op) || result.is_ok() =>
             {
                 match result {
-                    Ok(exit) => self.cleaned(cx, exit),
+                    Ok(exit) => {
+                        destroyer.succeeded(cx);
+                        self.cleaned(cx, exit);
+                    }
                     Err(failure) => {
                         destroyer.failed(cx, failure.message);
                         self.stop_waiting_for_destroy(cx);

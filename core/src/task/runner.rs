@@ -192,6 +192,14 @@ impl TaskRunner {
         matches!(self.phase, Phase::Dead(_))
     }
 
+    /// Whether it is reported to run and its end is not known: remains of an earlier run that are
+    /// cleaned away are none.
+    pub fn runs(&self) -> bool {
+        let launch = self.record.launch.as_ref();
+        let ended = launch.is_some_and(|launch| launch.exit.is_some());
+        self.record.state.state == TaskLife::Running && !ended
+    }
+
     /// Whether something of it may be alive or lie around.
     pub fn has_remains(&self) -> bool {
         self.record.launch.is_some()

@@ -1,20 +1,45 @@
-//! The invariants: what holds after every step, whatever the order and whatever goes wrong.
+//! The properties: what holds after every step, whatever the order and whatever goes wrong.
+//!
+//! [`property`] names them all. Each has a method of its own named after it, in the file of its
+//! theme. A step is followed by a look at what it touched; now and then, and after each restart
+//! of the agent, everything is looked at.
 
 mod effects;
+mod ending;
+mod exits;
+mod forward;
+mod lives;
+pub mod property;
+mod reached;
+mod records;
+mod replies;
 mod rest;
+mod restarts;
+mod rollout;
+mod saves;
 mod state;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod touched;
+mod waits;
 
 use drover_core::agent::Agent;
-use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::{Effect, Reply, Told};
-use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId};
-use drover_core::input::RequestId;
+use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
+use drover_core::ids::AllocId;
+use drover_core::input::{Input, RequestId};
 
+pub use property::Property;
+
+use crate::check::ending::Ending;
+use crate::check::exits::Exits;
+use crate::check::lives::Lives;
+use crate::check::reached::Reached;
+use crate::check::records::Commits;
+use crate::check::replies::Replies;
+use crate::check::rollout::Rollouts;
+use crate::check::touched::Touched;
+use crate::coverage::Coverage;
 use crate::world::World;
 
-/// An invariant that does not hold.
+/// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Its name.
@@ -25,16 +50,14 @@ pub struct Violation {
 
 impl Violation {
     /// `invariant` does not hold, and why.
-    pub fn new(invariant: &'static str, detail: impl Into<String>) -> Violation {
+    pub fn new(invariant: impl Into<&'static str>, detail: impl Into<String>) -> Violation {
         Violation {
-            invariant,
+            invariant: invariant.into(),
             detail: detail.into(),
         }
     }
-}
 
-impl Violation {
-    /// Whether the same invariant is violated.
+    /// Whether the same property is violated.
     pub fn is_like(&self, other: &Violation) -> bool {
         self.invariant == other.invariant
     }
@@ -43,10 +66,10 @@ impl Violation {
 /// What a check finds.
 pub type Verdict = Result<(), Violation>;
 
-/// `Err` with the named invariant unless `holds`.
+/// `Err` with the named property unless `holds`.
 pub(crate) fn ensure(
     holds: bool,
-    invariant: &'static str,
+    invariant: impl Into<&'static str>,
     detail: impl FnOnce() -> String,
 ) -> Verdict {
     if holds {
@@ -56,79 +79,178 @@ pub(crate) fn ensure(
     }
 }
 
-/// One copy of one group of one version of one job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(JobKey, u64, u64, GroupName, u32);
+/// What the checks remember from step to step.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    touched: Touched,
+    lives: Lives,
+    exits: Exits,
+    commits: Commits,
+    replies: Replies,
+    rollouts: Rollouts,
+    ending: Ending,
+    /// Whether this life of the agent was not looked at yet.
+    newborn: bool,
+    /// How many ended allocations the agent keeps.
+    keep_terminal: usize,
+    /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
+    pub(crate) leaving: bool,
+    reached: Reached,
+    /// Which inputs reached which states.
+    pub coverage: Coverage,
+}
 
-impl Place {
-    /// The place that an allocation fills.
-    pub(crate) fn of(alloc: &AllocRunner) -> Place {
-        let record = alloc.record();
-        let created = alloc.job().create_index;
-        let (job, group) = (record.job.clone(), record.group.clone());
-        Place(job, created, record.job_version, group, record.index)
+impl Default for Checker {
+    fn default() -> Checker {
+        Checker::new(usize::MAX)
     }
 }
 
-/// What the checks remember from step to step.
-#[derive(Clone, Debug, Default)]
-pub struct Checker {
-    terminated: BTreeMap<LaunchId, u32>,
-    start_failed: BTreeSet<LaunchId>,
-    asked_again: BTreeSet<AllocId>,
-    completed: BTreeMap<Place, (AllocId, u64)>,
-    index: u64,
-    /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
-    pub(crate) leaving: bool,
-    replies: BTreeMap<RequestId, Reply>,
-    reached: BTreeMap<&'static str, u64>,
-}
-
 impl Checker {
+    /// A checker of an agent that keeps so many ended allocations.
+    pub(crate) fn new(keep_terminal: usize) -> Checker {
+        Checker {
+            touched: Touched::default(),
+            lives: Lives::default(),
+            exits: Exits::default(),
+            commits: Commits::default(),
+            replies: Replies::default(),
+            rollouts: Rollouts::default(),
+            ending: Ending::default(),
+            newborn: true,
+            keep_terminal,
+            leaving: false,
+            reached: Reached::default(),
+            coverage: Coverage::default(),
+        }
+    }
+
+    /// Looks at an input before the agent takes it; none is a timeout.
+    pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
+        self.awake(world);
+        self.coverage.input(agent, input);
+        self.touched.input(agent, input, self.commits.in_flight());
+        match input {
+            Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
+            Some(Input::Store(said)) => self.store_says(said),
+            Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
+            Some(Input::Local(request, _)) => self.replies.asked(*request, input),
+            Some(Input::Operator(request, asked)) => {
+                self.replies.asked(*request, input);
+                self.operator_asks(agent, asked);
+            }
+            Some(Input::Hook(_) | Input::Node(_)) | None => {}
+        }
+    }
+
     /// Looks at one effect before it is carried out.
     pub(crate) fn effect(&mut self, world: &World, agent: &Agent, effect: &Effect) -> Verdict {
+        self.awake(world);
+        self.touched.effect(effect);
+        self.coverage.effect(effect);
+        self.nothing_follows_the_stop(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
+            Effect::Forget(_, launch) => self.a_launch_is_forgotten_last(world, *launch),
+            Effect::Hook(hook) => self.hook_effect(world, agent, hook),
+            Effect::Store(StoreEffect::Commit(id, batch)) => self.commit_effect(world, *id, batch),
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
-            Effect::Tell(Told::Index(index)) => {
-                let before = core::mem::replace(&mut self.index, *index);
-                ensure(before < *index, "what_is_told_is_never_older", || {
-                    format!("index {index}")
-                })
-            }
+            Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
             Effect::Reply(RequestId(0), _) => Ok(()),
-            Effect::Reply(request, reply) => {
-                let before = self.replies.insert(*request, reply.clone());
-                ensure(before.is_none(), "one_reply_to_one_request", || {
-                    format!("{request:?}")
-                })
-            }
-            Effect::Forget(..) | Effect::Hook(_) | Effect::Store(_) | Effect::Stopped => Ok(()),
+            Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
+            Effect::Stopped => self.stopped(world, agent),
         }
+    }
+
+    /// How often each property had something to look at, those only that had.
+    pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let times = Property::ALL
+            .iter()
+            .map(|one| (*one, self.reached.of(*one)));
+        times
+            .filter(|(_, times)| *times > 0)
+            .map(|(one, times)| (one.name(), times))
     }
 
     /// The answer to a request, once there is one.
     pub fn reply(&self, request: RequestId) -> Option<&Reply> {
-        self.replies.get(&request)
+        self.replies.of(request)
     }
 
     /// The tasks of this allocation may run again: an operator said so.
     pub(crate) fn asked_again(&mut self, alloc: AllocId) {
-        self.asked_again.insert(alloc);
+        self.lives.asked_again.insert(alloc);
     }
 
     pub(crate) fn agent_died(&mut self) {
-        self.terminated.clear();
+        self.touched.everything();
+        self.lives.agent_died();
+        self.exits.agent_died();
+        self.commits.agent_died();
+        self.replies.agent_died();
+        self.ending = Ending::default();
         self.leaving = false;
-        self.index = 0;
+        self.newborn = true;
     }
 
-    /// How often each check had something to look at.
-    pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.reached.iter().map(|(name, times)| (*name, *times))
+    /// The first look at a new life of the agent: what the disk holds is what counts.
+    fn awake(&mut self, world: &World) {
+        if core::mem::take(&mut self.newborn) {
+            self.lives.awake(world);
+            self.rollouts.awake(&self.lives);
+        }
     }
 
-    fn reach(&mut self, check: &'static str) {
-        *self.reached.entry(check).or_default() += 1;
+    /// Notes that `property` had something to look at, and fails unless it `holds`.
+    fn holds(
+        &mut self,
+        property: Property,
+        holds: bool,
+        detail: impl FnOnce() -> String,
+    ) -> Verdict {
+        self.reached.note(property);
+        ensure(holds, property, detail)
+    }
+
+    /// Notes a situation that searching has to reach.
+    fn sometimes(&mut self, property: Property, reached: bool) {
+        if reached {
+            self.reached.note(property);
+        }
+    }
+
+    fn driver_effect(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: &drover_core::input::TaskKey,
+        effect: &DriverEffect,
+    ) -> Verdict {
+        let alloc = agent.view().alloc(key.alloc);
+        self.holds(Property::EffectsHaveAnOwner, alloc.is_some(), || {
+            format!("{key:?} {effect:?}")
+        })?;
+        let Some(alloc) = alloc else { return Ok(()) };
+        self.a_kept_task_is_left_alone(key, effect)?;
+        match effect {
+            DriverEffect::Start { launch, .. } => {
+                self.start_effect(world, agent, alloc, key, *launch)
+            }
+            DriverEffect::Stop { launch, grace, .. } => {
+                self.ending.stop_left(*launch, world.at + *grace);
+                self.a_finished_allocation_is_quiet(alloc, key)?;
+                self.a_stop_is_remembered_first(world, key, *launch)?;
+                self.kills_follow_their_order(world, alloc, key)
+            }
+            DriverEffect::Destroy { launch, .. } => {
+                self.ending.destroy_left(*launch);
+                self.a_destroy_is_remembered_first(world, key, *launch)
+            }
+            DriverEffect::Signal { .. } => self.a_finished_allocation_is_quiet(alloc, key),
+            DriverEffect::Recover { launch, .. } => {
+                self.lives.to_find.remove(launch);
+                Ok(())
+            }
+        }
     }
 }

@@ -2,41 +2,51 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::GroupName;
+use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::local::KEPT_EVALS;
 use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::DeploymentStatus;
+use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
+use drover_core::model::task::Stage;
 use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
-use super::{Checker, Verdict, ensure};
+use super::{Checker, Property, Verdict};
 use crate::world::World;
 
 impl Checker {
     /// Looks at everything at rest.
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
+        self.awake(world);
+        self.everything(world, agent)?;
         self.nothing_is_awaited(agent)?;
         self.what_lives_is_wanted(world, agent)?;
+        self.what_lives_has_its_directories(world)?;
         self.no_directory_is_left_behind(world, agent)?;
         self.what_ended_is_cleaned(agent)?;
         for job in agent.view().jobs() {
             self.rollouts_end(agent, job)?;
             self.what_is_wanted_is_there(agent, job)?;
+            self.what_runs_is_the_latest_version(agent, job)?;
         }
+        for alloc in agent.view().allocs() {
+            self.poststop_runs_where_main_ran(world, alloc)?;
+        }
+        self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)
     }
 
     /// Only jobs without a place, and failed allocations between two tries, wait for anything.
     fn nothing_is_awaited(&mut self, agent: &Agent) -> Verdict {
-        self.reach("nothing_is_awaited");
         let allowed = ["a place on this node", "the time of a replacement"];
         let pending = agent.pending();
         let other = pending
             .awaiting
             .iter()
             .find(|awaiting| !allowed.contains(&awaiting.what));
-        ensure(other.is_none(), "nothing_is_awaited", || {
+        self.holds(Property::NothingIsAwaited, other.is_none(), || {
             format!("{other:?}")
         })
     }
@@ -44,7 +54,6 @@ impl Checker {
     /// What lives belongs to an allocation that shall run, and its task knows it.
     fn what_lives_is_wanted(&mut self, world: &World, agent: &Agent) -> Verdict {
         for (launch, process) in world.alive() {
-            self.reach("what_lives_is_wanted");
             let alloc = agent.view().alloc(process.key.alloc);
             let wanted = alloc.is_some_and(|alloc| {
                 let task = alloc.task(&process.key.task);
@@ -53,20 +62,21 @@ impl Checker {
                     && known.is_some_and(|known| known.id == *launch)
                     && task.is_some_and(|task| !task.is_dead())
             });
-            ensure(wanted, "what_lives_is_wanted", || process.name.to_string())?;
+            self.holds(Property::WhatLivesIsWanted, wanted, || {
+                process.name.to_string()
+            })?;
         }
         Ok(())
     }
 
     /// Directories belong to allocations that the agent knows.
     fn no_directory_is_left_behind(&mut self, world: &World, agent: &Agent) -> Verdict {
-        self.reach("no_directory_is_left_behind");
         let left = world
             .dirs
             .allocs
             .iter()
             .find(|id| agent.view().alloc(**id).is_none());
-        ensure(left.is_none(), "no_directory_is_left_behind", || {
+        self.holds(Property::NoDirectoryIsLeftBehind, left.is_none(), || {
             format!("{left:?}")
         })
     }
@@ -78,8 +88,7 @@ impl Checker {
             let clean = alloc.record().finished
                 && !alloc.record().destroying
                 && !alloc.tasks().iter().any(TaskRunner::has_remains);
-            self.reach("what_ended_is_cleaned");
-            ensure(!ended || clean, "what_ended_is_cleaned", || {
+            self.holds(Property::WhatEndedIsCleaned, !ended || clean, || {
                 alloc.record().name.to_string()
             })?;
         }
@@ -92,14 +101,13 @@ impl Checker {
         let Some(rollout) = job.deployment.and_then(|id| view.deployment(id)) else {
             return Ok(());
         };
-        self.reach("rollouts_end");
         let waits = agent
             .pending()
             .awaiting
             .iter()
             .any(|who| who.who.starts_with("job "));
         let over = rollout.status != DeploymentStatus::Running || waits;
-        ensure(over, "rollouts_end", || {
+        self.holds(Property::RolloutsEnd, over, || {
             format!("{} {rollout:?}", job.job.id)
         })
     }
@@ -108,14 +116,14 @@ impl Checker {
     fn what_is_wanted_is_there(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let key = job.job.key();
-        ensure(!job.purge, "what_is_wanted_is_there", || {
+        self.holds(Property::WhatIsWantedIsThere, !job.purge, || {
             format!("{key} is still there")
         })?;
         let live = |alloc: &&AllocRunner| !alloc.record().finished;
         if job.job.stop {
             let left = view.allocs_of(&key).find(live);
             let name = left.map(|left| left.record().name.clone());
-            return ensure(left.is_none(), "what_is_wanted_is_there", || {
+            return self.holds(Property::WhatIsWantedIsThere, left.is_none(), || {
                 format!("{name:?} lives")
             });
         }
@@ -134,12 +142,15 @@ impl Checker {
                 let mut allocs = view.allocs_of(&key).filter(here);
                 let filled = allocs.clone().any(|alloc| fills(&job.job, alloc));
                 let alive = allocs.clone().filter(live).count();
-                self.reach("what_is_wanted_is_there");
-                ensure(filled || done || waits, "what_is_wanted_is_there", || {
-                    let last = allocs.next().map(|alloc| alloc.record().clone());
-                    format!("{key} {name}[{index}]: {last:?}")
-                })?;
-                ensure(alive <= 1, "what_is_wanted_is_there", || {
+                self.holds(
+                    Property::WhatIsWantedIsThere,
+                    filled || done || waits,
+                    || {
+                        let last = allocs.next().map(|alloc| alloc.record().clone());
+                        format!("{key} {name}[{index}]: {last:?}")
+                    },
+                )?;
+                self.holds(Property::WhatIsWantedIsThere, alive <= 1, || {
                     format!("{key} {name}[{index}] has {alive} allocations")
                 })?;
             }
@@ -148,8 +159,99 @@ impl Checker {
                 .allocs_of(&key)
                 .filter(live)
                 .any(|alloc| alloc.record().group == name && alloc.record().index >= wanted);
-            ensure(!surplus, "what_is_wanted_is_there", || {
+            self.holds(Property::WhatIsWantedIsThere, !surplus, || {
                 format!("{key} {name} has too many")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What lives has its directories.
+    fn what_lives_has_its_directories(&mut self, world: &World) -> Verdict {
+        for (_, process) in world.alive() {
+            let key = &process.key;
+            let there = world.dirs.allocs.contains(&key.alloc)
+                && world.dirs.tasks.contains(&(key.alloc, key.task.clone()));
+            self.holds(Property::WhatLivesHasItsDirectories, there, || {
+                process.name.to_string()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What runs is of the latest version, unless that has no place or its roll-out failed.
+    fn what_runs_is_the_latest_version(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+        let view = agent.view();
+        let rollout = job.deployment.and_then(|id| view.deployment(id));
+        let failed = rollout.is_some_and(|one| one.status == DeploymentStatus::Failed);
+        let key = job.job.key();
+        if job.job.stop || failed || !view.blocked(&key).is_empty() {
+            return Ok(());
+        }
+        let old = view.allocs_of(&key).map(AllocRunner::record).find(|alloc| {
+            let runs = !alloc.finished && alloc.desired == DesiredStatus::Run;
+            runs && alloc.job_version != job.job.version
+        });
+        let old = old.map(|alloc| format!("{} {}", alloc.name, alloc.job_version));
+        self.holds(Property::WhatRunsIsTheLatestVersion, old.is_none(), || {
+            format!("{old:?}, not {}", job.job.version)
+        })
+    }
+
+    /// What comes after the end ran wherever a main task ran and ended, unless the allocation was
+    /// to leave nothing behind: its time was over, or it is cleaned away.
+    fn poststop_runs_where_main_ran(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+        let record = alloc.record();
+        let stage_of = |stage| {
+            let tasks = alloc.tasks().iter();
+            tasks.filter(move |task| task.spec().stage() == stage)
+        };
+        let started = |task: &TaskRunner| {
+            let mut processes = world.launches_of(&task.spec().key);
+            processes.any(|(_, process)| process.starts > 0)
+        };
+        let main_ran = stage_of(Stage::Main).any(started);
+        let setup_failed = alloc.tasks().iter().any(|task| {
+            let events = &task.state().events;
+            events.iter().any(|e| e.kind == EventType::SetupFailure)
+        });
+        let limit = alloc.job().group(record.group.as_str());
+        let limited = limit.is_some_and(|group| group.max_run_duration.is_some());
+        if !record.finished || !main_ran || limited || record.destroying || setup_failed {
+            return Ok(());
+        }
+        for task in stage_of(Stage::Poststop) {
+            let asked = self.lives.tasks.get(&task.spec().key);
+            let tried = asked.is_some_and(|task| !task.launches.is_empty());
+            let holds = tried || task.state().failed;
+            self.holds(Property::PoststopRunsWhereMainRan, holds, || {
+                format!("{} {:?}", record.name, task.record())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Each record on the disk belongs to a job, and histories are as long as they may be.
+    fn the_disk_holds_no_strays(&mut self, world: &World) -> Verdict {
+        let saved = world.disk.saved();
+        let task_is_owned = |key: &(AllocId, _)| saved.allocs.contains_key(&key.0);
+        let tasks = saved.tasks.keys().all(task_is_owned);
+        let owned = |job: &JobKey| saved.jobs.contains_key(job);
+        let allocs = saved.allocs.values().all(|alloc| owned(&alloc.job));
+        let evals = saved.evals.values().all(|eval| owned(&eval.job));
+        let rollouts = saved.deployments.values().all(|one| owned(&one.job));
+        let owned = tasks && allocs && evals && rollouts;
+        self.holds(Property::TheDiskHoldsNoStrays, owned, || {
+            format!("tasks {tasks}, allocs {allocs}, evals {evals}, roll-outs {rollouts}")
+        })?;
+        for (key, job) in &saved.jobs {
+            let evals = saved.evals.values().filter(|eval| eval.job == *key).count();
+            let rollouts = saved.deployments.values();
+            let rollouts = rollouts.filter(|one| one.job == *key).count();
+            let versions = job.versions.len() + 1;
+            let holds = evals <= KEPT_EVALS && rollouts <= versions;
+            self.holds(Property::TheDiskHoldsNoStrays, holds, || {
+                format!("{key}: {evals} evaluations, {rollouts} roll-outs, {versions} versions")
             })?;
         }
         Ok(())
@@ -157,7 +259,6 @@ impl Checker {
 
     /// What the disk holds is what the agent knows.
     fn the_disk_holds_what_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
-        self.reach("the_disk_holds_what_is_known");
         let saved = world.disk.saved();
         let allocs = agent.view().allocs();
         let known = allocs
@@ -173,9 +274,9 @@ impl Checker {
         let same_tasks = saved.tasks == tasks.collect();
         let jobs = agent.view().jobs().map(|job| (job.job.key(), job.clone()));
         let same_jobs = saved.jobs == jobs.collect();
-        ensure(
+        self.holds(
+            Property::TheDiskHoldsWhatIsKnown,
             same_allocs && same_tasks && same_jobs,
-            "the_disk_holds_what_is_known",
             || format!("allocs {same_allocs}, tasks {same_tasks}, jobs {same_jobs}"),
         )
     }

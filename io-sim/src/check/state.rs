@@ -1,135 +1,149 @@
 //! What holds in every state that the agent rests in between two inputs.
 
 use drover_core::agent::Agent;
-use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
-use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::TaskLife;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::{Checker, Place, Verdict, ensure};
+use super::lives::{Place, Reported, alive_in, is_done, lives, saved_alloc, saved_task};
+use super::touched::Look;
+use super::{Checker, Property, Verdict};
 use crate::inbox::Source;
 use crate::world::World;
 
 impl Checker {
-    /// Looks at everything after a step.
+    /// Looks at what a step touched; now and then at everything.
     pub(crate) fn state(&mut self, world: &World, agent: &Agent) -> Verdict {
-        if !self.leaving && !agent.view().stopped() {
-            self.deadlines_are_kept(agent)?;
-        }
-        self.nothing_lives_without_an_owner(world, agent)?;
-        for alloc in agent.view().allocs() {
-            self.an_allocation_waits_for_something(agent, alloc)?;
-            self.note_completed(world, alloc);
-            for task in alloc.tasks() {
-                if let Some(launch) = &task.record().launch
-                    && launch.start_failed.is_some()
-                {
-                    self.start_failed.insert(launch.id);
+        self.awake(world);
+        self.look_at_the_clock(world);
+        self.force_follows_the_grace(world, agent)?;
+        self.the_index_never_falls_back(agent)?;
+        self.each_launch_is_looked_for()?;
+        match self.touched.take() {
+            Look::Everything => self.everything(world, agent),
+            Look::Allocs(touched) => {
+                for id in touched {
+                    self.touched_alloc(world, agent, id)?;
                 }
-                self.a_task_waits_for_something(task)?;
-                self.the_dead_do_not_run(world, task)?;
-                self.what_runs_is_there(world, task)?;
-                self.states_fit_phases(task)?;
+                Ok(())
             }
         }
+    }
+
+    /// Looks at all there is.
+    pub(super) fn everything(&mut self, world: &World, agent: &Agent) -> Verdict {
+        self.nothing_lives_without_an_owner(world, agent)?;
+        for alloc in agent.view().allocs() {
+            self.allocation(world, agent, alloc)?;
+        }
+        for job in agent.view().jobs() {
+            self.no_job_goes_back(job)?;
+        }
+        self.rollouts(agent)?;
+        self.a_port_is_promised_once(agent)?;
+        self.who_waits_is_named(agent)?;
+        self.nothing_waits_for_a_nudge(world, agent)
+    }
+
+    fn touched_alloc(&mut self, world: &World, agent: &Agent, id: AllocId) -> Verdict {
+        match agent.view().alloc(id) {
+            Some(alloc) => self.allocation(world, agent, alloc),
+            None => {
+                let left = alive_in(world, id);
+                let name = left.map(|process| process.name.to_string());
+                self.owned(name)
+            }
+        }
+    }
+
+    /// Looks at one allocation.
+    fn allocation(&mut self, world: &World, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+        self.deadlines_are_kept_unless_leaving(agent, alloc)?;
+        self.an_allocation_waits_for_something(agent, alloc)?;
+        self.an_allocation_goes_forward(alloc)?;
+        self.no_more_is_collected_than_needed(agent, alloc)?;
+        self.placements(world, agent, alloc)?;
+        self.health_takes_its_time(world, alloc)?;
+        self.a_rollout_succeeds_whole(agent, alloc)?;
+        for task in alloc.tasks() {
+            self.a_task_waits_for_something(task)?;
+            self.the_dead_do_not_run(world, task)?;
+            self.what_runs_is_there(world, task)?;
+            self.states_fit_phases(task)?;
+            self.a_dead_task_stays_dead(task)?;
+            self.events_are_bounded_and_in_order(task)?;
+            self.what_is_remembered_of_an_end_is_true(world, task)?;
+            self.note_task(world, task);
+        }
+        self.note_alloc(world, alloc);
         Ok(())
     }
 
-    /// Remembers which places of batch jobs are done, as far as that is saved.
-    fn note_completed(&mut self, world: &World, alloc: &AllocRunner) {
+    fn deadlines_are_kept_unless_leaving(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+        if self.leaving || agent.view().stopped() {
+            return Ok(());
+        }
+        self.deadlines_are_kept(agent, alloc)
+    }
+
+    /// Remembers what is shown and saved of an allocation.
+    fn note_alloc(&mut self, world: &World, alloc: &AllocRunner) {
         let record = alloc.record();
-        let done = record.finished
-            && record.status == ClientStatus::Complete
-            && record.desired == DesiredStatus::Run
-            && alloc.job().job_type.runs_to_completion();
-        if done {
-            let place = Place::of(alloc);
-            let saved = world.disk.records().get(&Key::Alloc(record.id));
-            if saved == Some(&Record::Alloc(record.clone())) {
-                self.completed
-                    .entry(place)
-                    .or_insert((record.id, record.create_index));
-            }
+        if let Some(saved) = saved_alloc(world, record.id) {
+            self.lives.note_saved_alloc(record.id, saved);
+        }
+        let memory = self.lives.allocs.entry(record.id).or_default();
+        memory.shown = Some(Reported::from(&**record));
+        self.coverage.status(alloc);
+        let saved = world.disk.records().get(&Key::Alloc(record.id));
+        if is_done(alloc) && saved == Some(&Record::Alloc(record.clone())) {
+            let by = (record.id, record.create_index);
+            self.lives.completed.entry(Place::of(alloc)).or_insert(by);
         }
     }
 
-    /// The agent wants to be called when the first of its machines does.
-    fn deadlines_are_kept(&mut self, agent: &Agent) -> Verdict {
-        let first = agent
-            .view()
-            .allocs()
-            .filter_map(AllocRunner::deadline)
-            .map(|(at, _)| at)
-            .min();
-        let Some(first) = first else { return Ok(()) };
-        self.reach("deadlines_are_kept");
-        let called = agent.poll_timeout().map(|(at, _)| at);
-        ensure(
-            called.is_some_and(|at| at <= first),
-            "deadlines_are_kept",
-            || format!("first {first:?}, called {called:?}"),
-        )
+    /// Remembers what is shown and saved of a task.
+    fn note_task(&mut self, world: &World, task: &TaskRunner) {
+        let key = &task.spec().key;
+        if let Some(launch) = &task.record().launch
+            && launch.start_failed.is_some()
+        {
+            self.lives.start_failed.insert(launch.id);
+        }
+        if let Some(saved) = saved_task(world, key) {
+            self.lives.note_saved_task(key, saved);
+            saved
+                .launch
+                .iter()
+                .for_each(|launch| self.exits.saved(launch));
+        }
+        let resists = task.is_dead() && task.has_remains();
+        self.sometimes(Property::SometimesSomethingResists, resists);
+    }
+
+    /// After a restart each launch that may be alive is looked for.
+    fn each_launch_is_looked_for(&mut self) -> Verdict {
+        let left = self.lives.to_find.pop_first();
+        self.holds(Property::EachLaunchIsLookedFor, left.is_none(), || {
+            format!("{left:?}")
+        })
     }
 
     /// Whatever lives belongs to an allocation that the agent knows.
     fn nothing_lives_without_an_owner(&mut self, world: &World, agent: &Agent) -> Verdict {
-        for (_, process) in world.alive() {
-            self.reach("nothing_lives_without_an_owner");
-            let owned = agent.view().alloc(process.key.alloc).is_some();
-            ensure(owned, "nothing_lives_without_an_owner", || {
-                process.name.to_string()
-            })?;
-        }
-        Ok(())
+        let known = |id| agent.view().alloc(id).is_some();
+        let stray = world.alive().find(|(_, process)| !known(process.key.alloc));
+        self.owned(stray.map(|(_, process)| process.name.to_string()))
     }
 
-    /// No allocation is stuck: a deadline, a predecessor, or a task that is not over.
-    fn an_allocation_waits_for_something(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
-        self.reach("an_allocation_waits_for_something");
-        let record = alloc.record();
-        let holds = match alloc.phase() {
-            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
-            AllocPhase::Prerun(_) => {
-                let previous = record.previous.and_then(|id| agent.view().alloc(id));
-                previous
-                    .is_some_and(|previous| !previous.record().finished || previous.has_remains())
-            }
-            AllocPhase::Tasks => {
-                alloc
-                    .tasks()
-                    .iter()
-                    .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
-                    || alloc.deadline().is_some()
-            }
-            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
-            AllocPhase::Finished => {
-                !record.destroying || alloc.tasks().iter().any(TaskRunner::has_remains)
-            }
-            AllocPhase::Destroyed => true,
-        };
-        ensure(holds, "an_allocation_waits_for_something", || {
-            let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
-            format!("{} {:?} {phases:?}", record.name, alloc.phase())
-        })
-    }
-
-    /// Every phase of a task that neither runs nor waits for its turn has a deadline.
-    fn a_task_waits_for_something(&mut self, task: &TaskRunner) -> Verdict {
-        self.reach("a_task_waits_for_something");
-        let holds = match task.phase() {
-            Phase::Waiting | Phase::Running => true,
-            Phase::Dead(_) => !task.has_remains() || task.deadline().is_some(),
-            Phase::Preparing(_)
-            | Phase::Starting(_)
-            | Phase::Recovering(_)
-            | Phase::Delaying(_)
-            | Phase::Stopping { .. }
-            | Phase::Cleaning(_)
-            | Phase::Pausing(_) => task.deadline().is_some(),
-        };
-        ensure(holds, "a_task_waits_for_something", || {
-            format!("{:?} {:?}", task.spec().key, task.phase())
-        })
+    fn owned(&mut self, stray: Option<String>) -> Verdict {
+        self.holds(
+            Property::NothingLivesWithoutAnOwner,
+            stray.is_none(),
+            || format!("{stray:?}"),
+        )
     }
 
     /// Of a task that is over and clean nothing lives.
@@ -139,12 +153,9 @@ impl Checker {
         if !clean {
             return Ok(());
         }
-        self.reach("the_dead_do_not_run");
-        let alive = world
-            .alive()
-            .find(|(_, process)| process.key == task.spec().key);
-        ensure(alive.is_none(), "the_dead_do_not_run", || {
-            format!("{alive:?}")
+        let alive = lives(world, &task.spec().key);
+        self.holds(Property::TheDeadDoNotRun, !alive, || {
+            format!("{:?}", task.spec().key)
         })
     }
 
@@ -153,19 +164,17 @@ impl Checker {
         if !matches!(task.phase(), Phase::Running) || self.leaving {
             return Ok(());
         }
-        self.reach("what_runs_is_there");
         let launch = task.record().launch.as_ref().map(|launch| launch.id);
         let process = launch.and_then(|launch| world.processes.get(&launch));
         let lives = process.is_some_and(|process| process.alive);
         let on_its_way = launch.is_some_and(|launch| world.inbox.has(Source::Exit(launch)));
-        ensure(lives || on_its_way, "what_runs_is_there", || {
+        self.holds(Property::WhatRunsIsThere, lives || on_its_way, || {
             format!("{:?}", task.spec().key)
         })
     }
 
     /// The state that is reported fits the phase.
     fn states_fit_phases(&mut self, task: &TaskRunner) -> Verdict {
-        self.reach("states_fit_phases");
         let state = task.state();
         let fits = match task.phase() {
             Phase::Dead(_) => state.state == TaskLife::Dead && state.finished_at.is_some(),
@@ -177,8 +186,29 @@ impl Checker {
                 state.state != TaskLife::Dead
             }
         };
-        ensure(fits, "states_fit_phases", || {
+        self.holds(Property::StatesFitPhases, fits, || {
             format!("{:?} {:?} {:?}", task.spec().key, task.phase(), state.state)
         })
+    }
+
+    /// Two allocations that are not over have a port in common only if one awaits the other.
+    fn a_port_is_promised_once(&mut self, agent: &Agent) -> Verdict {
+        let holders = agent
+            .view()
+            .allocs()
+            .map(AllocRunner::record)
+            .filter(|record| !record.finished && !record.ports.is_empty());
+        for one in holders.clone() {
+            let before = holders.clone().take_while(|other| other.id < one.id);
+            let clash = before.into_iter().find(|other| {
+                let awaits = one.previous == Some(other.id) || other.previous == Some(one.id);
+                let mut ports = one.ports.iter();
+                !awaits && ports.any(|port| other.ports.iter().any(|o| o.value == port.value))
+            });
+            self.holds(Property::APortIsPromisedOnce, clash.is_none(), || {
+                format!("{} and {:?}", one.name, clash.map(|other| &other.name))
+            })?;
+        }
+        Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! The same inputs lead to the same effects.
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
-use drover_core::effect::Effect;
 use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
+use super::hash_of;
 use crate::check::{Verdict, ensure};
 use crate::hash::Fold;
 
@@ -29,11 +29,13 @@ impl Tape {
     }
 
     pub(super) fn record(&mut self, now: Now, input: Option<Input>) {
-        self.inputs.push((now, input));
+        if self.began.is_some() {
+            self.inputs.push((now, input));
+        }
     }
 
-    pub(super) fn effect(&mut self, effect: &Effect) {
-        effect.hash(&mut self.effects);
+    pub(super) fn effect(&mut self, hash: u64) {
+        self.effects.write_u64(hash);
     }
 
     /// Another agent that is told the same does the same.
@@ -45,7 +47,7 @@ impl Tape {
         let mut effects = Fold::default();
         let mut drain = |agent: &mut Agent| {
             while let Some(effect) = agent.poll_effect() {
-                effect.hash(&mut effects);
+                effects.write_u64(hash_of(&effect));
             }
         };
         drain(&mut agent);

@@ -173,7 +173,7 @@ impl Agent {
             self.local.deployments.remove(&id);
             self.shared.ledger.delete(Key::Deployment(id));
         }
-        cx(&self.config, &mut self.shared, now).next_index_of_forgetting();
+        cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
 }
 

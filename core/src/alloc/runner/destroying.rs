@@ -50,6 +50,6 @@ impl AllocRunner {
         }
         cx.forget(Key::Alloc(self.record.id));
         cx.shared.broadcasts.close(self.record.id);
-        cx.next_index_of_forgetting();
+        cx.next_index_without_a_record();
     }
 }

@@ -23,14 +23,7 @@ impl AllocRunner {
         if !matches!(self.phase, Phase::Tasks | Phase::Finished) {
             return;
         }
-        let tasks = self.tasks.iter().map(|task| {
-            (
-                task.spec().key.task.as_str(),
-                task.spec().stage(),
-                task.state(),
-            )
-        });
-        let Some(verdict) = watch.look(cx.now, tasks) else {
+        let Some(verdict) = watch.look(cx.now, self.tasks.iter()) else {
             return;
         };
         self.health = None;

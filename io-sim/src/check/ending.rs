@@ -1,0 +1,133 @@
+//! Ends: of processes that were asked to end, and of agents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::{DriverEffect, Effect, Reply};
+use drover_core::ids::LaunchId;
+use drover_core::input::{ShutdownMode, TaskKey};
+use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::Instant;
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What is remembered of ends in this life of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ending {
+    /// When the grace of each launch is over that was asked to end.
+    graces: BTreeMap<LaunchId, Instant>,
+    mode: Option<ShutdownMode>,
+    /// Launches that were starting or ending when the agent was told to end without its tasks.
+    busy: BTreeSet<LaunchId>,
+    stopped: bool,
+}
+
+impl Ending {
+    pub(super) fn stop_left(&mut self, launch: LaunchId, until: Instant) {
+        self.graces.insert(launch, until);
+    }
+
+    pub(super) fn destroy_left(&mut self, launch: LaunchId) {
+        self.graces.remove(&launch);
+    }
+
+    /// The agent is told to end.
+    pub(super) fn asked(&mut self, agent: &Agent, mode: ShutdownMode) {
+        self.mode = Some(mode);
+        let tasks = agent.view().allocs().flat_map(AllocRunner::tasks);
+        let busy = tasks.filter(|task| is_busy(task));
+        let launches = busy.filter_map(|task| task.record().launch.as_ref());
+        self.busy.extend(launches.map(|launch| launch.id));
+    }
+}
+
+/// Whether the driver is about to be asked something, or was.
+fn is_busy(task: &TaskRunner) -> bool {
+    match task.phase() {
+        Phase::Starting(_) | Phase::Stopping { .. } | Phase::Cleaning(_) | Phase::Dead(_) => true,
+        Phase::Waiting
+        | Phase::Preparing(_)
+        | Phase::Recovering(_)
+        | Phase::Running
+        | Phase::Delaying(_)
+        | Phase::Pausing(_) => false,
+    }
+}
+
+impl Checker {
+    /// An agent that said that it is done does nothing more, but refuse what it is asked.
+    pub(super) fn nothing_follows_the_stop(&mut self, effect: &Effect) -> Verdict {
+        if !self.ending.stopped {
+            return Ok(());
+        }
+        let refuses = matches!(effect, Effect::Reply(_, Reply::Refused(_)));
+        self.holds(Property::NothingFollowsTheStop, refuses, || {
+            format!("{effect:?}")
+        })
+    }
+
+    /// An agent that ends without its tasks begins nothing with them.
+    pub(super) fn a_kept_task_is_left_alone(
+        &mut self,
+        key: &TaskKey,
+        effect: &DriverEffect,
+    ) -> Verdict {
+        let launch = match effect {
+            DriverEffect::Start { launch, .. }
+            | DriverEffect::Stop { launch, .. }
+            | DriverEffect::Destroy { launch, .. } => *launch,
+            DriverEffect::Signal { .. } | DriverEffect::Recover { .. } => return Ok(()),
+        };
+        if self.ending.mode != Some(ShutdownMode::KeepTasks) {
+            return Ok(());
+        }
+        let busy = self.ending.busy.contains(&launch);
+        self.holds(Property::AKeptTaskIsLeftAlone, busy, || {
+            format!("{key:?} {effect:?}")
+        })
+    }
+
+    /// The agent says that it is done.
+    pub(super) fn stopped(&mut self, world: &World, agent: &Agent) -> Verdict {
+        self.ending.stopped = true;
+        // It is looked at all the same: that nothing follows is what is promised from now on.
+        self.reached.note(Property::NothingFollowsTheStop);
+        match self.ending.mode {
+            Some(ShutdownMode::StopTasks) => self.a_stop_with_tasks_leaves_nothing(world, agent),
+            Some(ShutdownMode::KeepTasks) | None => Ok(()),
+        }
+    }
+
+    /// An agent that ends with its tasks leaves nothing alive, but what resisted all force.
+    fn a_stop_with_tasks_leaves_nothing(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let resists = |key: &TaskKey| {
+            let alloc = agent.view().alloc(key.alloc);
+            let task = alloc.and_then(|alloc| alloc.task(&key.task));
+            task.is_some_and(|task| task.is_dead() && task.has_remains())
+        };
+        let left = world.alive().find(|(_, process)| !resists(&process.key));
+        let name = left.map(|(_, process)| process.name.to_string());
+        self.holds(
+            Property::AStopWithTasksLeavesNothing,
+            name.is_none(),
+            || format!("{name:?} lives"),
+        )
+    }
+
+    /// When the grace of a stop is over, force follows, as soon as the store allows.
+    pub(super) fn force_follows_the_grace(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let gated = self.commits.in_flight().is_some();
+        // It was not called back in time itself.
+        let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
+        if gated || late || self.leaving || self.ending.stopped || self.ending.graces.is_empty() {
+            return Ok(());
+        }
+        let late = self.ending.graces.iter().find(|(_, at)| **at < world.at);
+        let late = late.map(|(launch, at)| (*launch, *at));
+        self.holds(Property::ForceFollowsTheGrace, late.is_none(), || {
+            format!("{late:?}")
+        })
+    }
+}

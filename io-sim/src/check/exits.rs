@@ -1,0 +1,172 @@
+//! What is told and remembered of the ends of tasks, against how they ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::agent::Agent;
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::model::event::{EventType, TaskEvent};
+use drover_core::store::record::Launch;
+use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::Instant;
+
+use super::{Checker, Property, Verdict};
+use crate::process::Process;
+use crate::world::World;
+
+/// What is remembered of starts and ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exits {
+    /// How often the end of a launch was told in this life.
+    told: BTreeMap<LaunchId, u32>,
+    /// Launches whose end the disk held once.
+    saved: BTreeSet<LaunchId>,
+    /// Since when the agent knows of a launch that it runs.
+    pub(super) known_since: BTreeMap<LaunchId, Instant>,
+}
+
+impl Exits {
+    pub(super) fn agent_died(&mut self) {
+        self.told.clear();
+        self.known_since.clear();
+    }
+
+    pub(super) fn saved(&mut self, launch: &Launch) {
+        if launch.exit.is_some() {
+            self.saved.insert(launch.id);
+        }
+    }
+}
+
+impl Checker {
+    /// A driver says something that the checks remember.
+    pub(super) fn driver_says(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: &TaskKey,
+        said: &DriverInput,
+    ) {
+        let launch = said.launch();
+        match said {
+            DriverInput::Started { .. } => {
+                self.exits.known_since.entry(launch).or_insert(world.at);
+            }
+            DriverInput::Recovered { found, .. } => {
+                if *found == Found::NeverStarted {
+                    self.lives.task(key).never_started += 1;
+                }
+                self.sometimes(probe(found), true);
+            }
+            DriverInput::Exited { .. } => {
+                let task = agent
+                    .view()
+                    .alloc(key.alloc)
+                    .and_then(|a| a.task(&key.task));
+                let starting = task.is_some_and(|task| {
+                    let launch_of = task.record().launch.as_ref().map(|launch| launch.id);
+                    matches!(task.phase(), Phase::Starting(_)) && launch_of == Some(launch)
+                });
+                self.sometimes(Property::SometimesAnEndOvertakesItsStart, starting);
+            }
+            DriverInput::StartFailed { .. }
+            | DriverInput::Stopped { .. }
+            | DriverInput::Signaled { .. }
+            | DriverInput::Destroyed { .. } => {}
+        }
+    }
+
+    pub(super) fn told_event(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: &TaskKey,
+        event: &TaskEvent,
+    ) -> Verdict {
+        self.an_event_bears_its_time(world, key, event)?;
+        let alloc = agent.view().alloc(key.alloc);
+        let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
+            return Ok(());
+        };
+        match event.kind {
+            EventType::Terminated => self.told_end(world, task, event),
+            EventType::Restarting => self.told_restart(world, task, event),
+            _ => Ok(()),
+        }
+    }
+
+    fn told_end(&mut self, world: &World, task: &TaskRunner, event: &TaskEvent) -> Verdict {
+        let Some(launch) = world.latest.get(&task.spec().key) else {
+            return Ok(());
+        };
+        let Some(process) = world.processes.get(launch) else {
+            return Ok(());
+        };
+        let current = task.record().launch.as_ref();
+        if current.is_some_and(|current| current.id != *launch) {
+            return Ok(());
+        }
+        self.exits_are_told_as_they_were(process, event)?;
+        self.an_end_is_told_once(*launch, process)
+    }
+
+    /// What is told of an end is true, and is "unknown" only where nobody can know.
+    fn exits_are_told_as_they_were(&mut self, process: &Process, event: &TaskEvent) -> Verdict {
+        let told = event.details.get("exit_code").map(String::as_str);
+        let truth = process.exit.as_ref().and_then(|exit| exit.code);
+        let truth = truth.map(|code| code.to_string());
+        let holds = match told {
+            Some("unknown") => process.unknowable || process.starts == 0,
+            told => told.is_some() && told == truth.as_deref(),
+        };
+        self.holds(Property::ExitsAreToldAsTheyWere, holds, || {
+            format!("{}: told {told:?}, true {truth:?}", process.name)
+        })
+    }
+
+    /// In one life an end is told once; one that was saved is told in no later life.
+    fn an_end_is_told_once(&mut self, launch: LaunchId, process: &Process) -> Verdict {
+        let times = self.exits.told.entry(launch).or_default();
+        *times += 1;
+        let once = *times == 1;
+        self.holds(Property::AnEndIsToldOnce, once, || process.name.to_string())?;
+        let saved = self.exits.saved.contains(&launch);
+        self.holds(Property::ASavedEndIsNotToldAgain, !saved, || {
+            process.name.to_string()
+        })
+    }
+
+    /// What is remembered of an end is true.
+    pub(super) fn what_is_remembered_of_an_end_is_true(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+    ) -> Verdict {
+        let Some(launch) = &task.record().launch else {
+            return Ok(());
+        };
+        let (Some(exit), Some(process)) = (&launch.exit, world.processes.get(&launch.id)) else {
+            return Ok(());
+        };
+        let truth = process.exit.as_ref();
+        let holds = match exit.code {
+            None => process.unknowable || process.starts == 0,
+            Some(_) => truth.is_some_and(|truth| {
+                (truth.code, truth.signal, truth.oom_killed)
+                    == (exit.code, exit.signal, exit.oom_killed)
+            }),
+        };
+        self.holds(Property::WhatIsRememberedOfAnEndIsTrue, holds, || {
+            format!("{}: {exit:?}, true {truth:?}", process.name)
+        })
+    }
+}
+
+fn probe(found: &Found) -> Property {
+    match found {
+        Found::Running => Property::SometimesATaskIsFoundRunning,
+        Found::Exited(_) => Property::SometimesATaskIsFoundEnded,
+        Found::NeverStarted => Property::SometimesALaunchNeverStarted,
+        Found::Gone(_) => Property::SometimesALaunchIsGone,
+    }
+}

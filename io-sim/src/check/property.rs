@@ -1,0 +1,387 @@
+//! The properties by name: what each says, which classes it belongs to, and when it is looked at.
+//!
+//! The classes are what any agent of a node owes its users. A crash is at any point between two
+//! effects; "in the end" means within a stated time after the last trouble.
+//!
+//! | class | what holds |
+//! |---|---|
+//! | P1 | nothing that was saved or acknowledged as over starts again, whatever crashes |
+//! | P2 | what bears our mark belongs to a task that is known, or is ended |
+//! | P3 | in the end what runs is what is wanted, by the newest word and never by an older one |
+//! | P4 | a restored agent finds, restarts or gives up each task; none ever runs twice at once |
+//! | P5 | what is not proved ours is not touched |
+//! | P6 | after a crash the store holds the last acknowledged state, whole |
+//! | P7 | what a task needs is there before each of its starts |
+//! | P8 | no two that live share an address or a port of the host |
+//! | P11 | whatever waits has a deadline or a named thing that it waits for |
+//! | P12 | what hangs delays nobody else; the core answers at once |
+//! | P13 | a stop ends in force, and what replaces waits until nothing lives |
+//! | P14 | what was acquired is released, exactly once, and no sooner than its user is gone |
+//! | P15 | what is kept is bounded by what lives and by what is meant to be kept |
+//! | P17 | only what ended is cleaned away, and no more of it than needed |
+//! | P19 | a port is given away again only when nobody can hold it |
+//! | P21 | what is told of an end is true, told once, and "unknown" where nobody can know |
+//! | P23 | an agent that ends leaves what the way of ending promises |
+//! | P24 | the order of a group's life; hooks neither skipped nor run twice |
+//! | P25 | the restart budget is never exceeded, nor new because the agent is |
+//! | P26 | doing again what a crash left open changes nothing |
+//! | P27 | what is reported only goes forward, and in the end is the truth |
+//! | P30 | the same inputs lead to the same effects |
+//!
+//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution), P20 (processors), P22
+//! (partitions), P28 (secrets) and P29 (templates) are about parts that the simulated world does
+//! not have yet.
+
+/// What an agent owes its users. The module's table says which is which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// No resurrection.
+    P1,
+    /// No orphan.
+    P2,
+    /// The wanted runs.
+    P3,
+    /// Restoring is total, and nothing runs twice.
+    P4,
+    /// Only ours is touched.
+    P5,
+    /// The store survives.
+    P6,
+    /// Needs are there first.
+    P7,
+    /// Addresses are unique.
+    P8,
+    /// Nothing is stuck.
+    P11,
+    /// Nothing hinders another.
+    P12,
+    /// Stops escalate.
+    P13,
+    /// Acquired is released.
+    P14,
+    /// Memory is bounded.
+    P15,
+    /// The ended are kept.
+    P17,
+    /// Ports are held.
+    P19,
+    /// Ends are told truly.
+    P21,
+    /// Ends of agents.
+    P23,
+    /// Order of life.
+    P24,
+    /// Restart budget.
+    P25,
+    /// Again is once.
+    P26,
+    /// Reports go forward.
+    P27,
+    /// Determinism.
+    P30,
+}
+
+/// When a property is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// At each effect or after each step.
+    Always,
+    /// When the trouble is over and enough time has passed.
+    AtRest,
+    /// It is no promise but a situation that searching has to reach now and then.
+    Sometimes,
+}
+
+macro_rules! properties {
+    ($($(#[doc = $about:literal])+ $name:ident: $text:literal, [$($class:ident)*], $kind:ident;)*) => {
+        /// A property of an agent in its world.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Property {
+            $($(#[doc = $about])+ $name,)*
+        }
+
+        impl Property {
+            /// Every property.
+            pub const ALL: &[Property] = &[$(Property::$name,)*];
+
+            /// The name that violations carry.
+            pub const fn name(self) -> &'static str {
+                match self { $(Property::$name => $text,)* }
+            }
+
+            /// What it says.
+            pub const fn about(self) -> &'static str {
+                match self { $(Property::$name => concat!($($about),+),)* }
+            }
+
+            /// Which classes it belongs to; none if it is about the scenario itself.
+            pub const fn classes(self) -> &'static [Class] {
+                match self { $(Property::$name => &[$(Class::$class,)*],)* }
+            }
+
+            /// When it is looked at.
+            pub const fn kind(self) -> Kind {
+                match self { $(Property::$name => Kind::$kind,)* }
+            }
+        }
+    };
+}
+
+impl From<Property> for &'static str {
+    fn from(property: Property) -> &'static str {
+        property.name()
+    }
+}
+
+properties! {
+    // Starts.
+    /// When a start leaves the agent, the disk holds its launch id.
+    AStartIsRememberedFirst: "a_start_is_remembered_first", [P1 P2], Always;
+    /// What is saved or reported as over does not start.
+    NoStartAfterTheEnd: "no_start_after_the_end", [P1], Always;
+    /// What was saved as over starts in no later life of the agent, unless somebody asked.
+    NoLaterLifeStartsWhatIsOver: "no_later_life_starts_what_is_over", [P1], Always;
+    /// A task starts in directories that are there.
+    AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
+    /// Prestart before main, main before poststart, everything before poststop.
+    StagesBeginInTheirOrder: "stages_begin_in_their_order", [P24], Always;
+    /// A task that is done when it succeeds runs no second time, unless somebody asked.
+    WhatSucceededIsNotRunAgain: "what_succeeded_is_not_run_again", [P1], Always;
+    /// A copy of a batch job that completed gets no other allocation for the same version.
+    WhatIsDoneIsNotDoneAgain: "what_is_done_is_not_done_again", [P1 P3], Always;
+    /// A host port belongs to one allocation as long as anything of it lives.
+    APortHasOneHolder: "a_port_has_one_holder", [P8 P19], Always;
+    /// A replacement starts when nothing of what it replaces lives, unless patience is over.
+    NoStartBesideThePredecessor: "no_start_beside_the_predecessor", [P4 P13], Always;
+    /// Of a job that every node has once, only the first copy starts.
+    OnePerNodeMeansOne: "one_per_node_means_one", [P3], Always;
+    /// A launch id is started at most once.
+    NoLaunchIdIsStartedTwice: "no_launch_id_is_started_twice", [P4 P26], Always;
+    /// Of each task lives at most one process.
+    OneLiveProcessPerTask: "one_live_process_per_task", [P4], Always;
+
+    // Restarts.
+    /// By its policy a task is started again so often in an interval and no oftener, counted
+    /// from the starts that the world saw, through all lives of the agent.
+    RestartsStayWithinTheBudget: "restarts_stay_within_the_budget", [P25], Always;
+    /// Between an end and the start that follows by policy lies at least the policy's delay.
+    APauseIsAsLongAsThePolicySays: "a_pause_is_as_long_as_the_policy_says", [P25], Always;
+    /// A failed allocation is replaced as often as its reschedule policy allows.
+    ReplacementsStayWithinThePolicy: "replacements_stay_within_the_policy", [P25 P3], Always;
+
+    // Stops.
+    /// What is asked of a driver concerns an allocation that the agent knows.
+    EffectsHaveAnOwner: "effects_have_an_owner", [P2 P5], Always;
+    /// The leader ends first, sidecars last, and what comes after the end is left alone.
+    KillsFollowTheirOrder: "kills_follow_their_order", [P24], Always;
+    /// Of an allocation that is over nothing is started, asked to end or signalled.
+    AFinishedAllocationIsQuiet: "a_finished_allocation_is_quiet", [P1 P13], Always;
+    /// When the grace of a stop is over, force follows, as soon as the store allows.
+    ForceFollowsTheGrace: "force_follows_the_grace", [P13], Always;
+    /// Stops, signals and ends by force concern the task that the launch is of.
+    NothingStrangeIsTouched: "nothing_strange_is_touched", [P5], Always;
+    /// A task that can go on without the outside has gone on: what hangs delays nobody else.
+    NothingWaitsForANudge: "nothing_waits_for_a_nudge", [P12 P11], Always;
+
+    // Remember before acting.
+    /// When a stop leaves, the disk says why: it bears the kill or the asked restart.
+    AStopIsRememberedFirst: "a_stop_is_remembered_first", [P1 P6], Always;
+    /// When an end by force leaves, the disk still holds the launch.
+    ADestroyIsRememberedFirst: "a_destroy_is_remembered_first", [P2 P21], Always;
+    /// A launch is forgotten outside when the disk says that it is over.
+    ALaunchIsForgottenLast: "a_launch_is_forgotten_last", [P21 P26], Always;
+    /// What was forgotten is not looked for any more.
+    WhatWasForgottenIsNotLookedFor: "what_was_forgotten_is_not_looked_for", [P26], Always;
+    /// Directories are made for allocations that the disk knows.
+    DirectoriesBelongToWhatIsSaved: "directories_belong_to_what_is_saved", [P14], Always;
+    /// A directory is removed when the disk says that its allocation is over and goes away.
+    ARemovalIsRememberedFirst: "a_removal_is_remembered_first", [P14 P17], Always;
+    /// No directory is removed while a process lives in it.
+    NoDirectoryIsRemovedUnderAProcess: "no_directory_is_removed_under_a_process", [P7 P14], Always;
+    /// A hook that runs once in a task's life does not run again when that is saved.
+    AFinishedHookIsNotRunAgain: "a_finished_hook_is_not_run_again", [P24 P26], Always;
+    /// When a request for a lasting change is answered, the disk holds the change.
+    AReplyIsRememberedFirst: "a_reply_is_remembered_first", [P1 P6], Always;
+
+    // Ends of tasks.
+    /// What is told of an end is true, and is "unknown" only where nobody can know.
+    ExitsAreToldAsTheyWere: "exits_are_told_as_they_were", [P21], Always;
+    /// In one life of the agent an end is told once.
+    AnEndIsToldOnce: "an_end_is_told_once", [P21], Always;
+    /// An end that was saved is told in no later life.
+    ASavedEndIsNotToldAgain: "a_saved_end_is_not_told_again", [P21], Always;
+    /// What is remembered of an end is true.
+    WhatIsRememberedOfAnEndIsTrue: "what_is_remembered_of_an_end_is_true", [P21], Always;
+
+    // The state between two inputs.
+    /// The agent wants to be called when the first of its machines does.
+    DeadlinesAreKept: "deadlines_are_kept", [P11], Always;
+    /// Whatever lives belongs to an allocation that the agent knows.
+    NothingLivesWithoutAnOwner: "nothing_lives_without_an_owner", [P2], Always;
+    /// No allocation is stuck: it has a deadline, a predecessor, or a task that is not over.
+    AnAllocationWaitsForSomething: "an_allocation_waits_for_something", [P11], Always;
+    /// Every phase of a task that neither runs nor waits for its turn has a deadline.
+    ATaskWaitsForSomething: "a_task_waits_for_something", [P11], Always;
+    /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
+    WhoWaitsIsNamed: "who_waits_is_named", [P11], Always;
+    /// Of a task that is over and clean nothing lives.
+    TheDeadDoNotRun: "the_dead_do_not_run", [P2 P13], Always;
+    /// A task that is said to run has a process, or its end is on the way.
+    WhatRunsIsThere: "what_runs_is_there", [P4 P27], Always;
+    /// The state that is reported fits the phase.
+    StatesFitPhases: "states_fit_phases", [P27], Always;
+    /// Two allocations that are not over have a port in common only if one awaits the other.
+    APortIsPromisedOnce: "a_port_is_promised_once", [P8 P19], Always;
+    /// After a restart each launch that may be alive is looked for.
+    EachLaunchIsLookedFor: "each_launch_is_looked_for", [P4], Always;
+
+    // What is reported.
+    /// An allocation's status goes forward; complete, failed and lost are final, also when saved.
+    AStatusIsNeverTakenBack: "a_status_is_never_taken_back", [P27 P1], Always;
+    /// An allocation that shall stop, is over, or is cleaned away never shall run again.
+    WhatIsOverStaysOver: "what_is_over_stays_over", [P27 P1], Always;
+    /// A dead task stays dead, and a failed one failed, unless somebody asked for another run.
+    ADeadTaskStaysDead: "a_dead_task_stays_dead", [P27 P1], Always;
+    /// No allocation and no job goes back to an older version.
+    NoOlderVersionIsApplied: "no_older_version_is_applied", [P3], Always;
+    /// Events bear the time at which they are told, and are kept in order, and not too many.
+    EventsAreBoundedAndInOrder: "events_are_bounded_and_in_order", [P15 P27], Always;
+    /// The index that is told only rises.
+    WhatIsToldIsNeverOlder: "what_is_told_is_never_older", [P27], Always;
+    /// No life of the agent has an index below one that was acknowledged.
+    TheIndexNeverFallsBack: "the_index_never_falls_back", [P27 P3], Always;
+
+    // Requests.
+    /// Each request gets one reply.
+    OneReplyToOneRequest: "one_reply_to_one_request", [P12], Always;
+    /// A reply answers a request that was asked.
+    AReplyAnswersARequest: "a_reply_answers_a_request", [P12], Always;
+    /// A refusal says why.
+    ARefusalSaysWhy: "a_refusal_says_why", [P11], Always;
+
+    // The store.
+    /// A record that did not change is not written again.
+    AnUnchangedRecordIsNotWritten: "an_unchanged_record_is_not_written", [P15], Always;
+    /// One commit is under way at a time, numbered in order; a failed one is tried unchanged.
+    OneCommitAtATime: "one_commit_at_a_time", [P6], Always;
+    /// The records of an allocation go last: it is over, clean, and its directory is gone.
+    RecordsGoLast: "records_go_last", [P14 P17], Always;
+    /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
+    /// too many.
+    NoMoreIsCollectedThanNeeded: "no_more_is_collected_than_needed", [P17], Always;
+
+    // Roll-outs.
+    /// At most one roll-out of a job is under way, that of its latest version.
+    AJobHasOneRollout: "a_job_has_one_rollout", [P3], Always;
+    /// A roll-out succeeds when every copy of every watched group is healthy.
+    ARolloutSucceedsWhole: "a_rollout_succeeds_whole", [P3], Always;
+    /// An allocation is healthy when its tasks ran as long as its policy says.
+    HealthTakesItsTime: "health_takes_its_time", [P27], Always;
+    /// No more copies than a rolling update allows are replaced before they proved themselves.
+    ARollingUpdateKeepsItsMeasure: "a_rolling_update_keeps_its_measure", [P3], Always;
+
+    // Ends of agents.
+    /// An agent that said that it is done does nothing more.
+    NothingFollowsTheStop: "nothing_follows_the_stop", [P23], Always;
+    /// An agent that ends without its tasks begins nothing with them.
+    AKeptTaskIsLeftAlone: "a_kept_task_is_left_alone", [P23], Always;
+    /// An agent that ends with its tasks leaves nothing alive, but what resisted all force.
+    AStopWithTasksLeavesNothing: "a_stop_with_tasks_leaves_nothing", [P23 P13], Always;
+
+    // Running the core.
+    /// At one instant only so much happens.
+    NoLivelock: "no_livelock", [P12], Always;
+    /// Nothing panics.
+    NoPanic: "no_panic", [P12], Always;
+    /// Calling the agent back when nothing is due changes nothing.
+    ASpuriousTimeoutChangesNothing: "a_spurious_timeout_changes_nothing", [P30], Always;
+    /// Another agent that is told the same does the same.
+    SameInputsSameEffects: "same_inputs_same_effects", [P30], AtRest;
+
+    // Rest.
+    /// Only jobs without a place, and failed allocations between two tries, wait for anything.
+    NothingIsAwaited: "nothing_is_awaited", [P11], AtRest;
+    /// What lives belongs to an allocation that shall run, and its task knows it.
+    WhatLivesIsWanted: "what_lives_is_wanted", [P2 P3], AtRest;
+    /// What lives has its directories.
+    WhatLivesHasItsDirectories: "what_lives_has_its_directories", [P7 P14], AtRest;
+    /// Directories belong to allocations that the agent knows.
+    NoDirectoryIsLeftBehind: "no_directory_is_left_behind", [P14], AtRest;
+    /// Nothing is left of what ended.
+    WhatEndedIsCleaned: "what_ended_is_cleaned", [P14 P13], AtRest;
+    /// The roll-out of the latest version is over, unless something has no place.
+    RolloutsEnd: "rollouts_end", [P3], AtRest;
+    /// Every place of a job that runs is filled, is done, or somebody knows why it is not.
+    WhatIsWantedIsThere: "what_is_wanted_is_there", [P3], AtRest;
+    /// What runs is of the latest version, unless that has no place or its roll-out failed.
+    WhatRunsIsTheLatestVersion: "what_runs_is_the_latest_version", [P3], AtRest;
+    /// What comes after the end ran once wherever a main task ran and ended.
+    PoststopRunsWhereMainRan: "poststop_runs_where_main_ran", [P24], AtRest;
+    /// What the disk holds is what the agent knows.
+    TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
+    /// Each record on the disk belongs to a job, and histories are as long as they may be.
+    TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
+    /// Another restart of the agent at rest starts, ends and writes nothing.
+    ARestartAtRestChangesNothing: "a_restart_at_rest_changes_nothing", [P4 P26], AtRest;
+    /// What a scenario waits for happens within its time.
+    WhatIsExpectedHappens: "what_is_expected_happens", [], Always;
+    /// What a scenario demands.
+    WhatTheScenarioExpects: "what_the_scenario_expects", [], Always;
+
+    // Situations that searching has to reach.
+    /// A task that ran through the death of the agent is found running.
+    SometimesATaskIsFoundRunning: "sometimes_a_task_is_found_running", [P4], Sometimes;
+    /// A task that ended while no agent lived is found ended.
+    SometimesATaskIsFoundEnded: "sometimes_a_task_is_found_ended", [P4], Sometimes;
+    /// The agent died between the saving of a launch and its start.
+    SometimesALaunchNeverStarted: "sometimes_a_launch_never_started", [P4], Sometimes;
+    /// What becomes of a launch can never be known.
+    SometimesALaunchIsGone: "sometimes_a_launch_is_gone", [P4 P21], Sometimes;
+    /// The word of an end overtakes the word of the beginning.
+    SometimesAnEndOvertakesItsStart: "sometimes_an_end_overtakes_its_start", [P21], Sometimes;
+    /// A commit fails while something waits for it.
+    SometimesACommitFails: "sometimes_a_commit_fails", [P6], Sometimes;
+    /// An answer comes that nobody awaits any more.
+    SometimesAnAnswerIsStale: "sometimes_an_answer_is_stale", [P26], Sometimes;
+    /// A task uses up its restart budget and fails.
+    SometimesABudgetIsUsedUp: "sometimes_a_budget_is_used_up", [P25], Sometimes;
+    /// A failed allocation is replaced by its policy.
+    SometimesAFailureIsReplaced: "sometimes_a_failure_is_replaced", [P3], Sometimes;
+    /// An allocation takes a new version as it is.
+    SometimesAVersionIsTakenInPlace: "sometimes_a_version_is_taken_in_place", [P3], Sometimes;
+    /// A rolling update is held up by a copy that has not proved itself yet.
+    SometimesAnUpdateIsHeldUp: "sometimes_an_update_is_held_up", [P3], Sometimes;
+    /// A roll-out succeeds.
+    SometimesARolloutSucceeds: "sometimes_a_rollout_succeeds", [P3], Sometimes;
+    /// A roll-out fails.
+    SometimesARolloutFails: "sometimes_a_rollout_fails", [P3], Sometimes;
+    /// A polite signal is not enough, and force follows.
+    SometimesForceIsNeeded: "sometimes_force_is_needed", [P13], Sometimes;
+    /// A task counts as dead though something of it resists.
+    SometimesSomethingResists: "sometimes_something_resists", [P13], Sometimes;
+    /// A job finds no place on the node.
+    SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
+    /// An allocation is cleaned away.
+    SometimesAnAllocationIsCleanedAway: "sometimes_an_allocation_is_cleaned_away", [P17], Sometimes;
+    /// The wall clock is set back while an agent lives.
+    SometimesTheClockIsSetBack: "sometimes_the_clock_is_set_back", [P25], Sometimes;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_say_what_they_are() {
+        let names: BTreeSet<_> = Property::ALL.iter().map(|one| one.name()).collect();
+        assert_eq!(names.len(), Property::ALL.len());
+        for property in Property::ALL {
+            let probe = property.name().starts_with("sometimes_");
+            assert_eq!(probe, property.kind() == Kind::Sometimes, "{property:?}");
+            let camel = property.name().replace('_', "");
+            assert_eq!(camel, format!("{property:?}").to_lowercase());
+        }
+    }
+}

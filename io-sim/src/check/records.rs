@@ -1,0 +1,105 @@
+//! Commits as they leave, and what they take away.
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::AllocId;
+use drover_core::input::StoreInput;
+use drover_core::store::{Batch, CommitId, Key};
+
+use super::lives::{alive_in, saved_alloc};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What is remembered of commits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Commits {
+    in_flight: Option<(CommitId, Batch)>,
+    /// Whether the store said that it could not write it.
+    failed: bool,
+    last: CommitId,
+}
+
+impl Commits {
+    pub(super) fn agent_died(&mut self) {
+        *self = Commits::default();
+    }
+
+    pub(super) fn in_flight(&self) -> Option<&Batch> {
+        self.in_flight.as_ref().map(|(_, batch)| batch)
+    }
+}
+
+impl Checker {
+    pub(super) fn store_says(&mut self, said: &StoreInput) {
+        let commits = &mut self.commits;
+        let current = commits.in_flight.as_ref().map(|(id, _)| *id);
+        match said {
+            StoreInput::Saved(id) if current == Some(*id) => commits.in_flight = None,
+            StoreInput::Failed(id, _) if current == Some(*id) => {
+                commits.failed = true;
+                self.sometimes(Property::SometimesACommitFails, true);
+            }
+            StoreInput::Saved(_) | StoreInput::Failed(..) => {}
+        }
+    }
+
+    pub(super) fn commit_effect(&mut self, world: &World, id: CommitId, batch: &Batch) -> Verdict {
+        self.one_commit_at_a_time(id, batch)?;
+        for (key, record) in batch {
+            if let (Key::Alloc(alloc), None) = (key, record) {
+                self.records_go_last(world, *alloc)?;
+                self.sometimes(Property::SometimesAnAllocationIsCleanedAway, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// One commit is under way at a time, numbered in order; a failed one is tried unchanged.
+    fn one_commit_at_a_time(&mut self, id: CommitId, batch: &Batch) -> Verdict {
+        let failed = core::mem::take(&mut self.commits.failed);
+        let before = self.commits.in_flight.replace((id, batch.clone()));
+        let last = core::mem::replace(&mut self.commits.last, id);
+        let holds = match &before {
+            Some((other, same)) => failed && *other == id && same == batch,
+            None => id.0 == last.0 + 1 && !batch.is_empty(),
+        };
+        self.holds(Property::OneCommitAtATime, holds, || {
+            format!("{id:?} after {before:?}")
+        })
+    }
+
+    /// The records of an allocation go last: it is over, clean, and its directory is gone.
+    fn records_go_last(&mut self, world: &World, alloc: AllocId) -> Verdict {
+        let saved = saved_alloc(world, alloc);
+        let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
+        let clean = !world.dirs.allocs.contains(&alloc) && alive_in(world, alloc).is_none();
+        self.holds(Property::RecordsGoLast, over && clean, || {
+            format!("{alloc}: over {over}, clean {clean}")
+        })
+    }
+
+    /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
+    /// too many.
+    pub(super) fn no_more_is_collected_than_needed(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        let memory = self.lives.allocs.get(&record.id);
+        let before = memory
+            .into_iter()
+            .flat_map(|m| m.shown.iter().chain(&m.saved));
+        if !record.destroying || before.into_iter().any(|before| before.destroying) {
+            return Ok(());
+        }
+        let view = agent.view();
+        let job_goes = view.job(&record.job).is_none_or(|job| job.purge);
+        let ended = view.allocs().map(AllocRunner::record);
+        let kept = ended.filter(|one| one.finished && !one.destroying).count();
+        let holds = self.replies.collects() || job_goes || kept >= self.keep_terminal;
+        self.holds(Property::NoMoreIsCollectedThanNeeded, holds, || {
+            format!("{} goes, {kept} stay", record.name)
+        })
+    }
+}

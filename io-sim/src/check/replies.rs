@@ -1,0 +1,138 @@
+//! What is asked and what is answered.
+
+use std::collections::BTreeMap;
+
+use drover_core::effect::{Refusal, Reply};
+use drover_core::ids::JobKey;
+use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+
+use super::lives::{saved_alloc, saved_job};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What is remembered of requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replies {
+    /// What this life of the agent was asked.
+    asked: BTreeMap<RequestId, Input>,
+    given: BTreeMap<RequestId, Reply>,
+    /// The index that was told last, and the highest that was acknowledged.
+    told: u64,
+    acknowledged: u64,
+    /// Jobs that somebody asked to forget.
+    purged: Vec<JobKey>,
+}
+
+impl Replies {
+    pub(super) fn agent_died(&mut self) {
+        self.asked.clear();
+        self.told = 0;
+    }
+
+    pub(super) fn asked(&mut self, request: RequestId, input: Option<&Input>) {
+        if let Some(Input::Local(_, LocalInput::Deregister { job, purge: true })) = input {
+            self.purged.push(job.clone());
+        }
+        self.asked
+            .extend(input.map(|input| (request, input.clone())));
+    }
+
+    pub(super) fn of(&self, request: RequestId) -> Option<&Reply> {
+        self.given.get(&request)
+    }
+
+    pub(super) fn told(&mut self, index: u64) -> u64 {
+        core::mem::replace(&mut self.told, index)
+    }
+
+    /// Whether this life was asked to clean up.
+    pub(super) fn collects(&self) -> bool {
+        let collect = |asked: &Input| matches!(asked, Input::Local(_, LocalInput::Collect));
+        self.asked.values().any(collect)
+    }
+
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+}
+
+impl Checker {
+    pub(super) fn reply_effect(
+        &mut self,
+        world: &World,
+        request: RequestId,
+        reply: &Reply,
+    ) -> Verdict {
+        let before = self.replies.given.insert(request, reply.clone());
+        self.holds(Property::OneReplyToOneRequest, before.is_none(), || {
+            format!("{request:?}")
+        })?;
+        self.a_refusal_says_why(request, reply)?;
+        let asked = self.replies.asked.get(&request).cloned();
+        self.holds(Property::AReplyAnswersARequest, asked.is_some(), || {
+            format!("{request:?} {reply:?}")
+        })?;
+        let Some(asked) = asked else { return Ok(()) };
+        // That a signal was passed on is no change that lasts.
+        if !matches!(asked, Input::Operator(_, OperatorInput::Signal { .. })) {
+            self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
+        }
+        self.a_reply_is_remembered_first(world, &asked, reply)
+    }
+
+    /// A refusal says why.
+    fn a_refusal_says_why(&mut self, request: RequestId, reply: &Reply) -> Verdict {
+        let Reply::Refused(Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why)) =
+            reply
+        else {
+            return Ok(());
+        };
+        self.holds(Property::ARefusalSaysWhy, !why.trim().is_empty(), || {
+            format!("{request:?}")
+        })
+    }
+
+    /// When a request for a lasting change is answered, the disk holds the change, or a later one.
+    fn a_reply_is_remembered_first(
+        &mut self,
+        world: &World,
+        asked: &Input,
+        reply: &Reply,
+    ) -> Verdict {
+        let holds = match (asked, reply) {
+            (
+                Input::Local(_, LocalInput::Register { job, .. }),
+                Reply::Registered { job_index, .. },
+            ) => match saved_job(world, &job.key()) {
+                Some(saved) => saved.job.job_modify_index >= *job_index,
+                None => self.replies.purged.contains(&job.key()),
+            },
+            (
+                Input::Local(_, LocalInput::Deregister { job, .. }),
+                Reply::Stopping {
+                    eval: Some(_),
+                    index,
+                },
+            ) => saved_job(world, job)
+                .is_none_or(|saved| saved.job.stop || saved.job.job_modify_index > *index),
+            (
+                Input::Operator(_, OperatorInput::StopAlloc { alloc }),
+                Reply::Stopping { eval: Some(_), .. },
+            ) => saved_alloc(world, *alloc)
+                .is_none_or(|saved| saved.desired.is_terminal() || saved.finished),
+            _ => return Ok(()),
+        };
+        self.holds(Property::AReplyIsRememberedFirst, holds, || {
+            format!("{asked:?} {reply:?}")
+        })
+    }
+}
+
+fn index_of(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Registered { index, .. } | Reply::Stopping { index, .. } | Reply::Done { index } => {
+            *index
+        }
+        Reply::Refused(_) => 0,
+    }
+}

@@ -1,0 +1,186 @@
+//! What restarts cost: counted here again, from what was told and what the world saw start.
+
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::LaunchId;
+use drover_core::input::{OperatorInput, RestartScope, TaskKey};
+use drover_core::model::event::TaskEvent;
+use drover_core::model::policy::{RestartMode, RestartRules};
+use drover_core::task::runner::TaskRunner;
+use drover_core::time::{Span, Timestamp};
+
+use super::lives::{Restart, TaskMemory};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// The attempts of one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    since: Option<Timestamp>,
+    used: u32,
+}
+
+impl Interval {
+    /// One more attempt. Returns whether the policy has room for it.
+    fn attempt(&mut self, rules: &RestartRules, wall: Timestamp) -> Room {
+        if self.since.is_none_or(|since| wall > since + rules.interval) {
+            *self = Interval {
+                since: Some(wall),
+                used: 0,
+            };
+        }
+        self.used += 1;
+        let last_moment = self
+            .since
+            .is_some_and(|since| wall == since + rules.interval);
+        match rules.mode {
+            _ if self.used <= rules.attempts => Room::Within,
+            // One more, after the rest of the interval; at its last moment that is at once.
+            RestartMode::Delay if self.used == rules.attempts + 1 || last_moment => Room::Delayed,
+            RestartMode::Delay | RestartMode::Fail => Room::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Within,
+    Delayed,
+    None,
+}
+
+impl TaskMemory {
+    /// Books a restart that was told. Returns whether the policy has room for it.
+    fn book(&mut self, rules: &RestartRules, mut restart: Restart) -> bool {
+        if self.rules.replace(*rules) != Some(*rules) {
+            // A new policy holds from now.
+            self.restarts.clear();
+        }
+        let mut interval = Interval::default();
+        for earlier in self.restarts.iter().filter(|earlier| !earlier.asked) {
+            interval.attempt(rules, earlier.wall);
+        }
+        let room = if restart.asked {
+            Room::Delayed
+        } else {
+            interval.attempt(rules, restart.wall)
+        };
+        restart.within = room == Room::Within;
+        self.restarts.push(restart);
+        let asked = self.restarts.iter().filter(|restart| restart.asked);
+        room != Room::None && asked.count() <= self.asks
+    }
+
+    /// How many starts are paid for: the first, those that were told, and those that make up for
+    /// a launch that never started.
+    fn paid(&self) -> usize {
+        1 + self.restarts.len() + self.never_started + self.asks
+    }
+}
+
+impl Checker {
+    /// An operator asks something of tasks: what it makes free.
+    pub(super) fn operator_asks(
+        &mut self,
+        agent: &drover_core::agent::Agent,
+        asked: &OperatorInput,
+    ) {
+        let OperatorInput::Restart { alloc: id, tasks } = asked else {
+            return;
+        };
+        if *tasks == RestartScope::All {
+            self.lives.rerun.insert(*id);
+        }
+        let alloc = agent.view().alloc(*id);
+        for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
+            let meant = match tasks {
+                RestartScope::Task(name) => task.spec().key.task == *name,
+                RestartScope::Running | RestartScope::All => true,
+            };
+            if meant {
+                let memory = self.lives.task(&task.spec().key);
+                memory.asks += 1;
+                if *tasks == RestartScope::All {
+                    memory.forgiven = task.state().finished_at.or(memory.forgiven);
+                    memory.over = false;
+                }
+            }
+        }
+    }
+
+    /// The agent tells that a task is started again, at a cost or because somebody asked.
+    pub(super) fn told_restart(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+        event: &TaskEvent,
+    ) -> Verdict {
+        let rules = task.spec().restart_rules();
+        let now = world.now();
+        let memory = self.lives.task(&task.spec().key);
+        let restart = Restart {
+            number: task.state().restarts,
+            at: now.at,
+            wall: now.wall,
+            life: world.life,
+            offset: world.wall_offset,
+            asked: event
+                .details
+                .get("restart_reason")
+                .is_some_and(String::is_empty),
+            within: false,
+        };
+        let room = memory.book(&rules, restart);
+        let told = memory.restarts.clone();
+        self.holds(Property::RestartsStayWithinTheBudget, room, || {
+            format!("{:?}: {rules:?} {told:?}", task.spec().key)
+        })
+    }
+
+    /// A start is the first one, or paid for; and the pause before it was long enough.
+    pub(super) fn a_restart_has_its_price(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+        launch: LaunchId,
+    ) -> Verdict {
+        let memory = self.lives.task(key);
+        memory.launches.push(launch);
+        let (starts, paid) = (memory.launches.len(), memory.paid());
+        let last = memory.restarts.last().copied();
+        self.holds(
+            Property::RestartsStayWithinTheBudget,
+            starts <= paid,
+            || format!("{key:?} starts {starts} times, {paid} are paid for"),
+        )?;
+        let rules = alloc
+            .task(&key.task)
+            .map(|task| task.spec().restart_rules());
+        match (last, rules) {
+            (Some(last), Some(rules)) if last.within => {
+                self.a_pause_is_as_long_as_the_policy_says(world, key, &last, rules.delay)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Between an end and the start that follows by policy lies at least the policy's delay.
+    fn a_pause_is_as_long_as_the_policy_says(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        last: &Restart,
+        delay: Span,
+    ) -> Verdict {
+        // Over a restart of the agent the pause is measured by the wall clock.
+        if last.life != world.life && last.offset != world.wall_offset {
+            return Ok(());
+        }
+        let pause = world.at - last.at;
+        self.holds(
+            Property::APauseIsAsLongAsThePolicySays,
+            pause >= delay,
+            || format!("{key:?} starts after {pause}, not {delay}"),
+        )
+    }
+}

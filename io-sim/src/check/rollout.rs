@@ -1,0 +1,298 @@
+//! Roll-outs and replacements: in their measure, in their time, and as often as they may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{AllocId, DeploymentId, JobKey};
+use drover_core::local::reconcile::copies;
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
+use drover_core::model::eval::DeploymentStatus;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::task::Stage;
+use drover_core::task::runner::TaskRunner;
+use drover_core::time::{Span, Timestamp};
+
+use super::lives::{Lives, Place};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What is remembered of roll-outs and replacements.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rollouts {
+    /// Replacements of failed allocations in one place, oldest first.
+    replacements: BTreeMap<Place, Vec<(AllocId, Timestamp)>>,
+    /// Roll-outs that were seen to be over.
+    over: BTreeSet<DeploymentId>,
+    /// Allocations that were seen healthy.
+    healthy: BTreeSet<AllocId>,
+}
+
+impl Rollouts {
+    /// Replacements that were not saved did not happen.
+    pub(super) fn awake(&mut self, lives: &Lives) {
+        for times in self.replacements.values_mut() {
+            times.retain(|(id, _)| lives.allocs.contains_key(id));
+        }
+        self.healthy.clear();
+    }
+}
+
+/// Why an allocation of an older version is ended when there is a place for the new one.
+const RENEWED: &str = "alloc is being updated due to job update";
+
+impl Checker {
+    /// Looks at an allocation that was not there before, and at what it replaces.
+    pub(super) fn placements(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        if let Some(known) = self.lives.allocs.get(&record.id) {
+            let in_place = known.shown.as_ref();
+            let updated = in_place.is_some_and(|shown| shown.version < record.job_version);
+            self.sometimes(Property::SometimesAVersionIsTakenInPlace, updated);
+            return Ok(());
+        }
+        let mut of_job = agent.view().allocs_of(&record.job);
+        let Some(replaced) = of_job.find(|other| other.record().next == Some(record.id)) else {
+            return Ok(());
+        };
+        let before = replaced.record();
+        let renewal = before.job_version < record.job_version
+            && !before.finished
+            && *before.desired_description == *RENEWED;
+        let memory = self.lives.allocs.entry(record.id).or_default();
+        memory.renewal = renewal;
+        if renewal {
+            self.a_rolling_update_keeps_its_measure(agent, alloc)
+        } else {
+            self.replacements_stay_within_the_policy(world, alloc, replaced)
+        }
+    }
+
+    /// No more copies than a rolling update allows are replaced before they proved themselves.
+    fn a_rolling_update_keeps_its_measure(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let own = alloc.record();
+        let group = alloc.job().group(own.group.as_str());
+        let update = group.and_then(|group| group.update.as_ref());
+        let parallel = update.map_or(0, |update| update.max_parallel);
+        let Ok(parallel) = usize::try_from(parallel) else {
+            return Ok(());
+        };
+        if parallel == 0 || alloc.job().job_type != JobType::Service {
+            return Ok(());
+        }
+        let unproved = agent.view().allocs_of(&own.job).filter(|other| {
+            let theirs = other.record();
+            let renewal = self
+                .lives
+                .allocs
+                .get(&theirs.id)
+                .is_some_and(|memory| memory.renewal);
+            renewal
+                && theirs.group == own.group
+                && theirs.job_version == own.job_version
+                && theirs.health.is_none()
+                && theirs.deployment.is_some()
+                && theirs.desired == DesiredStatus::Run
+        });
+        let unproved = unproved.count();
+        self.holds(
+            Property::ARollingUpdateKeepsItsMeasure,
+            unproved <= parallel,
+            || format!("{}: {unproved} of {parallel}", own.name),
+        )
+    }
+
+    /// A failed allocation is replaced as often as its reschedule policy allows.
+    fn replacements_stay_within_the_policy(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        replaced: &AllocRunner,
+    ) -> Verdict {
+        let before = replaced.record();
+        let place = Place::of(alloc);
+        let failed = before.status == ClientStatus::Failed
+            && before.desired == DesiredStatus::Run
+            && before.job_version == alloc.record().job_version;
+        if !failed {
+            self.rollouts.replacements.remove(&place);
+            return Ok(());
+        }
+        self.sometimes(Property::SometimesAFailureIsReplaced, true);
+        let now = world.now().wall;
+        let times = self.rollouts.replacements.entry(place).or_default();
+        times.push((alloc.record().id, now));
+        let Some((attempts, interval)) = reschedules(alloc) else {
+            return Ok(());
+        };
+        let recent = times.iter().filter(|(_, time)| *time + interval > now);
+        let recent = recent.count();
+        self.holds(
+            Property::ReplacementsStayWithinThePolicy,
+            recent <= attempts,
+            || format!("{}: {recent} of {attempts}", alloc.record().name),
+        )
+    }
+
+    /// An allocation is healthy when its tasks ran as long as its policy says.
+    pub(super) fn health_takes_its_time(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+        let record = alloc.record();
+        let healthy = record.health.is_some_and(|health| health.healthy);
+        if !healthy {
+            self.rollouts.healthy.remove(&record.id);
+            return Ok(());
+        }
+        let fresh = self.rollouts.healthy.insert(record.id) && world.at > self.lives.began;
+        let group = alloc.job().group(record.group.as_str());
+        let update = group.and_then(|group| group.update.as_ref());
+        let (Some(update), true) = (update, fresh) else {
+            return Ok(());
+        };
+        let time = update.min_healthy_time;
+        let late = alloc.tasks().iter().find(|task| {
+            let launch = task.record().launch.as_ref().map(|launch| launch.id);
+            let since = launch.and_then(|id| self.exits.known_since.get(&id));
+            let since = since.copied().unwrap_or(self.lives.began);
+            let ended = task
+                .record()
+                .launch
+                .as_ref()
+                .is_some_and(|launch| launch.exit.is_some());
+            let runs = task.state().state == TaskLife::Running && !ended;
+            is_watched(task) && !(runs && world.at - since >= time)
+        });
+        let late = late.map(|task| task.spec().key.task.clone());
+        self.holds(Property::HealthTakesItsTime, late.is_none(), || {
+            format!("{} {late:?} ran less than {time}", record.name)
+        })
+    }
+
+    /// A roll-out succeeds when every copy of every watched group is healthy.
+    pub(super) fn a_rollout_succeeds_whole(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let view = agent.view();
+        let id = alloc.record().deployment;
+        let Some(rollout) = id.and_then(|id| view.deployment(id)) else {
+            return Ok(());
+        };
+        let over = rollout.status != DeploymentStatus::Running;
+        if !over || !self.rollouts.over.insert(rollout.id) {
+            return Ok(());
+        }
+        let failed = rollout.status == DeploymentStatus::Failed;
+        self.sometimes(Property::SometimesARolloutFails, failed);
+        if rollout.status != DeploymentStatus::Successful {
+            return Ok(());
+        }
+        self.sometimes(Property::SometimesARolloutSucceeds, true);
+        let job = alloc.job();
+        let healthy = |group: &TaskGroup, index: u32| {
+            view.allocs_of(&alloc.record().job).any(|other| {
+                let record = other.record();
+                record.deployment == Some(rollout.id)
+                    && record.group.as_str() == group.name
+                    && record.index == index
+                    && record.health.is_some_and(|health| health.healthy)
+            })
+        };
+        let watched = job.task_groups.iter().filter(|g| g.update.is_some());
+        let missing = watched
+            .flat_map(|group| (0..copies(job, group)).map(move |index| (group, index)))
+            .find(|(group, index)| !healthy(group, *index))
+            .map(|(group, index)| format!("{} {}[{index}]", job.id, group.name));
+        self.holds(Property::ARolloutSucceedsWhole, missing.is_none(), || {
+            format!("{missing:?}")
+        })
+    }
+
+    /// At most one roll-out of a job is under way, that of its latest version.
+    pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        let running = view
+            .deployments()
+            .filter(|rollout| rollout.status == DeploymentStatus::Running);
+        let mut of_jobs: BTreeSet<&JobKey> = BTreeSet::new();
+        for rollout in running {
+            let job = view.job(&rollout.job);
+            let latest = job.is_some_and(|job| job.deployment == Some(rollout.id));
+            let alone = of_jobs.insert(&rollout.job);
+            self.holds(Property::AJobHasOneRollout, latest && alone, || {
+                format!("{rollout:?}")
+            })?;
+            let held_up = job.is_some_and(|job| is_held_up(agent, &job.job, rollout.id));
+            self.sometimes(Property::SometimesAnUpdateIsHeldUp, held_up);
+        }
+        for job in view.jobs() {
+            let blocked = !view.blocked(&job.job.key()).is_empty();
+            self.sometimes(Property::SometimesAJobHasNoPlace, blocked);
+        }
+        Ok(())
+    }
+}
+
+/// Whether something of an older version still runs beside what did not prove itself yet.
+fn is_held_up(agent: &Agent, job: &Job, rollout: DeploymentId) -> bool {
+    let live = || {
+        agent
+            .view()
+            .allocs_of(&job.key())
+            .map(AllocRunner::record)
+            .filter(|record| !record.finished && record.desired == DesiredStatus::Run)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let live = live();
+    let old = live.iter().any(|record| record.job_version < job.version);
+    let unproved = |record: &&_| {
+        let record: &drover_core::store::record::AllocRecord = record;
+        record.deployment == Some(rollout) && record.health.is_none()
+    };
+    old && live
+        .iter()
+        .map(|record| &**record)
+        .any(|record| unproved(&record))
+}
+
+/// Whether a task's run counts for its allocation's health.
+fn is_watched(task: &TaskRunner) -> bool {
+    match task.spec().stage() {
+        Stage::Poststop => false,
+        Stage::Prestart | Stage::Poststart => !task.state().is_successful(),
+        Stage::Main | Stage::PrestartSidecar | Stage::PoststartSidecar => true,
+    }
+}
+
+/// How often in which time a failed allocation is replaced; none if without limit.
+fn reschedules(alloc: &AllocRunner) -> Option<(usize, Span)> {
+    let (job, day) = (alloc.job(), Span::secs(24 * 3600));
+    let of_group = job
+        .group(alloc.record().group.as_str())
+        .and_then(|group| group.reschedule_policy.as_ref());
+    let written = of_group.or(job.reschedule.as_ref());
+    let attempts = written.and_then(|policy| policy.attempts);
+    let unlimited = written.and_then(|policy| policy.unlimited);
+    let interval = written.and_then(|policy| policy.interval).unwrap_or(day);
+    let (default, without_limit) = match job.job_type {
+        JobType::System | JobType::Sysbatch => return Some((0, interval)),
+        JobType::Service => (0, attempts.is_none()),
+        JobType::Batch => (1, false),
+    };
+    if unlimited.unwrap_or(without_limit) {
+        return None;
+    }
+    let attempts = usize::try_from(attempts.unwrap_or(default)).unwrap_or(0);
+    Some((attempts, interval))
+}

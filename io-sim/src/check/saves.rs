@@ -1,0 +1,162 @@
+//! Remember before acting: what leaves the agent rests on what the disk holds, not on what is on
+//! its way there.
+
+use drover_core::agent::Agent;
+use drover_core::effect::{HookEffect, HookWork};
+use drover_core::ids::{AllocId, LaunchId, TaskName};
+use drover_core::input::TaskKey;
+use drover_core::model::event::{EventType, MAX_EVENTS};
+use drover_core::store::record::TaskRecord;
+use drover_core::store::{Key, Record};
+
+use super::lives::{alive_in, saved_alloc, saved_task};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+impl Checker {
+    /// When a start leaves, the disk holds its launch id: a crash can never forget it.
+    pub(super) fn a_start_is_remembered_first(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        launch: LaunchId,
+    ) -> Verdict {
+        let saved = saved_task(world, key).and_then(|task| task.launch.as_ref());
+        self.holds(
+            Property::AStartIsRememberedFirst,
+            saved.is_some_and(|saved| saved.id == launch),
+            || format!("{key:?} {launch}, saved {saved:?}"),
+        )
+    }
+
+    /// When a stop leaves, the disk says why.
+    pub(super) fn a_stop_is_remembered_first(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        launch: LaunchId,
+    ) -> Verdict {
+        let saved = saved_task(world, key);
+        let says_why = |task: &TaskRecord| {
+            let events = &task.state.events;
+            // So many things happened since that the kill's event may be dropped.
+            let dropped = events.len() >= MAX_EVENTS;
+            let killing = |kind| matches!(kind, EventType::Killing);
+            task.restarting || dropped || events.iter().any(|event| killing(event.kind))
+        };
+        let holds = saved.is_some_and(|task| holds_launch(task, launch) && says_why(task));
+        self.holds(Property::AStopIsRememberedFirst, holds, || {
+            format!("{key:?} {launch}, saved {saved:?}")
+        })
+    }
+
+    /// When an end by force leaves, the disk still holds the launch.
+    pub(super) fn a_destroy_is_remembered_first(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        launch: LaunchId,
+    ) -> Verdict {
+        let saved = saved_task(world, key);
+        let holds = saved.is_some_and(|task| holds_launch(task, launch));
+        self.holds(Property::ADestroyIsRememberedFirst, holds, || {
+            format!("{key:?} {launch}, saved {saved:?}")
+        })
+    }
+
+    /// A launch is forgotten outside when no record on the disk bears it any more.
+    pub(super) fn a_launch_is_forgotten_last(
+        &mut self,
+        world: &World,
+        launch: LaunchId,
+    ) -> Verdict {
+        let key = world.processes.get(&launch).map(|process| &process.key);
+        let saved = key.and_then(|key| saved_task(world, key));
+        let holds = saved.is_none_or(|task| !holds_launch(task, launch));
+        self.holds(Property::ALaunchIsForgottenLast, holds, || {
+            format!("{launch}, saved {saved:?}")
+        })
+    }
+
+    pub(super) fn hook_effect(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        hook: &HookEffect,
+    ) -> Verdict {
+        let HookEffect::Run {
+            alloc, task, work, ..
+        } = hook
+        else {
+            return Ok(());
+        };
+        let known = agent.view().alloc(*alloc).is_some();
+        self.holds(Property::EffectsHaveAnOwner, known, || format!("{hook:?}"))?;
+        match (work, task) {
+            (HookWork::RemoveAllocDir, _) => {
+                self.a_removal_is_remembered_first(world, *alloc)?;
+                self.no_directory_is_removed_under_a_process(world, *alloc)
+            }
+            (HookWork::BuildTaskDir { .. }, Some(task)) => {
+                self.directories_belong_to_what_is_saved(world, *alloc)?;
+                self.a_finished_hook_is_not_run_again(world, *alloc, task)
+            }
+            (HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. }, _) => {
+                self.directories_belong_to_what_is_saved(world, *alloc)
+            }
+        }
+    }
+
+    /// Directories are made for allocations that the disk knows: none is left by a crash.
+    fn directories_belong_to_what_is_saved(&mut self, world: &World, alloc: AllocId) -> Verdict {
+        let saved = saved_alloc(world, alloc).is_some();
+        self.holds(Property::DirectoriesBelongToWhatIsSaved, saved, || {
+            alloc.to_string()
+        })
+    }
+
+    /// A directory is removed when the disk says that its allocation is over and goes away.
+    fn a_removal_is_remembered_first(&mut self, world: &World, alloc: AllocId) -> Verdict {
+        let saved = saved_alloc(world, alloc);
+        let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
+        self.holds(Property::ARemovalIsRememberedFirst, over, || {
+            format!("{alloc}, saved {saved:?}")
+        })
+    }
+
+    /// No directory is removed while a process lives in it.
+    fn no_directory_is_removed_under_a_process(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+    ) -> Verdict {
+        let alive = alive_in(world, alloc);
+        let name = alive.map(|process| process.name.to_string());
+        self.holds(
+            Property::NoDirectoryIsRemovedUnderAProcess,
+            name.is_none(),
+            || format!("{name:?}"),
+        )
+    }
+
+    /// A hook that runs once in a task's life does not run again when that is saved.
+    fn a_finished_hook_is_not_run_again(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+        task: &TaskName,
+    ) -> Verdict {
+        let key = Key::Task(alloc, task.clone());
+        let done = match world.disk.records().get(&key) {
+            Some(Record::Task(task)) => task.hooks_done.contains_key("task_dir"),
+            _ => false,
+        };
+        self.holds(Property::AFinishedHookIsNotRunAgain, !done, || {
+            format!("{alloc} {task}")
+        })
+    }
+}
+
+fn holds_launch(task: &TaskRecord, launch: LaunchId) -> bool {
+    task.launch.as_ref().is_some_and(|saved| saved.id == launch)
+}

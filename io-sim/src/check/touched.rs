@@ -1,0 +1,109 @@
+//! What a step touched: the allocations that its input, its effects and its commit name.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, TimerName};
+use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::input::{Input, LocalInput, OperatorInput};
+use drover_core::store::{Batch, Key};
+
+/// Everything is looked at once in so many steps.
+const EVERYTHING_EVERY: u64 = 32;
+
+/// What has to be looked at after this step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    allocs: BTreeSet<AllocId>,
+    everything: bool,
+    steps: u64,
+}
+
+/// What is looked at.
+pub(super) enum Look {
+    /// All there is.
+    Everything,
+    /// These allocations, which may be gone by now.
+    Allocs(BTreeSet<AllocId>),
+}
+
+impl Touched {
+    pub(super) fn everything(&mut self) {
+        self.everything = true;
+    }
+
+    /// What to look at now; the next step begins with nothing.
+    pub(super) fn take(&mut self) -> Look {
+        self.steps += 1;
+        let allocs = core::mem::take(&mut self.allocs);
+        let everything = core::mem::take(&mut self.everything);
+        if everything || self.steps.is_multiple_of(EVERYTHING_EVERY) {
+            Look::Everything
+        } else {
+            Look::Allocs(allocs)
+        }
+    }
+
+    pub(super) fn input(
+        &mut self,
+        agent: &Agent,
+        input: Option<&Input>,
+        in_flight: Option<&Batch>,
+    ) {
+        match input {
+            Some(Input::Driver(key, _)) => self.alloc(key.alloc),
+            Some(Input::Hook(hook)) => self.alloc(hook.alloc),
+            Some(Input::Operator(
+                _,
+                OperatorInput::StopAlloc { alloc }
+                | OperatorInput::Restart { alloc, .. }
+                | OperatorInput::Signal { alloc, .. },
+            )) => self.alloc(*alloc),
+            Some(Input::Local(_, LocalInput::Register { job, .. })) => self.job(agent, &job.key()),
+            Some(Input::Local(
+                _,
+                LocalInput::Deregister { job, .. } | LocalInput::Evaluate { job },
+            )) => {
+                self.job(agent, job);
+            }
+            Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
+            Some(Input::Store(_)) => self.batch(in_flight),
+            Some(Input::Node(_)) => {}
+            None => match agent.poll_timeout() {
+                Some((_, TimerName::Alloc(id, _))) => self.alloc(id),
+                Some((_, TimerName::Job(key))) => self.job(agent, &key),
+                Some((_, TimerName::Store)) | None => {}
+            },
+        }
+    }
+
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Driver(_, key, _) | Effect::Tell(Told::Event(key, _)) => self.alloc(key.alloc),
+            Effect::Hook(HookEffect::Run { alloc, .. }) => self.alloc(*alloc),
+            Effect::Store(StoreEffect::Commit(_, batch)) => self.batch(Some(batch)),
+            Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Forget(..)
+            | Effect::Reply(..)
+            | Effect::Tell(Told::Index(_))
+            | Effect::Stopped => {}
+        }
+    }
+
+    fn alloc(&mut self, id: AllocId) {
+        self.allocs.insert(id);
+    }
+
+    fn job(&mut self, agent: &Agent, key: &JobKey) {
+        let of_job = agent.view().allocs_of(key);
+        self.allocs.extend(of_job.map(|alloc| alloc.record().id));
+    }
+
+    fn batch(&mut self, batch: Option<&Batch>) {
+        let keys = batch.into_iter().flat_map(Batch::keys);
+        self.allocs.extend(keys.filter_map(|key| match key {
+            Key::Alloc(id) | Key::Task(id, _) => Some(*id),
+            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) => None,
+        }));
+    }
+}

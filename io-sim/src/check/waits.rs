@@ -1,0 +1,156 @@
+//! Who waits, for what, and that nobody waits for nothing.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Input};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::task::Stage;
+use drover_core::task::runner::{Phase, TaskRunner};
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+impl Checker {
+    /// The agent wants to be called when the first of its machines does.
+    pub(super) fn deadlines_are_kept(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+        let Some((first, _)) = alloc.deadline() else {
+            return Ok(());
+        };
+        let called = agent.poll_timeout().map(|(at, _)| at);
+        self.holds(
+            Property::DeadlinesAreKept,
+            called.is_some_and(|at| at <= first),
+            || format!("first {first:?}, called {called:?}"),
+        )
+    }
+
+    /// No allocation is stuck: a deadline, a predecessor, or a task that is not over.
+    pub(super) fn an_allocation_waits_for_something(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        let holds = match alloc.phase() {
+            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
+            AllocPhase::Prerun(_) => {
+                let previous = record.previous.and_then(|id| agent.view().alloc(id));
+                previous
+                    .is_some_and(|previous| !previous.record().finished || previous.has_remains())
+            }
+            AllocPhase::Tasks => {
+                alloc
+                    .tasks()
+                    .iter()
+                    .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
+                    || alloc.deadline().is_some()
+            }
+            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
+            AllocPhase::Finished => {
+                !record.destroying || alloc.tasks().iter().any(TaskRunner::has_remains)
+            }
+            AllocPhase::Destroyed => true,
+        };
+        self.holds(Property::AnAllocationWaitsForSomething, holds, || {
+            let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
+            format!("{} {:?} {phases:?}", record.name, alloc.phase())
+        })
+    }
+
+    /// Every phase of a task that neither runs nor waits for its turn has a deadline.
+    pub(super) fn a_task_waits_for_something(&mut self, task: &TaskRunner) -> Verdict {
+        let holds = match task.phase() {
+            Phase::Waiting | Phase::Running => true,
+            Phase::Dead(_) => !task.has_remains() || task.deadline().is_some(),
+            Phase::Preparing(_)
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_) => task.deadline().is_some(),
+        };
+        self.holds(Property::ATaskWaitsForSomething, holds, || {
+            format!("{:?} {:?}", task.spec().key, task.phase())
+        })
+    }
+
+    /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
+    pub(super) fn who_waits_is_named(&mut self, agent: &Agent) -> Verdict {
+        let pending = agent.pending();
+        let named: BTreeSet<&str> = pending
+            .awaiting
+            .iter()
+            .map(|one| one.who.as_str())
+            .collect();
+        for alloc in agent.view().allocs() {
+            let who = format!("alloc {}", alloc.record().id.short());
+            for task in alloc.tasks() {
+                let who = format!("{who} task {}", task.spec().key.task);
+                let holds = named.contains(who.as_str()) == waits(task);
+                self.holds(Property::WhoWaitsIsNamed, holds, || {
+                    format!("{who} {:?}: {pending:?}", task.phase())
+                })?;
+            }
+            let busy = match alloc.phase() {
+                AllocPhase::Prerun(_) | AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => {
+                    true
+                }
+                AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => false,
+            };
+            let holds = named.contains(who.as_str()) == busy;
+            self.holds(Property::WhoWaitsIsNamed, holds, || {
+                format!("{who} {:?}: {pending:?}", alloc.phase())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A task that can go on without the outside has gone on. An answer that nobody awaits makes
+    /// the agent look at the allocation again: nothing may come of it. So what hangs elsewhere
+    /// cannot be what an allocation waits for.
+    pub(super) fn nothing_waits_for_a_nudge(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let now = world.now();
+        let due = agent.poll_timeout().is_some_and(|(at, _)| at <= now.at);
+        if due || self.leaving || agent.view().stopped() {
+            return Ok(());
+        }
+        let mut nudged = agent.clone();
+        for alloc in agent.view().allocs() {
+            let Some(task) = alloc.tasks().first() else {
+                continue;
+            };
+            let stale = DriverInput::Exited {
+                launch: LaunchId::default(),
+                result: ExitResult::default(),
+            };
+            nudged.handle(now, Input::Driver(task.spec().key.clone(), stale));
+        }
+        let effect = nudged.poll_effect();
+        let same = nudged.view().allocs().eq(agent.view().allocs());
+        self.holds(
+            Property::NothingWaitsForANudge,
+            effect.is_none() && same,
+            || format!("{effect:?}, same state {same}"),
+        )
+    }
+}
+
+/// Whether a task waits for anything: not what runs, what is over, and what comes after the end.
+fn waits(task: &TaskRunner) -> bool {
+    match task.phase() {
+        Phase::Waiting => task.spec().stage() != Stage::Poststop,
+        Phase::Running => false,
+        Phase::Dead(_) => task.has_remains(),
+        Phase::Preparing(_)
+        | Phase::Starting(_)
+        | Phase::Recovering(_)
+        | Phase::Delaying(_)
+        | Phase::Stopping { .. }
+        | Phase::Cleaning(_)
+        | Phase::Pausing(_) => true,
+    }
+}

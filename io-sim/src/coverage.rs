@@ -1,0 +1,280 @@
+//! Which inputs reached which states, and what was told and answered: what a search came by.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, TimerName};
+use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
+use drover_core::effect::{Effect, Refusal, Reply, Told};
+use drover_core::input::{
+    DriverInput, Found, HookInput, Input, LocalInput, OperatorInput, RestartScope, ShutdownMode,
+    StoreInput,
+};
+use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
+
+/// One thing that was reached: whose, in which state, and by what.
+type Point = (&'static str, &'static str, &'static str);
+
+/// Everything that was reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    points: BTreeSet<Point>,
+}
+
+impl Coverage {
+    /// Adds what another run reached.
+    pub fn merge(&mut self, other: &Coverage) {
+        self.points.extend(&other.points);
+    }
+
+    /// One line for each thing that was reached, sorted.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.points
+            .iter()
+            .map(|(who, state, what)| format!("{who}: {state} × {what}"))
+    }
+
+    /// An input, before the agent takes it; none is a timeout.
+    pub(crate) fn input(&mut self, agent: &Agent, input: Option<&Input>) {
+        let view = agent.view();
+        match input {
+            Some(Input::Driver(key, said)) => {
+                let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
+                self.task(task, driver(said));
+            }
+            Some(Input::Hook(hook)) => {
+                let what = hook_answer(hook);
+                let alloc = view.alloc(hook.alloc);
+                match &hook.task {
+                    Some(name) => self.task(alloc.and_then(|alloc| alloc.task(name)), what),
+                    None => self.alloc(alloc, what),
+                }
+            }
+            Some(Input::Operator(_, asked)) => {
+                let (id, what) = operator(asked);
+                let alloc = view.alloc(id);
+                self.alloc(alloc, what);
+                for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
+                    self.task(Some(task), what);
+                }
+            }
+            Some(Input::Store(said)) => self.store(agent, said),
+            Some(Input::Local(_, asked)) => self.local(agent, asked),
+            Some(Input::Shutdown(mode)) => {
+                let what = match mode {
+                    ShutdownMode::KeepTasks => "end without the tasks",
+                    ShutdownMode::StopTasks => "end with the tasks",
+                };
+                for alloc in view.allocs() {
+                    self.alloc(Some(alloc), what);
+                    for task in alloc.tasks() {
+                        self.task(Some(task), what);
+                    }
+                }
+                self.reach("agent", "lives", what);
+            }
+            Some(Input::Node(_)) => self.reach("agent", "lives", "a driver's condition"),
+            None => self.timer(agent),
+        }
+    }
+
+    /// An effect, as it leaves.
+    pub(crate) fn effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Tell(Told::Event(_, event)) => {
+                self.reach("told", "event", event.kind.as_str());
+            }
+            Effect::Reply(_, reply) => self.reach("told", "reply", answer(reply)),
+            Effect::Driver(..)
+            | Effect::Forget(..)
+            | Effect::Hook(_)
+            | Effect::Store(_)
+            | Effect::Tell(Told::Index(_))
+            | Effect::Stopped => {}
+        }
+    }
+
+    /// An allocation's status, as it is shown.
+    pub(crate) fn status(&mut self, alloc: &AllocRunner) {
+        let record = alloc.record();
+        self.reach("status", record.desired.as_str(), record.status.as_str());
+    }
+
+    fn reach(&mut self, who: &'static str, state: &'static str, what: &'static str) {
+        self.points.insert((who, state, what));
+    }
+
+    fn task(&mut self, task: Option<&TaskRunner>, what: &'static str) {
+        self.reach("task", task.map_or("gone", task_state), what);
+    }
+
+    fn alloc(&mut self, alloc: Option<&AllocRunner>, what: &'static str) {
+        self.reach("allocation", alloc.map_or("gone", alloc_state), what);
+    }
+
+    fn store(&mut self, agent: &Agent, said: &StoreInput) {
+        let what = match said {
+            StoreInput::Saved(_) => "saved",
+            StoreInput::Failed(..) => "not saved",
+        };
+        let trouble = agent.view().store_trouble();
+        let state = trouble.map_or("writes", |_| "tries again");
+        self.reach("store", state, what);
+    }
+
+    fn local(&mut self, agent: &Agent, asked: &LocalInput) {
+        let (job, what) = match asked {
+            LocalInput::Register { job, .. } => (Some(job.key()), "register"),
+            LocalInput::Deregister { job, purge: true } => (Some(job.clone()), "purge"),
+            LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
+            LocalInput::Evaluate { job } => (Some(job.clone()), "evaluate"),
+            LocalInput::Collect => (None, "collect"),
+        };
+        let record = job.as_ref().and_then(|job| agent.view().job(job));
+        let state = match record {
+            _ if job.is_none() => "any",
+            None => "unknown",
+            Some(record) if record.purge => "going",
+            Some(record) if record.job.stop => "stopped",
+            Some(_) => "wanted",
+        };
+        self.reach("job", state, what);
+    }
+
+    fn timer(&mut self, agent: &Agent) {
+        match agent.poll_timeout() {
+            Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
+            Some((_, TimerName::Job(_))) => self.reach("job", "wanted", "time"),
+            Some((_, TimerName::Alloc(id, timer))) => {
+                let alloc = agent.view().alloc(id);
+                match &timer {
+                    AllocTimer::Task(name, timer) => {
+                        let task = alloc.and_then(|alloc| alloc.task(name));
+                        self.task(task, task_timer(*timer));
+                    }
+                    AllocTimer::Hook
+                    | AllocTimer::ShutdownDelay
+                    | AllocTimer::Health
+                    | AllocTimer::MaxRunDuration
+                    | AllocTimer::DestroyRetry => self.alloc(alloc, alloc_timer(&timer)),
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn task_state(task: &TaskRunner) -> &'static str {
+    match task.phase() {
+        Phase::Waiting => "waiting",
+        Phase::Preparing(_) => "preparing",
+        Phase::Starting(_) => "starting",
+        Phase::Recovering(_) => "recovering",
+        Phase::Running => "running",
+        Phase::Delaying(_) => "delaying",
+        Phase::Stopping { .. } => "stopping",
+        Phase::Cleaning(_) => "cleaning",
+        Phase::Pausing(_) => "pausing",
+        Phase::Dead(_) if task.has_remains() => "dead, with remains",
+        Phase::Dead(_) => "dead",
+    }
+}
+
+fn alloc_state(alloc: &AllocRunner) -> &'static str {
+    match alloc.phase() {
+        AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => "setting up",
+        AllocPhase::Prerun(_) => "awaiting its predecessor",
+        AllocPhase::Tasks => "tasks",
+        AllocPhase::Finished if alloc.has_remains() => "finished, with remains",
+        AllocPhase::Finished => "finished",
+        AllocPhase::Destroying(_) => "destroying",
+        AllocPhase::DestroyPause(_) => "destroy pause",
+        AllocPhase::Destroyed => "destroyed",
+    }
+}
+
+fn driver(said: &DriverInput) -> &'static str {
+    match said {
+        DriverInput::Started { .. } => "started",
+        DriverInput::StartFailed { failure, .. } if failure.recoverable => "start failed for now",
+        DriverInput::StartFailed { .. } => "start failed",
+        DriverInput::Recovered { found, .. } => match found {
+            Found::Running => "found running",
+            Found::Exited(_) => "found ended",
+            Found::NeverStarted => "found never started",
+            Found::Gone(_) => "found gone",
+        },
+        DriverInput::Exited { result, .. } if result.is_success() => "exited well",
+        DriverInput::Exited { .. } => "exited",
+        DriverInput::Stopped { result: Ok(()), .. } => "stopped",
+        DriverInput::Stopped { .. } => "stop failed",
+        DriverInput::Signaled { result: Ok(()), .. } => "signaled",
+        DriverInput::Signaled { .. } => "signal failed",
+        DriverInput::Destroyed {
+            result: Ok(Some(_)),
+            ..
+        } => "destroyed, exit known",
+        DriverInput::Destroyed {
+            result: Ok(None), ..
+        } => "destroyed",
+        DriverInput::Destroyed { .. } => "destroy failed",
+    }
+}
+
+fn hook_answer(hook: &HookInput) -> &'static str {
+    match &hook.result {
+        Ok(_) => "hook done",
+        Err(_) => "hook failed",
+    }
+}
+
+fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) {
+    match asked {
+        OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
+        OperatorInput::Restart { alloc, tasks } => (
+            *alloc,
+            match tasks {
+                RestartScope::Task(_) => "restart one",
+                RestartScope::Running => "restart what runs",
+                RestartScope::All => "restart all",
+            },
+        ),
+        OperatorInput::Signal { alloc, .. } => (*alloc, "signal"),
+    }
+}
+
+fn answer(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Registered { .. } => "registered",
+        Reply::Stopping { eval: Some(_), .. } => "stopping",
+        Reply::Stopping { eval: None, .. } => "nothing to stop",
+        Reply::Done { .. } => "done",
+        Reply::Refused(Refusal::NotFound(_)) => "not found",
+        Reply::Refused(Refusal::Conflict(_)) => "conflict",
+        Reply::Refused(Refusal::Invalid(_)) => "invalid",
+    }
+}
+
+fn task_timer(timer: TaskTimer) -> &'static str {
+    match timer {
+        TaskTimer::Hook => "time of a hook",
+        TaskTimer::Start => "time of the start",
+        TaskTimer::Recover => "time of the search",
+        TaskTimer::ShutdownDelay => "time of the shutdown delay",
+        TaskTimer::StopSignal => "time of the stop",
+        TaskTimer::KillGrace => "time of the grace",
+        TaskTimer::Destroy => "time of the destroy",
+        TaskTimer::RestartDelay => "time of the pause",
+        TaskTimer::Signal => "time of a signal",
+    }
+}
+
+fn alloc_timer(timer: &AllocTimer) -> &'static str {
+    match timer {
+        AllocTimer::Hook => "time of a hook",
+        AllocTimer::ShutdownDelay => "time of the shutdown delay",
+        AllocTimer::Health => "time of health",
+        AllocTimer::MaxRunDuration => "time of the longest run",
+        AllocTimer::DestroyRetry => "time of the next try",
+        AllocTimer::Task(..) => "time of a task",
+    }
+}
