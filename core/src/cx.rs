@@ -56,7 +56,7 @@ pub struct Counters {
 }
 
 /// What is shared by all components, and outlives one input.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shared {
     /// Random numbers.
     pub rng: Rng,

@@ -15,7 +15,7 @@ use crate::store::{Batch, CommitId};
 use crate::time::Span;
 
 /// One thing to do outside. Doing it never blocks the core.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Effect {
     /// For the driver of this name.
     Driver(Arc<str>, TaskKey, DriverEffect),
@@ -61,7 +61,7 @@ impl Effect {
 }
 
 /// What a driver is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DriverEffect {
     /// Start the task under this launch id, which was never used for a start before. Answer
     /// `Started` or `StartFailed`, later `Exited`.
@@ -141,7 +141,7 @@ pub struct TaskConfig {
 }
 
 /// What the workers of hooks are asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HookEffect {
     /// Do this. Answer with [`crate::input::HookInput`].
     Run {
@@ -162,7 +162,7 @@ pub enum HookEffect {
 }
 
 /// Work of hooks, outside of the core.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HookWork {
     /// Make the allocation's directory.
     BuildAllocDir,
@@ -176,15 +176,15 @@ pub enum HookWork {
 }
 
 /// What the store is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StoreEffect {
     /// Write all of this or nothing, so that it survives a crash. Answer with
     /// [`crate::input::StoreInput`].
-    Commit(CommitId, Batch),
+    Commit(CommitId, #[serde(with = "crate::store::pairs")] Batch),
 }
 
 /// An answer to who asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
     /// The job is taken in.
     Registered {
@@ -214,7 +214,7 @@ pub enum Reply {
 }
 
 /// Why something is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Refusal {
     /// There is no such thing.
     NotFound(String),
@@ -225,7 +225,7 @@ pub enum Refusal {
 }
 
 /// The story as it happens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Told {
     /// Something happened to a task.
     Event(TaskKey, Arc<TaskEvent>),

@@ -51,6 +51,7 @@ pub mod input;
 pub mod local;
 pub mod model;
 pub mod op;
+pub mod record;
 pub mod store;
 pub mod task;
 pub mod text;

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 /// The agent's directory. Held by one agent at a time, for as long as this lives.
 ///
 /// `state/` has the store, `alloc/` the allocations' directories, `run/` the shims' records and
-/// sockets, `bin/` the shim itself.
+/// sockets, `bin/` the shim itself, `recording/` the flight recorder's files.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -94,6 +94,18 @@ impl DataDir {
     /// The directory of the allocations' directories, as tasks see it.
     pub fn alloc_root(&self) -> PathBuf {
         self.path.join("alloc")
+    }
+
+    /// A directory that belongs to the agent alone, made if need be, as a handle: `name` in the
+    /// agent's directory unless `elsewhere`.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub fn own(&self, name: &str, elsewhere: Option<&Path>) -> io::Result<OwnedFd> {
+        let path = elsewhere.map_or_else(|| self.path.join(name), Path::to_owned);
+        make(&path, 0o700)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(open(path, flags, Mode::empty())?)
     }
 
     /// The same as a handle, below which every path is opened.

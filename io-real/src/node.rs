@@ -12,6 +12,7 @@ use drover_core::effect::{Effect, Reply, StoreEffect};
 use drover_core::input::{DriverInput, Input, RequestId, StoreInput, TaskKey};
 use drover_core::op::Failure;
 use drover_core::store::Saved;
+use drover_core::time::Now;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -19,6 +20,7 @@ use crate::clock;
 use crate::door::{Inside, Knock};
 use crate::driver::{Driver, Inbox, failed};
 use crate::hooks::Hooks;
+use crate::recorder::Recorder;
 use crate::store::Store;
 
 /// The longest sleep. The boot clock goes on while the machine sleeps and timers do not, so the
@@ -47,6 +49,8 @@ pub struct Parts {
     pub inbox: Inbox,
     /// Where people's requests arrive.
     pub inside: Inside,
+    /// Who notes what the core is told.
+    pub recorder: Recorder,
 }
 
 /// The loop.
@@ -58,6 +62,7 @@ pub struct Node {
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
     inside: Inside,
+    recorder: Recorder,
     requests: BTreeMap<RequestId, oneshot::Sender<Reply>>,
     last_request: u64,
 }
@@ -80,7 +85,9 @@ impl Node {
             }
             node.drivers.insert(driver.name().to_owned(), info);
         }
-        let agent = Agent::restore(parts.config, parts.saved, clock::now());
+        let now = clock::now();
+        parts.recorder.begin(&parts.config, &parts.saved, now);
+        let agent = Agent::restore(parts.config, parts.saved, now);
         Node {
             agent,
             store: parts.store,
@@ -93,6 +100,7 @@ impl Node {
             answers: parts.answers,
             inbox: parts.inbox,
             inside: parts.inside,
+            recorder: parts.recorder,
             requests: BTreeMap::new(),
             last_request: 0,
         }
@@ -102,6 +110,7 @@ impl Node {
     pub async fn run(mut self) {
         let mut stopped = self.drain();
         while !stopped {
+            self.recorder.hand_over(&self.agent, clock::now());
             let next = self.next().await;
             stopped = self.take(next);
             for _ in 0..AT_ONCE {
@@ -137,20 +146,28 @@ impl Node {
     fn take(&mut self, next: Next) -> bool {
         let now = clock::now();
         match next {
-            Next::Answer(input) => self.agent.handle(now, input),
-            Next::Timeout => self.agent.handle_timeout(now),
+            Next::Answer(input) => self.handle(now, input),
+            Next::Timeout => {
+                self.recorder.step(now, None);
+                self.agent.handle_timeout(now);
+            }
             Next::Knock(Knock::Ask(question)) => question(self.agent.view()),
             Next::Knock(Knock::Local(input, answer)) => {
                 let request = self.request(answer);
-                self.agent.handle(now, Input::Local(request, input));
+                self.handle(now, Input::Local(request, input));
             }
             Next::Knock(Knock::Operator(input, answer)) => {
                 let request = self.request(answer);
-                self.agent.handle(now, Input::Operator(request, input));
+                self.handle(now, Input::Operator(request, input));
             }
-            Next::Knock(Knock::Shutdown(mode)) => self.agent.handle(now, Input::Shutdown(mode)),
+            Next::Knock(Knock::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
         }
         self.drain()
+    }
+
+    fn handle(&mut self, now: Now, input: Input) {
+        self.recorder.step(now, Some(&input));
+        self.agent.handle(now, input);
     }
 
     fn request(&mut self, answer: oneshot::Sender<Reply>) -> RequestId {
@@ -164,6 +181,7 @@ impl Node {
         let mut stopped = false;
         while let Some(effect) = self.agent.poll_effect() {
             stopped |= matches!(effect, Effect::Stopped);
+            self.recorder.effect(&effect);
             self.carry_out(effect);
         }
         stopped

@@ -1,6 +1,6 @@
 //! Which inputs reached which states, and what was told and answered: what a search came by.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use drover_core::agent::{Agent, TimerName};
 use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
@@ -14,23 +14,26 @@ use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 /// One thing that was reached: whose, in which state, and by what.
 type Point = (&'static str, &'static str, &'static str);
 
-/// Everything that was reached.
+/// Everything that was reached, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    points: BTreeSet<Point>,
+    points: BTreeMap<Point, u64>,
 }
 
 impl Coverage {
     /// Adds what another run reached.
     pub fn merge(&mut self, other: &Coverage) {
-        self.points.extend(&other.points);
+        for (point, times) in &other.points {
+            *self.points.entry(*point).or_default() += times;
+        }
     }
 
-    /// One line for each thing that was reached, sorted.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
+    /// One line for each thing that was reached, sorted, and how often it was.
+    pub fn lines(&self) -> impl Iterator<Item = (String, u64)> {
+        let line = |(who, state, what): &Point| format!("{who}: {state} × {what}");
         self.points
             .iter()
-            .map(|(who, state, what)| format!("{who}: {state} × {what}"))
+            .map(move |(point, times)| (line(point), *times))
     }
 
     /// An input, before the agent takes it; none is a timeout.
@@ -100,7 +103,7 @@ impl Coverage {
     }
 
     fn reach(&mut self, who: &'static str, state: &'static str, what: &'static str) {
-        self.points.insert((who, state, what));
+        *self.points.entry((who, state, what)).or_default() += 1;
     }
 
     fn task(&mut self, task: Option<&TaskRunner>, what: &'static str) {

@@ -22,6 +22,7 @@ mod inbox;
 mod names;
 mod process;
 pub mod rehearse;
+pub mod replay;
 pub mod script;
 mod search;
 mod sim;

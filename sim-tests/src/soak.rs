@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drover_core::time::SECOND;
-use drover_io_sim::Violation;
 use drover_io_sim::script::{Script, Watch};
+use drover_io_sim::{Coverage, Violation};
 
 use crate::chaos;
 
@@ -38,6 +38,8 @@ pub struct Soaked {
     pub simulated: u64,
     /// How often each property had something to look at.
     pub reached: BTreeMap<&'static str, u64>,
+    /// Which inputs reached which states.
+    pub coverage: Coverage,
     /// For each property that was violated: how often, and the first script that did.
     pub violated: BTreeMap<&'static str, (u64, Script, Violation)>,
 }
@@ -50,6 +52,7 @@ impl Soaked {
         for (name, times) in other.reached {
             *self.reached.entry(name).or_default() += times;
         }
+        self.coverage.merge(&other.coverage);
         for (name, (times, script, violation)) in other.violated {
             let entry = (self.violated.entry(name)).or_insert((0, script.clone(), violation));
             entry.0 += times;
@@ -67,6 +70,7 @@ impl Soaked {
         for (name, times) in ran.sim.checker.reached() {
             *self.reached.entry(name).or_default() += times;
         }
+        self.coverage.merge(&ran.sim.checker.coverage);
         if let Err(violation) = ran.verdict {
             let name = violation.invariant;
             let entry = (self.violated.entry(name)).or_insert((0, script, violation));

@@ -44,14 +44,22 @@ impl Context {
     /// # Errors
     /// Nobody reads any more.
     pub fn say_json(&mut self, value: &Value) -> Outcome {
-        let mut text = Vec::new();
-        let format = PrettyFormatter::with_indent(b"    ");
-        let mut to = serde_json::Serializer::with_formatter(&mut text, format);
-        let encoded = value.serialize(&mut to);
-        encoded.map_err(|error| Failure::said(format!("cannot show the answer: {error}")))?;
-        self.screen.say(&String::from_utf8_lossy(&text))?;
+        self.screen.say(&pretty(value)?)?;
         Ok(0)
     }
+}
+
+/// JSON for people.
+///
+/// # Errors
+/// It cannot be written.
+pub fn pretty(value: &Value) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    let format = PrettyFormatter::with_indent(b"    ");
+    let mut to = serde_json::Serializer::with_formatter(&mut text, format);
+    let encoded = value.serialize(&mut to);
+    encoded.map_err(|error| Failure::said(format!("cannot show the answer: {error}")))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Fails for templates, which are the field's own language.

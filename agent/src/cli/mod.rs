@@ -24,6 +24,7 @@ mod monitor;
 mod node_status;
 mod operator;
 mod rehearse;
+mod replay;
 pub mod screen;
 pub mod table;
 
@@ -90,6 +91,13 @@ async fn run(cli: Cli) -> ExitCode {
         other => other,
     };
     let mut screen = Screen::of_process(cli.connection.no_color);
+    if let Command::Replay(args) = &command {
+        let code = replay::run(&mut screen, args).unwrap_or_else(|failure| {
+            screen.complain(&failure.message);
+            failure.code
+        });
+        return ExitCode::from(code);
+    }
     let client = match Client::new(&cli.connection, |name| std::env::var(name).ok()) {
         Ok(client) => client,
         Err(failure) => {
@@ -150,7 +158,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
                 .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
         }
-        Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) => {
+        Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) | Command::Replay(_) => {
             Err(failure::Failure::said("this is no question"))
         }
     }

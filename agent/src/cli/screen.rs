@@ -51,6 +51,15 @@ impl Screen {
         written(writeln!(self.out, "{}", clean(text)))
     }
 
+    /// Writes a question, without an end of the line.
+    ///
+    /// # Errors
+    /// Nobody reads any more.
+    pub fn ask(&mut self, text: &str) -> Result<(), Failure> {
+        self.clear_live();
+        written(write!(self.out, "{}", clean(text)).and_then(|()| self.out.flush()))
+    }
+
     /// Writes the title of what follows.
     ///
     /// # Errors

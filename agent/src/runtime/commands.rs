@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
-use super::{Running, Settings, Signals, init_log, start};
+use super::{Recording, Running, Settings, Signals, init_log, start};
 use crate::admission::Refused;
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
@@ -187,6 +187,10 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         node_name: args.node_name.clone(),
         datacenter: args.dc.clone(),
         http_addr: address.clone(),
+        recording: Recording {
+            size: args.recording_size,
+            dir: args.recording_dir.clone(),
+        },
     };
     let mut running = start(&settings).map_err(|error| error.to_string())?;
     if !listener

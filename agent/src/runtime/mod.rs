@@ -25,6 +25,17 @@ pub struct Settings {
     pub datacenter: String,
     /// Where the HTTP API listens, as others reach it.
     pub http_addr: String,
+    /// What the flight recorder may take.
+    pub recording: Recording,
+}
+
+/// What the flight recorder may take of the disk, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Bytes; 0 for no recording.
+    pub size: u64,
+    /// Where; in the agent's own directory if none.
+    pub dir: Option<PathBuf>,
 }
 
 /// Prepares what the agent writes about itself, at this level (`info` and so on).

@@ -23,12 +23,13 @@ use drover_io_real::facts;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::node::{Node, Parts};
 use drover_io_real::open_files;
+use drover_io_real::recorder::Recorder;
 use drover_io_real::shim::ShimHome;
 use drover_io_real::store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::Settings;
+use super::{Recording, Settings};
 
 /// The control group below which all tasks are.
 const CGROUP_PARENT: &str = "drover";
@@ -127,6 +128,10 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .as_ref()
         .map_or_else(|| NodeId(facts::random()), |meta| meta.node);
     let config = config(settings, id, &data_dir);
+    let recorder = recorder(settings, &data_dir).unwrap_or_else(|error| {
+        remarks.push(format!("nothing is recorded: {error}"));
+        Recorder::off()
+    });
     let node = Node::new(Parts {
         config,
         saved: opened.saved,
@@ -136,6 +141,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         answers,
         inbox,
         inside,
+        recorder,
     });
     let core = tokio::spawn(node.run());
     Ok(Running {
@@ -144,6 +150,15 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks,
         data_dir,
     })
+}
+
+/// The flight recorder, or why there is none.
+fn recorder(settings: &Settings, data_dir: &DataDir) -> io::Result<Recorder> {
+    let Recording { size, dir } = &settings.recording;
+    if *size == 0 {
+        return Ok(Recorder::off());
+    }
+    Recorder::open(data_dir.own("recording", dir.as_deref())?, *size)
 }
 
 /// The launches that the core will look for: those of allocations whose job it knows.

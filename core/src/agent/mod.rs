@@ -10,7 +10,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use pending::{Awaiting, Pending};
 pub use view::{AllocView, View};
@@ -31,7 +31,7 @@ use crate::time::{Instant, Now};
 pub const SCHEMA: u32 = 1;
 
 /// The whole of the decisions of one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Agent {
     config: Config,
     shared: Shared,
@@ -49,7 +49,7 @@ pub struct Agent {
 }
 
 /// Why [`Agent::poll_timeout`] wants to be called back.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TimerName {
     /// A commit is tried again, or changes waited long enough for one.
     Store,

@@ -51,6 +51,11 @@ impl<'a> View<'a> {
         self.agent.shared.counters
     }
 
+    /// Whether the agent ends and leaves its tasks alone: it listens to nobody any more.
+    pub fn is_leaving(self) -> bool {
+        self.agent.shutdown == Some(ShutdownMode::KeepTasks)
+    }
+
     /// Why nothing can be saved at present, if so.
     pub fn store_trouble(self) -> Option<&'a str> {
         self.agent.shared.ledger.trouble()

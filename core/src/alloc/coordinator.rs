@@ -3,13 +3,15 @@
 //! Every task waits at the gate of its stage before each start, restarts included. Stages only
 //! go forward, except that running all tasks again goes back to the beginning.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::alloc::{TaskLife, TaskState};
 use crate::model::task::Stage;
 
 /// How far the group's life is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Coordinator {
     /// Everything is to run again: first what runs has to end.
     Again,

@@ -2,7 +2,7 @@
 //!
 //! Only allocations of a roll-out are watched, and each gets one verdict.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::alloc::TaskLife;
 use crate::model::policy::UpdateStrategy;
@@ -11,7 +11,7 @@ use crate::task::runner::TaskRunner;
 use crate::time::{Instant, Now, Span, Timestamp};
 
 /// The watch over one allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HealthWatch {
     min_healthy: Span,
     deadline: Instant,

@@ -4,7 +4,7 @@
 //! others side by side; sidecars last. Poststop tasks are left alone, unless their allocation ran
 //! out of its time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
 use crate::model::task::Stage;
@@ -12,14 +12,14 @@ use crate::task::runner::{Kill, TaskRunner};
 use crate::time::{Instant, Span};
 
 /// A group that is being ended.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KillOrder {
     step: Step,
     reason: Option<String>,
     poststop_too: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum Step {
     Delay(Instant),
     Leader,

@@ -1,5 +1,5 @@
 //! Drivers: what starts a task's process.
 
-mod coerce;
+pub(crate) mod coerce;
 pub mod config;
 pub mod schema;

@@ -10,7 +10,7 @@ pub mod version;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::{Deployment, Evaluation};
@@ -21,11 +21,13 @@ use crate::time::Instant;
 pub const KEPT_EVALS: usize = 10;
 
 /// What this node was asked to run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Local {
     /// Jobs.
+    #[serde(with = "crate::store::pairs")]
     pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     /// Which allocations belong to which job.
+    #[serde(with = "crate::store::pairs")]
     pub allocs: BTreeMap<JobKey, BTreeSet<AllocId>>,
     /// Evaluations, the latest of each job.
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
@@ -34,10 +36,12 @@ pub struct Local {
     /// Jobs that have to be looked at.
     pub dirty: BTreeSet<JobKey>,
     /// Jobs for which there was no place, and why.
+    #[serde(with = "crate::store::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
     /// When failed allocations are replaced, by the boot clock: decided when their end was first
     /// seen in this life of the agent.
     pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     /// When jobs have to be looked at again.
+    #[serde(with = "crate::store::pairs")]
     pub look_again: BTreeMap<JobKey, Instant>,
 }

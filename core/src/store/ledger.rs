@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Batch, CommitId, Key, Record};
 use crate::effect::Effect;
@@ -15,18 +15,20 @@ use crate::op::Op;
 use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ledger {
     /// What the store holds as soon as everything below is written.
+    #[serde(with = "crate::store::pairs")]
     known: BTreeMap<Key, Record>,
     /// Changes that no commit holds yet.
+    #[serde(with = "crate::store::pairs")]
     dirty: Batch,
     /// Keys of `dirty` that no commit ever held: forgetting them costs nothing.
     fresh: BTreeSet<Key>,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
     /// The commit that the store works on.
-    in_flight: Option<(CommitId, Batch)>,
+    in_flight: Option<InFlight>,
     /// When a commit that failed is tried again.
     retry_at: Option<Instant>,
     /// The number of the next commit.
@@ -39,6 +41,14 @@ pub struct Ledger {
     gated: VecDeque<(CommitId, Effect)>,
     /// Why the last commit failed, while it is not saved.
     trouble: Option<String>,
+}
+
+/// A commit that the store works on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct InFlight {
+    id: CommitId,
+    #[serde(with = "crate::store::pairs")]
+    batch: Batch,
 }
 
 impl Ledger {
@@ -123,7 +133,7 @@ impl Ledger {
         let needed = if !self.dirty.is_empty() {
             Some(CommitId(self.next))
         } else {
-            self.in_flight.as_ref().map(|(id, _)| *id)
+            self.in_flight.as_ref().map(|flight| flight.id)
         };
         match needed {
             Some(id) => self
@@ -140,17 +150,16 @@ impl Ledger {
         self.urgent = false;
         let batch = core::mem::take(&mut self.dirty);
         self.fresh.clear();
-        self.in_flight = Some((id, batch.clone()));
+        self.in_flight = Some(InFlight {
+            id,
+            batch: batch.clone(),
+        });
         out.push_back(Effect::commit(id, batch));
     }
 
     /// The store wrote commit `id`. Returns whether it was the awaited one.
     pub fn saved(&mut self, id: CommitId, out: &mut VecDeque<Effect>) -> bool {
-        if self
-            .in_flight
-            .as_ref()
-            .is_none_or(|(awaited, _)| *awaited != id)
-        {
+        if self.in_flight.as_ref().is_none_or(|flight| flight.id != id) {
             return false;
         }
         self.in_flight = None;
@@ -165,11 +174,7 @@ impl Ledger {
     /// The store could not write commit `id`: it is tried again at `retry`. Nothing is lost, and
     /// what waits for it goes on waiting.
     pub fn failed(&mut self, id: CommitId, why: String, retry: Instant) -> bool {
-        if self
-            .in_flight
-            .as_ref()
-            .is_none_or(|(awaited, _)| *awaited != id)
-        {
+        if self.in_flight.as_ref().is_none_or(|flight| flight.id != id) {
             return false;
         }
         self.retry_at = Some(retry);
@@ -181,8 +186,8 @@ impl Ledger {
     pub fn handle_timeout(&mut self, now: Now, out: &mut VecDeque<Effect>) {
         if self.retry_at.is_some_and(|at| at <= now.at) {
             self.retry_at = None;
-            if let Some((id, batch)) = &self.in_flight {
-                out.push_back(Effect::commit(*id, batch.clone()));
+            if let Some(flight) = &self.in_flight {
+                out.push_back(Effect::commit(flight.id, flight.batch.clone()));
             }
         }
         if self.in_flight.is_none() && self.dirty_until.is_some_and(|at| at <= now.at) {

@@ -5,6 +5,7 @@
 //! without encoding it. The store itself (outside) encodes and writes; see [`ledger`] for when.
 
 pub mod ledger;
+pub mod pairs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub struct Saved {
     /// What concerns the node as a whole.
     pub meta: Option<Arc<Meta>>,
     /// Jobs.
+    #[serde(with = "crate::store::pairs")]
     pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     /// Evaluations.
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
@@ -87,6 +89,7 @@ pub struct Saved {
     /// Allocations.
     pub allocs: BTreeMap<AllocId, Arc<AllocRecord>>,
     /// Tasks of allocations.
+    #[serde(with = "crate::store::pairs")]
     pub tasks: BTreeMap<(AllocId, TaskName), Arc<TaskRecord>>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
 use crate::effect::DriverEffect;
@@ -17,7 +17,7 @@ pub const TRIES_BEFORE_GIVING_UP: u32 = 5;
 const LONGEST_PAUSE: Span = Span::secs(30);
 
 /// The tries to destroy one launch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Destroyer {
     tries: u32,
     step: Step,
@@ -25,7 +25,7 @@ pub struct Destroyer {
     pub last_error: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Step {
     /// Not asked yet.
     #[default]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::destroyer::Destroyer;
 use super::restart::{self, Decision, Ending, WITHIN_POLICY};
@@ -22,7 +22,7 @@ use crate::store::{Key, Record};
 use crate::time::{Instant, Span, Timestamp};
 
 /// Where a task is. Every phase but the last has a deadline or a named thing that it waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Waits until its stage of the group's life begins.
     Waiting,
@@ -52,7 +52,7 @@ pub enum Phase {
 }
 
 /// The names of the phases' timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskTimer {
     /// A hook does not answer.
     Hook,
@@ -84,21 +84,21 @@ pub struct Scope<'a> {
 }
 
 /// A request to end for good.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kill {
     /// What the event says instead of the usual words.
     pub reason: Option<String>,
 }
 
 /// An operator's signal that the driver has not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct PendingSignal {
     pub(super) awaited: Awaited,
     pub(super) request: RequestId,
 }
 
 /// One task.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskRunner {
     pub(super) spec: TaskSpec,
     pub(super) record: Arc<TaskRecord>,

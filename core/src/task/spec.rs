@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::AllocId;
 use crate::input::TaskKey;
@@ -13,7 +13,7 @@ use crate::model::task::{Stage, Task};
 use crate::time::Span;
 
 /// A task of a job's version.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Its full name.
     pub key: TaskKey,

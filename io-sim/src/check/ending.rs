@@ -29,8 +29,9 @@ impl Ending {
         self.graces.insert(launch, until);
     }
 
-    pub(super) fn destroy_left(&mut self, launch: LaunchId) {
-        self.graces.remove(&launch);
+    /// Returns whether the launch was asked to end before.
+    pub(super) fn destroy_left(&mut self, launch: LaunchId) -> bool {
+        self.graces.remove(&launch).is_some()
     }
 
     /// The agent is told to end.

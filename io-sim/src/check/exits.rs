@@ -91,6 +91,11 @@ impl Checker {
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
             EventType::Restarting => self.told_restart(world, task, event),
+            EventType::NotRestarting => {
+                let used_up = event.display_message.starts_with("Exceeded");
+                self.sometimes(Property::SometimesABudgetIsUsedUp, used_up);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

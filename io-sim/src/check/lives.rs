@@ -135,6 +135,8 @@ pub(super) struct Lives {
     /// The latest wall time, and whether the wall clock ever went back.
     pub(super) wall: Timestamp,
     pub(super) clock_went_back: bool,
+    /// How many answers this life of the agent dropped.
+    pub(super) stale: u64,
 }
 
 impl Lives {
@@ -151,6 +153,7 @@ impl Lives {
     /// A new life begins with what the disk holds: what was not saved did not happen.
     pub(super) fn awake(&mut self, world: &World) {
         self.began = world.at;
+        self.stale = 0;
         self.to_find.clear();
         for (key, record) in world.disk.records() {
             match (key, record) {

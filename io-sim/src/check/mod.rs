@@ -243,7 +243,9 @@ impl Checker {
                 self.kills_follow_their_order(world, alloc, key)
             }
             DriverEffect::Destroy { launch, .. } => {
-                self.ending.destroy_left(*launch);
+                let asked = self.ending.destroy_left(*launch);
+                let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
+                self.sometimes(Property::SometimesForceIsNeeded, asked && alive);
                 self.a_destroy_is_remembered_first(world, key, *launch)
             }
             DriverEffect::Signal { .. } => self.a_finished_allocation_is_quiet(alloc, key),

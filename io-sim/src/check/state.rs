@@ -18,6 +18,9 @@ impl Checker {
     pub(crate) fn state(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.awake(world);
         self.look_at_the_clock(world);
+        let stale = agent.view().counters().stale;
+        let before = core::mem::replace(&mut self.lives.stale, stale);
+        self.sometimes(Property::SometimesAnAnswerIsStale, before < stale);
         self.force_follows_the_grace(world, agent)?;
         self.the_index_never_falls_back(agent)?;
         self.each_launch_is_looked_for()?;

@@ -33,6 +33,12 @@ pub struct AgentArgs {
     /// The data centre
     #[arg(long, value_name = "NAME", default_value = "dc1")]
     pub dc: String,
+    /// What the flight recorder may take of the disk, such as 512K or 1G; 0 records nothing
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = bytes)]
+    pub recording_size: u64,
+    /// Where the flight recorder writes; in the data directory unless given
+    #[arg(long, value_name = "DIR")]
+    pub recording_dir: Option<PathBuf>,
     /// How much the agent tells: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
@@ -50,4 +56,36 @@ pub struct UpArgs {
     /// How the agent runs.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// A number of bytes: `4096`, `512K`, `16M`, `1G`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(['K', 'M', 'G']);
+    let unit = match text.strip_prefix(digits) {
+        Some("") => 1,
+        Some("K") => 1 << 10,
+        Some("M") => 1 << 20,
+        Some("G") => 1 << 30,
+        _ => 0,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|_| unit > 0)
+        .ok_or_else(|| "a number with K, M or G behind it is wanted, such as 16M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = ["0", "4096", "512K", "16M", "2G"].map(bytes);
+        let expected = [0, 4096, 512 << 10, 16 << 20, 2 << 30].map(Ok);
+        assert_eq!(sizes, expected);
+        for bad in ["", "K", "-1", "1MM", "1T", "99999999999G", "1 M"] {
+            assert!(bytes(bad).is_err(), "{bad:?}");
+        }
+    }
 }

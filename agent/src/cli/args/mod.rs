@@ -4,6 +4,7 @@ mod agent;
 mod alloc;
 mod job;
 mod rehearse;
+mod replay;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -11,6 +12,7 @@ pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
 pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
 pub use rehearse::RehearseArgs;
+pub use replay::ReplayArgs;
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -74,6 +76,8 @@ pub enum Command {
     /// For operators
     #[command(subcommand)]
     Operator(OperatorCommand),
+    /// Play a recording of an agent again
+    Replay(ReplayArgs),
     /// Show the version
     Version,
     /// Short for `job run`

@@ -15,7 +15,7 @@ mod timers;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use destroying::DESTROY;
 pub use setup::{AllocHook, PRERUN};
@@ -36,7 +36,7 @@ use crate::task::spec::TaskSpec;
 use crate::time::{Instant, Span};
 
 /// Where an allocation is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// It is set up.
     Prerun(Pipeline),
@@ -53,7 +53,7 @@ pub enum Phase {
 }
 
 /// One allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AllocRunner {
     record: Arc<AllocRecord>,
     job: Arc<Job>,

@@ -1,6 +1,6 @@
 //! The allocation's timers: when it wants to be called back, and what it does then.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
 use crate::alloc::health::HealthWatch;
@@ -13,7 +13,7 @@ use crate::task::runner::TaskTimer;
 use crate::time::Instant;
 
 /// The names of an allocation's timers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AllocTimer {
     /// A hook does not answer.
     Hook,

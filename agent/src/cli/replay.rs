@@ -1,0 +1,131 @@
+//! `drover replay`: a recording of an agent, played again. Asks no agent.
+
+use std::io::{BufRead, IsTerminal, stdin};
+
+use drover_io_sim::replay::debugger::{Answer, Debugger};
+use drover_io_sim::replay::entity::Entity;
+use drover_io_sim::replay::{Player, Recording, Verdict, diff, story, verify, why};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::args::ReplayArgs;
+use super::context::{Outcome, pretty};
+use super::failure::Failure;
+use super::screen::Screen;
+
+/// Runs the command. The exit code is 1 if the agent of today does something else.
+///
+/// # Errors
+/// There is no recording, it has no such step or entity, or nobody reads any more.
+pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
+    let recording = Recording::open(&args.path).map_err(|why| Failure::said(why.to_string()))?;
+    if args.debug {
+        return debug(screen, &recording);
+    }
+    let mut say = |json: &dyn Fn() -> Result<String, Failure>, text: &dyn Fn() -> String| {
+        let words = if args.json { json()? } else { text() };
+        screen.say(words.trim_end())
+    };
+    if let Some(step) = args.at {
+        let state = state_at(&recording, step)?;
+        say(&|| pretty(&state), &|| pretty(&state).unwrap_or_default())?;
+        return Ok(0);
+    }
+    if args.timeline {
+        say(&|| array(&story::lines(&recording)), &|| {
+            story::text(&recording)
+        })?;
+        return Ok(0);
+    }
+    if let Some(name) = &args.why {
+        let entity =
+            Entity::find(&recording, name).map_err(|why| Failure::said(why.to_string()))?;
+        let chain = why::chain(&recording, &entity);
+        say(&|| array(&chain), &|| why::text(&chain))?;
+        return Ok(0);
+    }
+    let verdict = verify(&recording);
+    say(&|| pretty(&as_json(&verdict)), &|| words(&verdict))?;
+    Ok(u8::from(verdict.difference.is_some()))
+}
+
+fn array<T: Serialize>(items: &[T]) -> Result<String, Failure> {
+    pretty(&Value::Array(items.iter().map(diff::json).collect()))
+}
+
+fn state_at(recording: &Recording, step: usize) -> Result<Value, Failure> {
+    let mut player = Player::new(recording);
+    player.go_to(step);
+    match player.agent() {
+        Some(agent) if player.at() == step => Ok(diff::json(agent)),
+        _ => Err(Failure::said(format!(
+            "there is no step {step}: the recording has steps 1 to {}",
+            recording.len()
+        ))),
+    }
+}
+
+/// Takes commands until there are no more.
+fn debug(screen: &mut Screen, recording: &Recording) -> Outcome {
+    let mut debugger = Debugger::new(recording);
+    let prompting = stdin().is_terminal();
+    if prompting {
+        screen.say(&format!(
+            "{} steps; help shows what can be done",
+            recording.len()
+        ))?;
+    }
+    loop {
+        if prompting {
+            screen.ask(&debugger.prompt())?;
+        }
+        let mut line = String::new();
+        let read = stdin().lock().read_line(&mut line);
+        if read.map_err(|error| Failure::said(error.to_string()))? == 0 {
+            return Ok(0);
+        }
+        match debugger.command(&line) {
+            Answer::Said(words) => screen.say(&words)?,
+            Answer::Quit => return Ok(0),
+        }
+    }
+}
+
+fn words(verdict: &Verdict) -> String {
+    let mut remarks = Vec::new();
+    if verdict.lives > 1 {
+        remarks.push(format!("{} lives of the agent", verdict.lives));
+    }
+    if verdict.gaps > 0 {
+        remarks.push(format!("steps missing in {} places", verdict.gaps));
+    }
+    if verdict.torn > 0 {
+        remarks.push(format!("{} torn ends", verdict.torn));
+    }
+    let remarks = match remarks.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", remarks.join(", ")),
+    };
+    let steps = verdict.steps;
+    match &verdict.difference {
+        None => format!("{steps} steps, same effects{remarks}"),
+        Some((step, difference)) => {
+            format!("Step {step} of {steps} differs{remarks}: {difference}")
+        }
+    }
+}
+
+fn as_json(verdict: &Verdict) -> Value {
+    let difference = verdict.difference.as_ref();
+    json!({
+        "Steps": verdict.steps,
+        "Lives": verdict.lives,
+        "Gaps": verdict.gaps,
+        "Torn": verdict.torn,
+        "Same": difference.is_none(),
+        "Difference": difference.map(|(step, difference)| json!({
+            "Step": step,
+            "Words": difference.to_string(),
+        })),
+    })
+}

@@ -1,0 +1,242 @@
+//! `drover replay` as a user sees it, on a recording of an agent that was killed while a service ran.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Ended, Program, World, command};
+
+fn recording(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim-tests/recordings");
+    dir.join(format!("{name}.rec"))
+}
+
+fn killed() -> String {
+    let path = recording("agent-killed-and-tasks-found-again");
+    path.to_str().unwrap().to_owned()
+}
+
+fn replay(options: &[&str]) -> Ended {
+    let mut args = vec!["replay".to_owned(), killed()];
+    args.extend(options.iter().map(|&option| option.to_owned()));
+    Program::run(args)
+}
+
+fn json(options: &[&str]) -> Value {
+    serde_json::from_str(&replay(options).ok()).unwrap()
+}
+
+/// The debugger's answers to these lines.
+fn debug(lines: &str) -> String {
+    let mut args = vec!["replay".to_owned(), "-debug".to_owned()];
+    args.push(killed());
+    let mut process = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines.as_bytes())
+        .unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn it_says_that_the_effects_are_the_same() {
+    assert_eq!(replay(&[]).ok(), "77 steps, same effects");
+    let said = json(&["-json"]);
+    assert_eq!((&said["Steps"], &said["Same"]), (&77.into(), &true.into()));
+    assert_eq!(said["Difference"], Value::Null);
+}
+
+/// A copy of the recording, changed.
+fn changed(world: &World, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> PathBuf {
+    let path = world.path("changed.rec");
+    fs::write(&path, change(fs::read(killed()).unwrap())).unwrap();
+    path
+}
+
+/// A frame with a text of another content, sealed again.
+fn seal(text: &str) -> String {
+    let head = drover_core::record::seal::head(text.as_bytes());
+    format!("{head}{text}\n")
+}
+
+#[test]
+fn it_names_the_first_step_that_differs_and_how() {
+    let world = World::new();
+    let path = changed(&world, |bytes| {
+        let text = String::from_utf8(bytes).unwrap();
+        let mut frames: Vec<String> = text.lines().map(|line| line[26..].to_owned()).collect();
+        let exited = frames
+            .iter()
+            .position(|frame| frame.contains("\"Exited\":{\"launch\""));
+        let exited = exited.expect("a task exits in the recording");
+        frames[exited] = frames[exited].replace("\"code\":4", "\"code\":0");
+        frames
+            .iter()
+            .map(|frame| seal(frame))
+            .collect::<String>()
+            .into_bytes()
+    });
+    let ended = Program::run(["replay".as_ref(), path.as_os_str()]);
+    let said = ended.with(1);
+    assert!(said.starts_with("Step "), "{said}");
+    for words in [
+        " of 77 differs: effect 1 of ",
+        "\n  expected: event ",
+        "\n  came:     event ",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+}
+
+#[test]
+fn a_torn_end_costs_its_own_step_only() {
+    let world = World::new();
+    let path = changed(&world, |mut bytes| {
+        bytes.truncate(bytes.len() - 5);
+        bytes
+    });
+    let said = Program::run(["replay".as_ref(), path.as_os_str()]).ok();
+    assert_eq!(said, "76 steps, same effects (1 torn ends)");
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_the_reason() {
+    let world = World::new();
+    let text = world.file("job.hcl", "job \"web\" {}");
+    let refused = |path: &Path| Program::run(["replay".as_ref(), path.as_os_str()]).failed();
+    assert!(refused(&text).contains("job.hcl is no recording: it does not begin as one"));
+    assert!(refused(&world.path("nowhere")).contains("cannot read"));
+    let empty = world.path("empty");
+    fs::create_dir(&empty).unwrap();
+    assert!(refused(&empty).contains("there is no recording in"));
+    let future = world.file(
+        "future.rec",
+        &seal(r#"{"shared":[],"value":{"format":99}}"#),
+    );
+    assert!(refused(&future).contains("its format is 99, and this version reads 1"));
+    for strange in ["[]", "1", "{}", r#"{"shared":1,"value":{"$same":0}}"#] {
+        let path = world.file("strange.rec", &seal(strange));
+        assert!(refused(&path).contains("is no recording"), "{strange}");
+    }
+}
+
+#[test]
+fn it_shows_the_state_at_a_step() {
+    let state = json(&["-at", "10"]);
+    assert_eq!(state["config"]["node"]["name"], "node");
+    assert_eq!(state["shared"]["counters"]["steps"], 9);
+    let refused = replay(&["-at", "78"]).failed();
+    assert!(
+        refused.contains("there is no step 78: the recording has steps 1 to 77"),
+        "{refused}"
+    );
+    replay(&["-at", "0"]).failed();
+}
+
+#[test]
+fn it_tells_the_story() {
+    let story = replay(&["-timeline"]).ok();
+    assert!(story.contains("shop.web[0]"), "{story}");
+    let lines = json(&["-timeline", "-json"]);
+    let words: Vec<&str> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["words"].as_str().unwrap())
+        .collect();
+    assert!(words.contains(&"-> stop job shop"), "{words:?}");
+    assert_eq!(lines[0]["step"], 1);
+}
+
+#[test]
+fn it_says_why() {
+    let said = replay(&["-why", "shop"]).ok();
+    assert!(said.contains("stop job shop\n"), "{said}");
+    assert!(said.contains("so: stop "), "{said}");
+    let chain = json(&["-why", "shop", "-json"]);
+    assert!(chain.as_array().unwrap().len() > 20);
+    assert!(
+        replay(&["-why", "nobody"])
+            .failed()
+            .contains("is called \"nobody\"; jobs are shop")
+    );
+}
+
+#[test]
+fn the_debugger_goes_forwards_and_backwards() {
+    let said = debug("step\nstep 2\nback\ngo 0\nback 5\ngo 3\n");
+    let firsts: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("->") || line.contains("begins") || line.contains("before"))
+        .collect();
+    assert!(firsts[0].starts_with("     1  the agent begins"), "{said}");
+    assert!(firsts[1].starts_with("     3 "), "{said}");
+    assert!(firsts[2].starts_with("     2 "), "{said}");
+    assert_eq!(firsts[3..5], ["before the first step"; 2], "{said}");
+    assert_eq!(
+        firsts[5], firsts[1],
+        "the same step, however one came there"
+    );
+}
+
+#[test]
+fn the_debugger_stops_where_something_is_touched() {
+    let said = debug("break shop\nbreaks\nrun\nclear\nrun\nrun\n");
+    assert!(said.contains("break difference\nbreak shop"), "{said}");
+    assert!(said.contains("stopped: shop is touched"), "{said}");
+    assert!(said.trim_end().ends_with("the end"), "{said}");
+    // Nothing is wrong in this recording.
+    let said = debug("break violation\nrun\n");
+    assert!(!said.contains("stopped"), "{said}");
+}
+
+#[test]
+fn the_debugger_shows_states_and_what_changed() {
+    let said = debug("go 5\ndiff\nshow shared.counters\nshow nowhere\ndiff 5 5\npending\n");
+    assert!(said.contains("shared.counters.steps: 3 -> 4"), "{said}");
+    assert!(said.contains("\"steps\": 4"), "{said}");
+    assert!(
+        said.contains("there is no \"nowhere\"; there are allocs, "),
+        "{said}"
+    );
+    assert!(
+        said.contains("nothing changed from step 5 to step 5"),
+        "{said}"
+    );
+    assert!(said.contains(" waits for "), "{said}");
+}
+
+#[test]
+fn the_debugger_explains_itself_and_refuses_what_it_does_not_know() {
+    let said = debug("help\nfly\nback much\nshow\nquit\nstep\n");
+    assert!(said.contains("break violation   stop where"), "{said}");
+    assert!(
+        said.contains("no command is called \"fly\"; try help"),
+        "{said}"
+    );
+    assert!(said.contains("\"much\" is no number"), "{said}");
+    assert!(
+        said.contains("there is no state before the first step"),
+        "{said}"
+    );
+    assert!(!said.contains("the agent begins"), "it quit before: {said}");
+}

@@ -1,0 +1,223 @@
+//! Inputs and effects in a few words, without anything that may be secret.
+
+use crate::effect::{
+    DriverEffect, Effect, HookEffect, HookWork, Refusal, Reply, StoreEffect, Told,
+};
+use crate::input::{
+    DriverInput, Found, HookInput, Input, LocalInput, NodeInput, OperatorInput, StoreInput, TaskKey,
+};
+use crate::model::alloc::ExitResult;
+use crate::store::{Batch, Key, Record};
+
+/// An input in a few words, with the task or allocation that it is of; a timeout if none.
+pub fn input(input: Option<&Input>) -> String {
+    match input {
+        None => "timeout".to_owned(),
+        Some(Input::Driver(key, said)) => format!("{} {}", task(key), driver_input(said)),
+        Some(Input::Hook(hook)) => {
+            let task = hook.task.as_ref().map(|task| format!("/{task}"));
+            let alloc = hook.alloc.short();
+            format!("{alloc}{} {}", task.unwrap_or_default(), hook_input(hook))
+        }
+        Some(input) => said(input),
+    }
+}
+
+/// What an input says, in a few words.
+pub fn said(input: &Input) -> String {
+    match input {
+        Input::Driver(_, said) => driver_input(said),
+        Input::Hook(hook) => hook_input(hook),
+        Input::Store(StoreInput::Saved(id)) => format!("saved {}", id.0),
+        Input::Store(StoreInput::Failed(id, why)) => format!("cannot save {}: {why}", id.0),
+        Input::Local(_, asked) => local(asked),
+        Input::Operator(_, asked) => operator(asked),
+        Input::Node(NodeInput::Driver { name, info, .. }) => {
+            let health = match (info.detected, info.healthy) {
+                (false, _) => "not there",
+                (true, false) => "not healthy",
+                (true, true) => "healthy",
+            };
+            format!("driver {name} is {health}")
+        }
+        Input::Shutdown(mode) => format!("shut down, {mode:?}"),
+    }
+}
+
+fn driver_input(said: &DriverInput) -> String {
+    let ok = |well: bool| if well { "" } else { ", failed" };
+    match said {
+        DriverInput::Started { .. } => "started".to_owned(),
+        DriverInput::StartFailed { failure, .. } => {
+            let again = if failure.recoverable {
+                " (may be tried again)"
+            } else {
+                ""
+            };
+            format!("start failed{again}")
+        }
+        DriverInput::Recovered { found, .. } => match found {
+            Found::Running => "found running".to_owned(),
+            Found::Exited(result) => format!("found ended, {}", exit(result)),
+            Found::NeverStarted => "found never started".to_owned(),
+            Found::Gone(_) => "not found".to_owned(),
+        },
+        DriverInput::Exited { result, .. } => format!("exited, {}", exit(result)),
+        DriverInput::Stopped { result, .. } => format!("asked to stop{}", ok(result.is_ok())),
+        DriverInput::Signaled { result, .. } => format!("signalled{}", ok(result.is_ok())),
+        DriverInput::Destroyed { result, .. } => format!("destroyed{}", ok(result.is_ok())),
+    }
+}
+
+fn exit(result: &ExitResult) -> String {
+    let code = result
+        .code
+        .map_or("unknown".to_owned(), |code| format!("code {code}"));
+    let memory = if result.oom_killed {
+        ", out of memory"
+    } else {
+        ""
+    };
+    if result.signal == 0 {
+        format!("{code}{memory}")
+    } else {
+        format!("{code}, signal {}{memory}", result.signal)
+    }
+}
+
+fn hook_input(hook: &HookInput) -> String {
+    let how = if hook.result.is_ok() {
+        "done"
+    } else {
+        "failed"
+    };
+    format!("hook {} {how}", hook.op.0)
+}
+
+fn local(asked: &LocalInput) -> String {
+    match asked {
+        LocalInput::Register { job, .. } => format!("register job {}", job.id),
+        LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
+        LocalInput::Deregister { job, purge: true } => format!("stop and forget job {}", job.id),
+        LocalInput::Evaluate { job } => format!("evaluate job {}", job.id),
+        LocalInput::Collect => "collect garbage".to_owned(),
+    }
+}
+
+fn operator(asked: &OperatorInput) -> String {
+    match asked {
+        OperatorInput::StopAlloc { alloc } => format!("stop allocation {}", alloc.short()),
+        OperatorInput::Restart { alloc, tasks } => {
+            format!("restart {tasks:?} of {}", alloc.short())
+        }
+        OperatorInput::Signal { alloc, signal, .. } => {
+            format!("send {signal} to {}", alloc.short())
+        }
+    }
+}
+
+/// An effect in a few words.
+pub fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Driver(_, key, asked) => driver_effect(key, asked),
+        Effect::Forget(_, launch) => format!("forget launch {}", launch.short()),
+        Effect::Hook(HookEffect::Run {
+            op,
+            alloc,
+            task,
+            work,
+        }) => {
+            let of = task
+                .as_ref()
+                .map(|task| format!("/{task}"))
+                .unwrap_or_default();
+            let work = hook_word(work);
+            format!("hook {}: {work} of {}{of}", op.0, alloc.short())
+        }
+        Effect::Hook(HookEffect::Cancel { op }) => format!("cancel hook {}", op.0),
+        Effect::Store(StoreEffect::Commit(id, batch)) => {
+            format!("commit {}: {}", id.0, records(batch))
+        }
+        Effect::Reply(request, reply) => format!("reply {}: {}", request.0, reply_word(reply)),
+        Effect::Tell(Told::Event(key, event)) => {
+            format!("event {}: {}", task(key), event.kind.as_str())
+        }
+        Effect::Tell(Told::Index(index)) => format!("index {index}"),
+        Effect::Stopped => "stopped".to_owned(),
+    }
+}
+
+fn task(key: &TaskKey) -> String {
+    format!("{}/{}", key.alloc.short(), key.task)
+}
+
+fn driver_effect(key: &TaskKey, asked: &DriverEffect) -> String {
+    let launch = match asked {
+        DriverEffect::Start { launch, .. }
+        | DriverEffect::Recover { launch, .. }
+        | DriverEffect::Stop { launch, .. }
+        | DriverEffect::Signal { launch, .. }
+        | DriverEffect::Destroy { launch, .. } => launch,
+    };
+    let what = driver_word(asked);
+    format!("{what} {}, launch {}", task(key), launch.short())
+}
+
+/// What a driver is asked, in a word.
+pub fn driver_word(asked: &DriverEffect) -> &'static str {
+    match asked {
+        DriverEffect::Start { .. } => "start",
+        DriverEffect::Recover { .. } => "look for",
+        DriverEffect::Stop { .. } => "stop",
+        DriverEffect::Signal { .. } => "signal",
+        DriverEffect::Destroy { .. } => "destroy",
+    }
+}
+
+/// What a hook does, in a word.
+pub fn hook_word(work: &HookWork) -> &'static str {
+    match work {
+        HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+        HookWork::RemoveAllocDir => "remove directory",
+    }
+}
+
+fn reply_word(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Registered { .. } => "registered",
+        Reply::Stopping { .. } => "stopping",
+        Reply::Done { .. } => "done",
+        Reply::Refused(Refusal::NotFound(_)) => "not found",
+        Reply::Refused(Refusal::Conflict(_) | Refusal::Invalid(_)) => "refused",
+    }
+}
+
+fn records(batch: &Batch) -> String {
+    let words: Vec<String> = batch
+        .iter()
+        .map(|(key, record)| record_word(key, record))
+        .collect();
+    words.join(", ")
+}
+
+fn record_word(key: &Key, record: &Option<Record>) -> String {
+    let gone = if record.is_none() { " gone" } else { "" };
+    match (key, record) {
+        (Key::Alloc(id), Some(Record::Alloc(alloc))) => format!(
+            "allocation {} {}, wanted {}{}",
+            id.short(),
+            alloc.status.as_str(),
+            alloc.desired.as_str(),
+            if alloc.finished { ", finished" } else { "" },
+        ),
+        (Key::Task(id, name), Some(Record::Task(task))) => {
+            format!("task {}/{name} {}", id.short(), task.state.state.as_str())
+        }
+        (Key::Meta, _) => "node".to_owned(),
+        (Key::Job(job), _) => format!("job {}{gone}", job.id),
+        (Key::Eval(id), _) => format!("evaluation {}{gone}", id.short()),
+        (Key::Deployment(id), _) => format!("roll-out {}{gone}", id.short()),
+        (Key::Alloc(id), _) => format!("allocation {}{gone}", id.short()),
+        (Key::Task(id, name), _) => format!("task {}/{name}{gone}", id.short()),
+    }
+}

@@ -1,0 +1,162 @@
+//! What is shown: fields whose texts are names, ids and settings. Everything else is hidden, so a
+//! field that is new, and that nobody thought of here, is hidden too.
+
+use crate::driver::coerce::port_pair;
+use crate::driver::config::schema_for;
+use crate::driver::schema::{Field, Kind, Rule as FieldRule};
+use crate::text::parse_duration;
+
+/// How what stands in a field is treated, down to the next struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// All of it is shown.
+    Show,
+    /// Texts are hidden, numbers and truth values are shown.
+    HideTexts,
+    /// All values are hidden: somebody else's data.
+    HideAll,
+    /// A list of pairs: the first of each is a name, the second is hidden.
+    HidePairs,
+    /// A driver's configuration: what the core checks for being a number and so on is shown.
+    DriverConfig,
+    /// A value that the core checks for being a number and so on: shown if it is.
+    Checked,
+    /// The details of an event: those that are the core's own words are shown.
+    EventDetails,
+}
+
+/// The rule of a field.
+pub(super) fn of_field(owner: &str, field: &str) -> Rule {
+    match owner {
+        "JobKey" | "TaskKey" | "AllocRecord" | "AssignedPort" | "Evaluation" | "Deployment"
+        | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
+        | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
+        | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Mark" | "Header" | "JobRecord"
+        | "Saved" | "Restore" => Rule::Show,
+        "Job" => job(field),
+        "TaskGroup" => group(field),
+        "Task" => task(field),
+        "Network" if matches!(field, "Mode" | "Hostname") => Rule::Show,
+        "Network" => Rule::HideAll,
+        "Resources" if matches!(field, "Devices" | "NUMA") => Rule::HideAll,
+        "TaskConfig" => match field {
+            "job" | "group" | "user" => Rule::Show,
+            "config" => Rule::DriverConfig,
+            _ => Rule::HideTexts,
+        },
+        "TaskRecord" if field == "hooks_done" => Rule::HideAll,
+        "TaskSpec" if field == "driver" => Rule::Show,
+        "TaskEvent" if field == "Details" => Rule::EventDetails,
+        "HookOutput" if field == "env" => Rule::HideAll,
+        "Config" if field == "host_env" => Rule::HidePairs,
+        "Config" if field == "alloc_root" => Rule::Show,
+        _ if matches!(
+            field,
+            "alloc" | "task" | "launch" | "tasks" | "signal" | "name"
+        ) =>
+        {
+            Rule::Show
+        }
+        "NodeInput" if field == "attributes" => Rule::Show,
+        "HookWork" if field == "user" => Rule::Show,
+        "Reply" => Rule::Show,
+        _ => Rule::HideTexts,
+    }
+}
+
+fn job(field: &str) -> Rule {
+    match field {
+        "ID" | "Name" | "Namespace" | "Region" | "Datacenters" | "NodePool" | "Status"
+        | "StatusDescription" => Rule::Show,
+        "Priority" | "Version" | "SubmitTime" | "CreateIndex" | "ModifyIndex"
+        | "JobModifyIndex" => Rule::HideTexts,
+        _ => Rule::HideAll,
+    }
+}
+
+fn group(field: &str) -> Rule {
+    match field {
+        "Name" => Rule::Show,
+        "Count"
+        | "ShutdownDelay"
+        | "MaxRunDuration"
+        | "StopAfterClientDisconnect"
+        | "MaxClientDisconnect" => Rule::HideTexts,
+        _ => Rule::HideAll,
+    }
+}
+
+fn task(field: &str) -> Rule {
+    match field {
+        "Name" | "Driver" | "User" | "KillSignal" => Rule::Show,
+        "Config" => Rule::DriverConfig,
+        "KillTimeout" | "ShutdownDelay" => Rule::HideTexts,
+        _ => Rule::HideAll,
+    }
+}
+
+/// The rule of what an enum's variant holds without names; that of the field around it if none.
+pub(super) fn of_variant(owner: &str, variant: &str) -> Option<Rule> {
+    match (owner, variant) {
+        // The driver's name.
+        ("Effect", "Driver" | "Forget") => Some(Rule::Show),
+        // What the disk says.
+        ("StoreInput", "Failed") => Some(Rule::Show),
+        ("StoreEffect" | "Key", _) => Some(Rule::Show),
+        ("Effect", _) => Some(Rule::HideTexts),
+        _ => None,
+    }
+}
+
+/// Whether a text is what the core checks a value for.
+pub(super) fn is_checked_text(text: &str) -> bool {
+    text.parse::<i64>().is_ok() || parse_duration(text).is_ok() || port_pair(text).is_some()
+}
+
+/// Details of events that are the core's own words.
+const OWN_WORDS: &[&str] = &[
+    "exit_code",
+    "signal",
+    "oom_killed",
+    "kill_timeout",
+    "start_delay",
+    "fails_task",
+    "failed_sibling",
+];
+
+/// The rule of a map's value.
+pub(super) fn of_entry(rule: Rule, key: &str) -> Rule {
+    match rule {
+        Rule::EventDetails if OWN_WORDS.contains(&key) => Rule::Show,
+        Rule::EventDetails => Rule::HideTexts,
+        Rule::DriverConfig if is_checked(key) => Rule::Checked,
+        Rule::DriverConfig
+        | Rule::Show
+        | Rule::HideTexts
+        | Rule::HideAll
+        | Rule::Checked
+        | Rule::HidePairs => rule,
+    }
+}
+
+/// Whether the rules of maps look at keys.
+pub(super) fn looks_at_keys(rule: Rule) -> bool {
+    matches!(rule, Rule::EventDetails | Rule::DriverConfig)
+}
+
+/// Whether a driver that is known wants something else than any text under this name.
+fn is_checked(name: &str) -> bool {
+    let known = ["raw_exec", "mock_driver"]
+        .into_iter()
+        .filter_map(schema_for);
+    known.into_iter().any(|schema| checks(schema.fields, name))
+}
+
+fn checks(fields: &[Field], name: &str) -> bool {
+    fields.iter().any(|field| match field.kind {
+        Kind::Bool | Kind::Number | Kind::Duration => field.name == name,
+        Kind::String => field.name == name && matches!(field.rule, FieldRule::PortPair),
+        Kind::ListOfString | Kind::MapOfString => false,
+        Kind::Block(fields) => checks(fields, name),
+    })
+}
