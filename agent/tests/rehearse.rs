@@ -167,7 +167,10 @@ fn a_generous_job_always_comes_back() {
     let (code, report) = report(&["-runs", "30", "-json", &file]);
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(report["Bad"], false);
-    assert_eq!(findings(&report), Vec::<&Value>::new());
+    for finding in findings(&report) {
+        assert_ne!(finding["Kind"], "budget-used-up", "{finding:#}");
+        assert_ne!(finding["Kind"], "unhealthy", "{finding:#}");
+    }
     for trouble in report["Troubles"].as_array().unwrap() {
         if trouble["NotFor"].is_null() {
             let group = &trouble["Groups"][0];

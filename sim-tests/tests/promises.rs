@@ -1,6 +1,6 @@
 //! What people were told, holds; what they must not be told, is not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::config::Config;
 use drover_core::effect::Reply;
@@ -149,6 +149,24 @@ fn as_many_ended_allocations_are_kept_as_was_asked_for() {
             sim.expect_that(kept == [0, 0, 0, 0, 1, 1], &format!("{kept:?}"))
         });
     }
+}
+
+#[test]
+fn the_ports_of_one_group_differ() {
+    for_seeds(60, |sim| {
+        let group = group("g", [task("main")]).count(4);
+        let group = group.dynamic_port("http").dynamic_port("admin");
+        sim.register(&job("web", JobType::Service, [group]));
+        sim.until(SOON, |sim| sim.living("main") == 4)?;
+        let ports: Vec<u16> = sim
+            .allocs("web")
+            .iter()
+            .flat_map(|alloc| alloc.record().ports.iter().map(|port| port.value))
+            .collect();
+        let different: BTreeSet<u16> = ports.iter().copied().collect();
+        sim.expect_that(ports.len() == 8, "two ports each")?;
+        sim.expect_that(different.len() == 8, &format!("{ports:?}"))
+    });
 }
 
 const SECRET: &str = "correct horse battery staple";

@@ -8,6 +8,8 @@ use drover_core::text::quote;
 use drover_core::time::{SECOND, Span};
 use serde::Serialize;
 
+use super::measure::Failed;
+
 /// A setting that explains a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -115,12 +117,15 @@ pub(super) fn reschedule(job: &Job, group: &TaskGroup, suggestion: &str) -> Opti
 pub(super) fn of_failure(
     job: &Job,
     group: &TaskGroup,
-    task: &str,
-    reason: &str,
+    failed: &Failed,
     replaced: bool,
 ) -> Vec<Setting> {
-    let task = group.tasks.iter().find(|t| t.name == task);
-    let mut settings = vec![restart(job, group, task, |rules| help(rules, reason))];
+    let mut settings = Vec::new();
+    if failed.by_policy {
+        let task = group.tasks.iter().find(|t| t.name == failed.task);
+        let reason = &failed.reason;
+        settings.push(restart(job, group, task, |rules| help(rules, reason)));
+    }
     if !replaced {
         let help = "unlimited = true replaces a failed allocation for as long as it takes";
         settings.extend(reschedule(job, group, help));

@@ -8,10 +8,10 @@ use drover_core::model::job::Job;
 use drover_core::time::Span;
 use serde::Serialize;
 
-use super::blame::{self, Setting, rounded};
+use super::blame::Setting;
 use super::measure::{Cause, Failed, GroupOutcome, Late};
 use super::play::LATE;
-use super::{Outcome, Rehearsal, Trouble};
+use super::{Outcome, Rehearsal, Trouble, tell};
 
 /// What came of a trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,6 +74,8 @@ pub enum Kind {
     Late,
     /// A task used up its restart budget; its allocation failed and was replaced.
     BudgetUsedUp,
+    /// An allocation failed for another reason than its restart policy, and was replaced.
+    Failed,
     /// Copies ran, but not healthily in time; no roll-out goes on after that.
     Unhealthy,
 }
@@ -83,7 +85,7 @@ impl Kind {
     pub fn is_bad(self) -> bool {
         match self {
             Kind::Lost | Kind::OutOfOrder | Kind::AgentAtFault => true,
-            Kind::Late | Kind::BudgetUsedUp | Kind::Unhealthy => false,
+            Kind::Late | Kind::BudgetUsedUp | Kind::Failed | Kind::Unhealthy => false,
         }
     }
 }
@@ -173,8 +175,8 @@ fn fared(job: &Job, group: &TaskGroup, outcomes: &[&GroupOutcome], seeds: &[u64]
 
 /// What tells two findings apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
-    Lost(usize, Option<Late>, Option<String>),
+pub(super) enum Found {
+    Lost(usize, Option<Late>, Option<Failed>),
     OutOfOrder(String, String),
     Broken(&'static str),
     Late(usize, Option<Late>),
@@ -184,11 +186,11 @@ enum Found {
 
 /// How often, how badly at most and when.
 #[derive(Clone, Debug, Default)]
-struct Times {
-    runs: usize,
-    worst: Span,
-    seed: u64,
-    detail: String,
+pub(super) struct Times {
+    pub(super) runs: usize,
+    pub(super) worst: Span,
+    pub(super) seed: u64,
+    pub(super) detail: String,
 }
 
 #[derive(Default)]
@@ -229,8 +231,8 @@ impl Tally {
                     let task = group.late.as_ref().and_then(|late| late.task.as_ref());
                     let mut failed = outcome.failed.keys();
                     let failed = failed.find(|f| f.group == at && Some(&f.task) == task);
-                    let reason = failed.map(|failed| failed.reason.clone());
-                    self.note(Found::Lost(at, late(), reason), seed, Span::ZERO, "");
+                    let found = Found::Lost(at, late(), failed.cloned());
+                    self.note(found, seed, Span::ZERO, "");
                 }
                 Some(back) if back > LATE && !is_work(rehearsal, group.late.as_ref()) => {
                     self.note(Found::Late(at, late()), seed, back, "");
@@ -250,7 +252,7 @@ impl Tally {
     }
 
     fn findings(self, rehearsal: &Rehearsal, runs: usize) -> Vec<Finding> {
-        let one = |(found, times): (Found, Times)| finding(rehearsal, &found, &times, runs);
+        let one = |(found, times): (Found, Times)| tell::finding(rehearsal, &found, &times, runs);
         let mut findings: Vec<Finding> = self.0.into_iter().filter_map(one).collect();
         findings.sort_by_key(|finding| (finding.kind, core::cmp::Reverse(finding.runs)));
         findings
@@ -261,139 +263,4 @@ impl Tally {
 fn is_work(rehearsal: &Rehearsal, late: Option<&Late>) -> bool {
     let works = late.is_none_or(|late| late.cause == Cause::UnderWay);
     rehearsal.job.job_type.runs_to_completion() && works
-}
-
-fn finding(rehearsal: &Rehearsal, found: &Found, times: &Times, runs: usize) -> Option<Finding> {
-    let job = &rehearsal.job;
-    let in_runs = format!("in {} of {runs} runs", times.runs);
-    let group_at = |at: usize| job.task_groups.get(at);
-    let (kind, group, what, settings) = match found {
-        Found::Lost(at, late, reason) => {
-            let group = group_at(*at)?;
-            let (why, settings) = lost(rehearsal, group, late.as_ref(), reason.as_deref());
-            let what = format!("never whole again by itself {in_runs}: {why}");
-            (Kind::Lost, group.name.clone(), what, settings)
-        }
-        Found::OutOfOrder(group, what) => {
-            let what = format!("{in_runs} the order is broken: {what}");
-            (Kind::OutOfOrder, group.clone(), what, Vec::new())
-        }
-        Found::Broken(law) => {
-            let what = format!(
-                "{in_runs} the agent broke a law of its own, which is a mistake in Drover and not \
-                 in the job: {law}: {}",
-                times.detail
-            );
-            (Kind::AgentAtFault, String::new(), what, Vec::new())
-        }
-        Found::Late(at, late) => {
-            let group = group_at(*at)?;
-            let (why, setting) = waited(rehearsal, group, late.as_ref());
-            let what = format!(
-                "whole again late {in_runs}, up to {} after the trouble is over: {why}",
-                rounded(times.worst)
-            );
-            (
-                Kind::Late,
-                group.name.clone(),
-                what,
-                setting.into_iter().collect(),
-            )
-        }
-        Found::Failed(failed) => {
-            let group = group_at(failed.group)?;
-            let (task, reason) = (&failed.task, &failed.reason);
-            let what = format!(
-                "{task} fails {in_runs}, and its whole allocation is replaced: {}",
-                plain(reason)
-            );
-            let settings = blame::of_failure(job, group, task, reason, true);
-            (Kind::BudgetUsedUp, group.name.clone(), what, settings)
-        }
-        Found::Unhealthy(at) => {
-            let group = group_at(*at)?;
-            let what = format!("a roll-out fails {in_runs}: copies run, but not healthily in time");
-            let settings = vec![blame::of_health(group)];
-            (Kind::Unhealthy, group.name.clone(), what, settings)
-        }
-    };
-    Some(Finding {
-        kind,
-        group,
-        what,
-        runs: times.runs,
-        seed: times.seed,
-        settings,
-    })
-}
-
-fn lost(
-    rehearsal: &Rehearsal,
-    group: &TaskGroup,
-    late: Option<&Late>,
-    reason: Option<&str>,
-) -> (String, Vec<Setting>) {
-    let job = &rehearsal.job;
-    match late {
-        Some(Late {
-            task: Some(task),
-            cause: Cause::Failed,
-        }) => {
-            let reason = reason.unwrap_or_default();
-            let why = format!(
-                "{task} used up its restarts ({}), its allocation failed, and nothing replaces it",
-                plain(reason)
-            );
-            (why, blame::of_failure(job, group, task, reason, false))
-        }
-        Some(Late {
-            cause: Cause::NoPlace(why),
-            ..
-        }) => (format!("there is no place for it: {why}"), Vec::new()),
-        other => {
-            let (why, setting) = waited(rehearsal, group, other);
-            (why, setting.into_iter().collect())
-        }
-    }
-}
-
-fn waited(
-    rehearsal: &Rehearsal,
-    group: &TaskGroup,
-    late: Option<&Late>,
-) -> (String, Option<Setting>) {
-    let job = &rehearsal.job;
-    let Some(late) = late else {
-        return ("it was whole in between".to_owned(), None);
-    };
-    let task = late.task.as_deref();
-    let who = task.unwrap_or("a task");
-    match &late.cause {
-        Cause::Failed => (
-            "its allocation failed and waits for its replacement".to_owned(),
-            blame::of_replacement(job, group),
-        ),
-        Cause::Interval => (
-            format!("{who} waits for the rest of its restart interval"),
-            Some(blame::of_pause(job, group, task, true)),
-        ),
-        Cause::Pause => (
-            format!("{who} waits between two starts"),
-            Some(blame::of_pause(job, group, task, false)),
-        ),
-        Cause::NoPlace(why) => (format!("there is no place for it: {why}"), None),
-        Cause::UnderWay => (
-            "something is still under way, see the story".to_owned(),
-            None,
-        ),
-    }
-}
-
-/// A reason of an event as part of a sentence.
-fn plain(reason: &str) -> String {
-    let mut chars = reason.chars();
-    match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => "nobody knows why".to_owned(),
-    }
 }

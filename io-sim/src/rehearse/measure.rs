@@ -8,7 +8,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId, TaskName};
 use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::ClientStatus;
-use drover_core::model::event::EventType;
+use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
@@ -65,8 +65,10 @@ pub struct Failed {
     pub group: usize,
     /// The task.
     pub task: String,
-    /// Why it was not started again, as people read it in its events.
+    /// Why, as people read it in its events.
     pub reason: String,
+    /// Whether its restart policy decided so.
+    pub by_policy: bool,
 }
 
 /// One group while it is watched.
@@ -240,13 +242,14 @@ impl<'a> Watcher<'a> {
                 continue;
             }
             let group = self.groups.iter().position(|g| g.name == record.group);
-            let (Some(group), Some((task, reason))) = (group, why_failed(alloc)) else {
+            let (Some(group), Some((task, reason, by_policy))) = (group, why_failed(alloc)) else {
                 continue;
             };
             let failed = Failed {
                 group,
                 task,
                 reason,
+                by_policy,
             };
             *self.failed.entry(failed).or_default() += 1;
         }
@@ -333,7 +336,7 @@ impl Group {
                 });
             };
             if alloc.record().status == ClientStatus::Failed {
-                let task = why_failed(alloc).map(|(task, _)| task);
+                let task = why_failed(alloc).map(|(task, ..)| task);
                 let cause = Cause::Failed;
                 return Late { task, cause };
             }
@@ -366,18 +369,19 @@ fn pauses(task: &TaskRunner) -> Option<Late> {
     })
 }
 
-/// The task that made an allocation fail, and why it was not started again.
-fn why_failed(alloc: &AllocRunner) -> Option<(String, String)> {
-    let mut failed = alloc.tasks().iter().filter(|task| task.state().failed);
-    let reason = |task: &TaskRunner| {
+/// The task that made an allocation fail, why, and whether its restart policy decided so.
+fn why_failed(alloc: &AllocRunner) -> Option<(String, String, bool)> {
+    let failed = || alloc.tasks().iter().filter(|task| task.state().failed);
+    let said = |task: &TaskRunner, what: &dyn Fn(&TaskEvent) -> bool| {
         let mut events = task.state().events.iter().rev();
-        let event = events.find(|event| event.kind == EventType::NotRestarting)?;
+        let event = events.find(|event| what(event))?;
         let name = task.spec().key.task.as_str().to_owned();
         Some((name, event.display_message.clone()))
     };
-    let any = failed.clone().next();
-    failed.find_map(reason).or_else(|| {
-        let name = any?.spec().key.task.as_str().to_owned();
-        Some((name, alloc.record().status_description.to_string()))
-    })
+    let by_policy = |event: &TaskEvent| event.kind == EventType::NotRestarting;
+    let otherwise = |event: &TaskEvent| event.fails_task;
+    let of_policy = failed().find_map(|task| said(task, &by_policy));
+    let decided = of_policy.is_some();
+    let found = of_policy.or_else(|| failed().find_map(|task| said(task, &otherwise)));
+    found.map(|(task, reason)| (task, reason, decided))
 }

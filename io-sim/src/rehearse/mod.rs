@@ -8,6 +8,7 @@ mod measure;
 mod order;
 mod plan;
 mod play;
+mod tell;
 mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};

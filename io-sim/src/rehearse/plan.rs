@@ -79,7 +79,9 @@ impl Plan {
             job,
             trouble,
         };
-        let from = dice.span("from", &[HEAD_START, Span::ZERO]);
+        // One run in four begins in the middle of it.
+        let begins = [HEAD_START, HEAD_START, HEAD_START, Span::ZERO];
+        let from = dice.span("from", &begins);
         let mut plan = Plan {
             over: from,
             ..Plan::default()
@@ -94,6 +96,8 @@ impl Plan {
             Trouble::Nothing | Trouble::ServerGone => from,
             Trouble::CrashAtStart => {
                 let of = dice.victim(Whom::Anybody);
+                // What only prepares starts again with a new allocation.
+                self.happenings.push((from, Happening::StopAlloc));
                 self.bad_starts(dice, from, of.clone(), of, Habit::CrashesAtStart)
             }
             Trouble::RegistryDown => {
