@@ -29,6 +29,7 @@ use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
 use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
+use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_io_real::recorder::Recorder;
 use drover_io_sim::replay::{Recording, verify};
@@ -390,7 +391,14 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         live_slowly(&mut first, dir, 100);
     }
     // A task runs, and an operator sends it a signal; it still runs when the agent dies.
-    while !first.agent.view().allocs().any(AllocRunner::is_running) {
+    let runs = |task: &TaskRunner| matches!(task.phase(), Phase::Running);
+    while !first
+        .agent
+        .view()
+        .allocs()
+        .flat_map(AllocRunner::tasks)
+        .any(runs)
+    {
         first.live(1);
     }
     let alloc = first.agent.view().allocs().next().unwrap().record().id;
