@@ -2,7 +2,7 @@
 
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
-use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::JobType;
@@ -648,6 +648,56 @@ fn a_launch_that_is_over_is_not_destroyed_again() {
         sim.register(&service("other", [task("main")]));
         sim.run(Span::secs(3700))?;
         sim.world.disk.full = false;
+        sim.peace()
+    });
+}
+
+/// A copy that was found unhealthy in one version and took the next one in place counted as nothing,
+/// so that two copies of two were on their way at once.
+#[test]
+fn an_unhealthy_copy_counts_in_the_next_rollout() {
+    for_seeds(100, |sim| {
+        // The start takes longer than the roll-out waits for health.
+        let slow = task("main").with("start_block_for", "9m");
+        let old = group("g", [slow.clone()]).count(2).rolls(1).never_again();
+        let old = job("web", JobType::Service, [old]);
+        sim.register(&old);
+        sim.run(Span::secs(20 * 60))?;
+        let next = changed(&old, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "1".to_owned());
+        });
+        sim.register(&next);
+        sim.run(Span::secs(7 * 60))?;
+        sim.register(&changed(&next, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1));
+        }));
+        sim.run(Span::secs(60))?;
+        let on_their_way = sim.allocs("web").into_iter().filter(|alloc| {
+            let record = alloc.record();
+            record.desired == DesiredStatus::Run && record.status == ClientStatus::Pending
+        });
+        sim.expect_that(on_their_way.count() <= 1, "one at a time")
+    });
+}
+
+/// The time of an allocation was over while its poststop task paused between two starts: the task
+/// was dead at once, and nobody saw that the allocation was finished with it.
+#[test]
+fn an_allocation_is_finished_when_its_time_ends_a_pause() {
+    for_seeds(50, |sim| {
+        let end = task("end")
+            .hook(Hook::Poststop, false)
+            .ends("0s", 1)
+            .restarts(1000, DAY, Span::secs(60), RestartMode::Fail);
+        let mut limited = group("g", [task("main").ends("1s", 0), end]).never_again();
+        limited.max_run_duration = Some(Span::secs(30));
+        sim.register(&job("sum", JobType::Batch, [limited]));
+        sim.run(Span::secs(35))?;
+        let finished = sim
+            .allocs("sum")
+            .iter()
+            .all(|alloc| alloc.record().finished);
+        sim.expect_that(finished, "it is finished")?;
         sim.peace()
     });
 }
