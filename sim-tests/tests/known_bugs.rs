@@ -701,3 +701,31 @@ fn an_allocation_is_finished_when_its_time_ends_a_pause() {
         sim.peace()
     });
 }
+
+/// After a long time without room on the disk, what had waited for it left with next to no time for
+/// its answer: a start that took a second was given up at once.
+#[test]
+fn what_waited_for_the_disk_gets_its_time() {
+    // The deadline of a start that waits moves by ten minutes at a time.
+    for at in [599, 600, 601, 1199, 1200, 1201] {
+        for seed in 0..4 {
+            let world = || Sim::new(seed);
+            drover_sim_tests::replay(world, false, |sim| {
+                sim.register(&service(
+                    "web",
+                    [task("main").with("start_block_for", "3s")],
+                ));
+                sim.until(SOON, |sim| {
+                    sim.task("web", "main")
+                        .is_some_and(|task| matches!(task.phase(), Phase::Preparing(_)))
+                })?;
+                sim.world.disk.full = true;
+                sim.run(Span::secs(at))?;
+                sim.world.disk.full = false;
+                sim.until(SOON, |sim| sim.runs("web", "main"))?;
+                sim.expect_that(sim.world.starts_of("main") == 1, "one start")?;
+                sim.peace()
+            });
+        }
+    }
+}
