@@ -263,7 +263,7 @@ impl Rig {
         let nth = self.asked;
         match effect {
             Effect::Store(StoreEffect::Commit(id, batch)) => {
-                self.save(batch);
+                self.save(Arc::unwrap_or_clone(batch));
                 self.answers.push(Input::Store(StoreInput::Saved(id)));
             }
             Effect::Hook(HookEffect::Run {

@@ -49,7 +49,7 @@ impl Effect {
     }
 
     /// A commit as an effect.
-    pub fn commit(id: CommitId, batch: Batch) -> Effect {
+    pub fn commit(id: CommitId, batch: Arc<Batch>) -> Effect {
         Effect::Store(StoreEffect::Commit(id, batch))
     }
 }
@@ -187,7 +187,10 @@ pub enum HookWork {
 pub enum StoreEffect {
     /// Write all of this or nothing, so that it survives a crash. Answer with
     /// [`crate::input::StoreInput`].
-    Commit(CommitId, #[serde(with = "crate::store::pairs")] Batch),
+    Commit(
+        CommitId,
+        #[serde(with = "crate::store::pairs::shared")] Arc<Batch>,
+    ),
 }
 
 /// An answer to who asked.
