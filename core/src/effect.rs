@@ -38,13 +38,7 @@ impl Effect {
     /// The operation that this asks for, if it has a number.
     pub fn op(&self) -> Option<Op> {
         match self {
-            Effect::Driver(_, _, effect) => Some(match effect {
-                DriverEffect::Start { op, .. }
-                | DriverEffect::Recover { op, .. }
-                | DriverEffect::Stop { op, .. }
-                | DriverEffect::Signal { op, .. }
-                | DriverEffect::Destroy { op, .. } => *op,
-            }),
+            Effect::Driver(_, _, effect) => Some(effect.op()),
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
             Effect::Forget(..)
             | Effect::Store(_)
@@ -113,6 +107,19 @@ pub enum DriverEffect {
         /// What to destroy.
         launch: LaunchId,
     },
+}
+
+impl DriverEffect {
+    /// The operation that this asks for.
+    pub fn op(&self) -> Op {
+        match self {
+            DriverEffect::Start { op, .. }
+            | DriverEffect::Recover { op, .. }
+            | DriverEffect::Stop { op, .. }
+            | DriverEffect::Signal { op, .. }
+            | DriverEffect::Destroy { op, .. } => *op,
+        }
+    }
 }
 
 /// What a driver needs to start a task.

@@ -108,8 +108,9 @@ impl Workshop {
     /// # Errors
     /// That they cannot be built or run.
     pub(super) fn scenarios(&self) -> Result<Found, String> {
+        let programs = self.build_scenarios()?;
         let began = Instant::now();
-        for program in self.build_scenarios()? {
+        for program in programs {
             let mut tests = Command::new(&program);
             tests.current_dir(self.root.join("sim-tests"));
             // Another number of states, or other pairs that are reached, prove nothing: they are only
