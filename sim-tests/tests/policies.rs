@@ -1,7 +1,7 @@
 //! Policies are kept to the letter: how often, how soon, and for how long.
 
 use drover_core::ids::AllocId;
-use drover_core::input::RestartScope;
+use drover_core::input::{LocalInput, RestartScope};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -144,6 +144,34 @@ fn health_counts_from_the_last_start() {
             Some(first.record().health?.healthy)
         };
         sim.expect_that(health(sim) == Some(false), "four seconds are no health")
+    });
+}
+
+/// What does not even start is unhealthy when the time for its health is over.
+#[test]
+fn what_never_starts_is_unhealthy_in_time() {
+    for_seeds(40, |sim| {
+        let main = task("main").with("start_block_for", "550s");
+        let web = job("web", JobType::Service, [group("g", [main]).rolls(1)]);
+        sim.register(&web);
+        sim.run(Span::secs(330))?;
+        let allocs = sim.allocs("web");
+        let health = allocs.first().and_then(|alloc| alloc.record().health);
+        sim.expect_that(health.is_some_and(|health| !health.healthy), "unhealthy")
+    });
+}
+
+/// A failed allocation that waits for its replacement is not cleaned away: its place would count as
+/// done, and stay empty.
+#[test]
+fn what_waits_to_be_replaced_is_not_collected() {
+    for_seeds(60, |sim| {
+        sim.register(&hopeless());
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.run(Span::secs(4))?;
+        sim.ask(LocalInput::Collect);
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.peace()
     });
 }
 
