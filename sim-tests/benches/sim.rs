@@ -1,4 +1,4 @@
-//! How fast simulated worlds go, with every property checked: `cargo bench -p drover-sim-tests`.
+//! How fast simulated worlds go, with every property checked: `cargo bench --profile measure -p drover-sim-tests`.
 //! Throughput is in whole runs, in inputs to the agent, and in simulated seconds.
 
 use std::hint::black_box;
