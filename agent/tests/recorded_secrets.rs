@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
@@ -29,6 +29,7 @@ use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
 use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
+use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_io_real::recorder::Recorder;
 use drover_io_sim::replay::{Recording, verify};
@@ -263,7 +264,7 @@ impl Rig {
         let nth = self.asked;
         match effect {
             Effect::Store(StoreEffect::Commit(id, batch)) => {
-                self.save(batch);
+                self.save(Arc::unwrap_or_clone(batch));
                 self.answers.push(Input::Store(StoreInput::Saved(id)));
             }
             Effect::Hook(HookEffect::Run {
@@ -385,16 +386,19 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         expect_index: None,
     };
     first.tell(Some(Input::Local(RequestId(1), register)));
-    first.live(steps);
-    // The core does not wait for the recorder, so it is a while until there are snapshots.
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    live_slowly(&mut first, dir, steps);
     while files(dir) < segments {
-        assert!(std::time::Instant::now() < patience, "no segments come");
-        first.live(50);
-        std::thread::yield_now();
+        live_slowly(&mut first, dir, 100);
     }
     // A task runs, and an operator sends it a signal; it still runs when the agent dies.
-    while !first.agent.view().allocs().any(AllocRunner::is_running) {
+    let runs = |task: &TaskRunner| matches!(task.phase(), Phase::Running);
+    while !first
+        .agent
+        .view()
+        .allocs()
+        .flat_map(AllocRunner::tasks)
+        .any(runs)
+    {
         first.live(1);
     }
     let alloc = first.agent.view().allocs().next().unwrap().record().id;
@@ -404,20 +408,49 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         signal: "SIGHUP".to_owned(),
     };
     first.tell(Some(Input::Operator(RequestId(2), signal)));
-    first.live(1);
+    let answer = |input: &Input| matches!(input, Input::Driver(_, DriverInput::Signaled { .. }));
+    assert!(first.answers.iter().any(answer), "no signal was sent");
+    while first.answers.iter().any(answer) {
+        first.live(1);
+    }
     while !first.disk.values().any(is_alive) {
         first.live(1);
     }
     let (disk, now) = (first.disk.clone(), first.now);
     drop(first);
     let mut second = Rig::begin(disk, recorder(dir, size), now);
-    second.live(steps);
+    live_slowly(&mut second, dir, steps);
+}
+
+/// The core waits for no recorder, and here it has nothing else to wait for: so that no steps are
+/// left out, some are written before more are made.
+fn live_slowly(rig: &mut Rig, dir: &Path, steps: u64) {
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    for _ in 0..steps / 50 {
+        let before = last_file(dir);
+        rig.live(50);
+        while last_file(dir) == before {
+            assert!(std::time::Instant::now() < patience, "nothing is written");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The latest file of the recording, and how long it is.
+fn last_file(dir: &Path) -> Option<(PathBuf, u64)> {
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let last = entries.max()?;
+    // It may have been dropped by now.
+    let length = fs::metadata(&last).map_or(0, |metadata| metadata.len());
+    Some((last, length))
 }
 
 #[test]
 fn no_secret_is_in_a_recording_wherever_it_was() {
     let dir = tempfile::tempdir().unwrap();
-    two_lives(dir.path(), 4 << 20, 500, 3);
+    two_lives(dir.path(), 2 << 20, 500, 3);
     let text = text_of(dir.path());
     let found = text
         .find(SECRET)

@@ -38,13 +38,7 @@ impl Effect {
     /// The operation that this asks for, if it has a number.
     pub fn op(&self) -> Option<Op> {
         match self {
-            Effect::Driver(_, _, effect) => Some(match effect {
-                DriverEffect::Start { op, .. }
-                | DriverEffect::Recover { op, .. }
-                | DriverEffect::Stop { op, .. }
-                | DriverEffect::Signal { op, .. }
-                | DriverEffect::Destroy { op, .. } => *op,
-            }),
+            Effect::Driver(_, _, effect) => Some(effect.op()),
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
             Effect::Forget(..)
             | Effect::Store(_)
@@ -55,7 +49,7 @@ impl Effect {
     }
 
     /// A commit as an effect.
-    pub fn commit(id: CommitId, batch: Batch) -> Effect {
+    pub fn commit(id: CommitId, batch: Arc<Batch>) -> Effect {
         Effect::Store(StoreEffect::Commit(id, batch))
     }
 }
@@ -113,6 +107,19 @@ pub enum DriverEffect {
         /// What to destroy.
         launch: LaunchId,
     },
+}
+
+impl DriverEffect {
+    /// The operation that this asks for.
+    pub fn op(&self) -> Op {
+        match self {
+            DriverEffect::Start { op, .. }
+            | DriverEffect::Recover { op, .. }
+            | DriverEffect::Stop { op, .. }
+            | DriverEffect::Signal { op, .. }
+            | DriverEffect::Destroy { op, .. } => *op,
+        }
+    }
 }
 
 /// What a driver needs to start a task.
@@ -180,7 +187,10 @@ pub enum HookWork {
 pub enum StoreEffect {
     /// Write all of this or nothing, so that it survives a crash. Answer with
     /// [`crate::input::StoreInput`].
-    Commit(CommitId, #[serde(with = "crate::store::pairs")] Batch),
+    Commit(
+        CommitId,
+        #[serde(with = "crate::store::pairs::shared")] Arc<Batch>,
+    ),
 }
 
 /// An answer to who asked.

@@ -16,7 +16,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A commit for the store's thread.
 struct Commit {
     id: CommitId,
-    batch: Batch,
+    batch: Arc<Batch>,
     done: Option<Done>,
 }
 
@@ -143,7 +143,7 @@ impl Store {
     pub fn commit(
         &self,
         id: CommitId,
-        batch: Batch,
+        batch: Arc<Batch>,
         done: impl FnOnce(CommitId, Result<(), String>) + Send + 'static,
     ) {
         let commit = Commit {

@@ -80,7 +80,7 @@ fn answers_come_in_order_and_before_the_store_is_gone() {
     let (done, answers) = channel();
     for id in 1..=100 {
         let done = done.clone();
-        let batch = [alloc(1, &format!("{id}"))].into();
+        let batch = std::sync::Arc::new([alloc(1, &format!("{id}"))].into());
         store.commit(CommitId(id), batch, move |id, result| {
             done.send((id.0, result)).unwrap();
         });

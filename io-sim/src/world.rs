@@ -58,7 +58,7 @@ pub(crate) enum Later {
     },
     Commit {
         id: CommitId,
-        batch: Batch,
+        batch: Arc<Batch>,
     },
 }
 
@@ -381,7 +381,7 @@ impl World {
         self.answer(life, op, &entity, patience, input);
     }
 
-    fn begin_commit(&mut self, id: CommitId, batch: Batch) {
+    fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
         let store: Arc<str> = Arc::from("store");
         let second = Span::secs(1);
         if self.strikes(Fault::FullDisk, &store) {
@@ -398,8 +398,8 @@ impl World {
         self.after(delay, &store, Later::Commit { id, batch });
     }
 
-    fn end_commit(&mut self, life: u64, id: CommitId, batch: Batch) {
-        if let Some(key) = self.disk.write(id, batch) {
+    fn end_commit(&mut self, life: u64, id: CommitId, batch: Arc<Batch>) {
+        if let Some(key) = self.disk.write(id, Arc::unwrap_or_clone(batch)) {
             self.violated("an_unchanged_record_is_not_written", format!("{key:?}"));
         }
         if life == self.life {

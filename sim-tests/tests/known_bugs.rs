@@ -2,7 +2,7 @@
 
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::input::{LocalInput, OperatorInput, RestartScope, ShutdownMode};
-use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::JobType;
@@ -655,4 +655,82 @@ fn a_launch_that_is_over_is_not_destroyed_again() {
         sim.world.disk.full = false;
         sim.peace()
     });
+}
+
+/// A copy that was found unhealthy in one version and took the next one in place counted as nothing,
+/// so that two copies of two were on their way at once.
+#[test]
+fn an_unhealthy_copy_counts_in_the_next_rollout() {
+    for_seeds(100, |sim| {
+        // The start takes longer than the roll-out waits for health.
+        let slow = task("main").with("start_block_for", "9m");
+        let old = group("g", [slow.clone()]).count(2).rolls(1).never_again();
+        let old = job("web", JobType::Service, [old]);
+        sim.register(&old);
+        sim.run(Span::secs(20 * 60))?;
+        let next = changed(&old, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "1".to_owned());
+        });
+        sim.register(&next);
+        sim.run(Span::secs(7 * 60))?;
+        sim.register(&changed(&next, |group| {
+            group.tasks[0].kill_timeout = Some(Span::secs(1));
+        }));
+        sim.run(Span::secs(60))?;
+        let on_their_way = sim.allocs("web").into_iter().filter(|alloc| {
+            let record = alloc.record();
+            record.desired == DesiredStatus::Run && record.status == ClientStatus::Pending
+        });
+        sim.expect_that(on_their_way.count() <= 1, "one at a time")
+    });
+}
+
+/// The time of an allocation was over while its poststop task paused between two starts: the task
+/// was dead at once, and nobody saw that the allocation was finished with it.
+#[test]
+fn an_allocation_is_finished_when_its_time_ends_a_pause() {
+    for_seeds(50, |sim| {
+        let end = task("end")
+            .hook(Hook::Poststop, false)
+            .ends("0s", 1)
+            .restarts(1000, DAY, Span::secs(60), RestartMode::Fail);
+        let mut limited = group("g", [task("main").ends("1s", 0), end]).never_again();
+        limited.max_run_duration = Some(Span::secs(30));
+        sim.register(&job("sum", JobType::Batch, [limited]));
+        sim.run(Span::secs(35))?;
+        let finished = sim
+            .allocs("sum")
+            .iter()
+            .all(|alloc| alloc.record().finished);
+        sim.expect_that(finished, "it is finished")?;
+        sim.peace()
+    });
+}
+
+/// After a long time without room on the disk, what had waited for it left with next to no time for
+/// its answer: a start that took a second was given up at once.
+#[test]
+fn what_waited_for_the_disk_gets_its_time() {
+    // The deadline of a start that waits moves by ten minutes at a time.
+    for at in [599, 600, 601, 1199, 1200, 1201] {
+        for seed in 0..4 {
+            let world = || Sim::new(seed);
+            drover_sim_tests::replay(world, false, |sim| {
+                sim.register(&service(
+                    "web",
+                    [task("main").with("start_block_for", "3s")],
+                ));
+                sim.until(SOON, |sim| {
+                    sim.task("web", "main")
+                        .is_some_and(|task| matches!(task.phase(), Phase::Preparing(_)))
+                })?;
+                sim.world.disk.full = true;
+                sim.run(Span::secs(at))?;
+                sim.world.disk.full = false;
+                sim.until(SOON, |sim| sim.runs("web", "main"))?;
+                sim.expect_that(sim.world.starts_of("main") == 1, "one start")?;
+                sim.peace()
+            });
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub use view::{AllocView, View};
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
-use crate::effect::{DriverEffect, Effect, Refusal, Reply, Told};
+use crate::effect::{Effect, HookEffect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
 use crate::local::Local;
@@ -222,23 +222,37 @@ impl Agent {
         if !awaited {
             self.shared.counters.stale += 1;
         }
-        let touched = self.stops_leave(now, &released);
+        let touched = self.requests_leave(now, &released);
         self.shared.out.extend(released);
         touched
     }
 
-    /// Tells tasks that they are asked to end only now. Returns whose tasks they are.
-    fn stops_leave(&mut self, now: Now, released: &VecDeque<Effect>) -> BTreeSet<AllocId> {
+    /// Tells whose requests leave only now, so that the time for the answers begins. Returns of
+    /// which allocations they are.
+    fn requests_leave(&mut self, now: Now, released: &VecDeque<Effect>) -> BTreeSet<AllocId> {
         let mut touched = BTreeSet::new();
         for effect in released {
-            let Effect::Driver(_, key, DriverEffect::Stop { op, .. }) = effect else {
-                continue;
-            };
             let cx = cx(&self.config, &mut self.shared, now);
-            let alloc = self.allocs.get_mut(&key.alloc);
-            if let Some(task) = alloc.and_then(|alloc| alloc.task_mut(&key.task)) {
-                task.stop_left(&cx, *op);
-                touched.insert(key.alloc);
+            match effect {
+                Effect::Driver(_, key, effect) => {
+                    let alloc = self.allocs.get_mut(&key.alloc);
+                    if let Some(task) = alloc.and_then(|alloc| alloc.task_mut(&key.task)) {
+                        task.left(&cx, effect.op());
+                        touched.insert(key.alloc);
+                    }
+                }
+                Effect::Hook(HookEffect::Run { op, alloc, .. }) => {
+                    if let Some(runner) = self.allocs.get_mut(alloc) {
+                        runner.hook_left(&cx, *op);
+                        touched.insert(*alloc);
+                    }
+                }
+                Effect::Hook(HookEffect::Cancel { .. })
+                | Effect::Forget(..)
+                | Effect::Store(_)
+                | Effect::Reply(..)
+                | Effect::Tell(_)
+                | Effect::Stopped => {}
             }
         }
         touched

@@ -43,8 +43,11 @@ impl KillOrder {
         }
     }
 
-    /// Goes as far as the tasks' ends allow. Returns whether anything was asked to end.
+    /// Goes as far as the tasks' ends allow. Returns whether anything follows from it: what was
+    /// asked to end may be dead at once.
     pub fn advance(&mut self, cx: &mut Cx<'_>, tasks: &mut [TaskRunner]) -> bool {
+        let dead = |tasks: &[TaskRunner]| tasks.iter().filter(|task| task.is_dead()).count();
+        let dead_before = dead(tasks);
         if self.poststop_too {
             self.kill(cx, tasks, |task| task.spec().stage() == Stage::Poststop);
         }
@@ -63,7 +66,7 @@ impl KillOrder {
             }
             self.step = next;
         }
-        self.step != before
+        self.step != before || dead(tasks) != dead_before
     }
 
     fn belongs(step: Step, task: &TaskRunner) -> bool {

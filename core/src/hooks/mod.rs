@@ -111,6 +111,13 @@ impl Pipeline {
         true
     }
 
+    /// The request `op` left the agent: the time for its answer begins now.
+    pub fn left(&mut self, now: Now, patience: Span, op: Op) {
+        if let Some(awaited) = self.awaited.as_mut().filter(|awaited| awaited.op == op) {
+            awaited.deadline = now.at + patience;
+        }
+    }
+
     /// While the store cannot write, nobody was asked yet, and time begins later. `held` says
     /// whether an operation did not leave yet.
     pub fn wait_for_the_store(&mut self, now: Now, patience: Span, held: impl Fn(Op) -> bool) {

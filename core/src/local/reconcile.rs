@@ -264,13 +264,14 @@ fn rolling_limit<'a>(
             Some(health) if health.healthy => {}
             // A roll-out that went wrong goes no further.
             Some(_) if current => return 0,
-            Some(_) => {}
             // What takes the new version as it is, and did not prove itself in the old one, is
             // as little to be relied on as what was just replaced.
-            None if alloc.deployment.is_some() && (current || fits(record, group, alloc)) => {
+            Some(_) | None
+                if alloc.deployment.is_some() && (current || fits(record, group, alloc)) =>
+            {
                 unproved += 1;
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
     parallel.saturating_sub(unproved)

@@ -6,6 +6,7 @@
 //! commit that holds everything decided up to it: remember before acting.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +49,8 @@ pub struct Ledger {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct InFlight {
     id: CommitId,
-    #[serde(with = "crate::store::pairs")]
-    batch: Batch,
+    #[serde(with = "crate::store::pairs::shared")]
+    batch: Arc<Batch>,
 }
 
 impl Ledger {
@@ -149,7 +150,7 @@ impl Ledger {
         self.next += 1;
         self.dirty_until = None;
         self.urgent = false;
-        let batch = core::mem::take(&mut self.dirty);
+        let batch = Arc::new(core::mem::take(&mut self.dirty));
         self.fresh.clear();
         self.in_flight = Some(InFlight {
             id,

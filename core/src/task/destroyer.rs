@@ -86,6 +86,15 @@ impl Destroyer {
         }
     }
 
+    /// The try `op` left the agent: the driver's time begins now.
+    pub fn left(&mut self, cx: &Cx<'_>, op: Op) {
+        if let Step::Asked(awaited) = &mut self.step
+            && awaited.op == op
+        {
+            awaited.deadline = cx.now.at + cx.config.patience.destroy;
+        }
+    }
+
     /// While the store cannot write, the driver was not asked yet, and is given its time later.
     pub fn wait_for_the_store(&mut self, cx: &Cx<'_>) {
         if let Step::Asked(awaited) = &mut self.step

@@ -5,7 +5,6 @@ use crate::cx::Cx;
 use crate::effect::{DriverEffect, Effect, HookEffect};
 use crate::ids::LaunchId;
 use crate::model::event::{EventType, TaskEvent};
-use crate::op::Op;
 use crate::time::Span;
 
 impl TaskRunner {
@@ -121,20 +120,6 @@ impl TaskRunner {
             awaited: Some(awaited),
             until: cx.now.at + grace,
         };
-    }
-
-    /// The request to end left the agent: the grace begins now. Until then it waited for the disk.
-    pub fn stop_left(&mut self, cx: &Cx<'_>, op: Op) {
-        let grace = self.grace(cx);
-        if let Phase::Stopping {
-            awaited: Some(awaited),
-            until,
-        } = &mut self.phase
-            && awaited.op == op
-        {
-            awaited.deadline = cx.now.at + cx.config.patience.signal.min(grace);
-            *until = cx.now.at + grace;
-        }
     }
 
     fn launch_id(&self) -> Option<LaunchId> {

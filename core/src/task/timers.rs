@@ -5,7 +5,7 @@ use super::runner::{Phase, TaskRunner, TaskTimer};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
 use crate::model::event::EventType;
-use crate::op::{Awaited, Failure};
+use crate::op::{Awaited, Failure, Op};
 use crate::time::Instant;
 
 impl TaskRunner {
@@ -65,6 +65,33 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Delaying(_)
             | Phase::Stopping { .. }
+            | Phase::Pausing(_) => {}
+        }
+    }
+
+    /// A request that waited for the disk left the agent: the time for its answer begins now.
+    pub fn left(&mut self, cx: &Cx<'_>, op: Op) {
+        let (now, patience) = (cx.now.at, cx.config.patience);
+        let grace = self.grace(cx);
+        match &mut self.phase {
+            Phase::Starting(awaited) if awaited.op == op => {
+                awaited.deadline = now + patience.start;
+            }
+            Phase::Stopping {
+                awaited: Some(awaited),
+                until,
+            } if awaited.op == op => {
+                awaited.deadline = now + patience.signal.min(grace);
+                *until = now + grace;
+            }
+            Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => destroyer.left(cx, op),
+            Phase::Starting(_)
+            | Phase::Stopping { .. }
+            | Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
             | Phase::Pausing(_) => {}
         }
     }

@@ -26,9 +26,13 @@ pub fn allocs(numbers: std::ops::Range<u128>, name: &str) -> Batch {
 
 pub fn commit(store: &Store, id: u64, batch: Batch) -> Result<(), String> {
     let (done, answer) = channel();
-    store.commit(CommitId(id), batch, move |id, result| {
-        done.send((id, result)).unwrap();
-    });
+    store.commit(
+        CommitId(id),
+        std::sync::Arc::new(batch),
+        move |id, result| {
+            done.send((id, result)).unwrap();
+        },
+    );
     let (answered, result) = answer.recv().unwrap();
     assert_eq!(answered, CommitId(id));
     result

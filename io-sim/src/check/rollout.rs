@@ -25,8 +25,10 @@ pub(super) struct Rollouts {
     replacements: BTreeMap<Place, Vec<(AllocId, Timestamp)>>,
     /// Roll-outs that were seen to be over.
     over: BTreeSet<DeploymentId>,
-    /// Allocations that were seen healthy.
+    /// Allocations that are seen to be healthy in this life of the agent.
     healthy: BTreeSet<AllocId>,
+    /// Allocations that ever were: they proved themselves, and may take a new version in place.
+    proved: BTreeSet<AllocId>,
 }
 
 impl Rollouts {
@@ -98,6 +100,7 @@ impl Checker {
                 .get(&theirs.id)
                 .is_some_and(|memory| memory.renewal);
             renewal
+                && !self.rollouts.proved.contains(&theirs.id)
                 && theirs.group == own.group
                 && theirs.job_version == own.job_version
                 && theirs.health.is_none()
@@ -152,6 +155,7 @@ impl Checker {
             self.rollouts.healthy.remove(&record.id);
             return Ok(());
         }
+        self.rollouts.proved.insert(record.id);
         let fresh = self.rollouts.healthy.insert(record.id) && world.at > self.lives.began;
         let group = alloc.job().group(record.group.as_str());
         let update = group.and_then(|group| group.update.as_ref());

@@ -47,7 +47,7 @@ impl Sim {
     /// What is violated by it.
     pub fn peace(&mut self) -> Verdict {
         self.calm()?;
-        self.tape.plays_the_same()?;
+        self.tape.plays_the_same(self.is_deep())?;
         let before: Vec<_> = self.world.alive().map(|(launch, _)| *launch).collect();
         let commits = self.world.disk.commits;
         self.restart()?;

@@ -9,7 +9,7 @@ use drover_core::record::{FORMAT, Header, Mark, Start, Step};
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
-use super::{Sim, hash_of};
+use super::{Sim, mark_of};
 use crate::check::{Verdict, ensure};
 use crate::hash::Fold;
 use crate::replay::Segment;
@@ -41,7 +41,7 @@ impl Tape {
     }
 
     /// Another agent that is told the same does the same.
-    pub(super) fn plays_the_same(&self) -> Verdict {
+    pub(super) fn plays_the_same(&self, deep: bool) -> Verdict {
         let Some((config, saved, now)) = &self.began else {
             return Ok(());
         };
@@ -49,7 +49,7 @@ impl Tape {
         let mut effects = Fold::default();
         let mut drain = |agent: &mut Agent| {
             while let Some(effect) = agent.poll_effect() {
-                effects.write_u64(hash_of(&effect));
+                effects.write_u64(mark_of(&effect, deep));
             }
         };
         drain(&mut agent);

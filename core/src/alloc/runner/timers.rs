@@ -9,6 +9,7 @@ use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
 use crate::hooks::{OnError, Pipeline};
 use crate::ids::TaskName;
+use crate::op::Op;
 use crate::task::runner::TaskTimer;
 use crate::time::Instant;
 
@@ -60,6 +61,16 @@ impl AllocRunner {
             )
             .chain(tasks)
             .min()
+    }
+
+    /// A hook's work that waited for the disk left the agent: the time for its answer begins now.
+    pub fn hook_left(&mut self, cx: &Cx<'_>, op: Op) {
+        match &mut self.phase {
+            Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
+                pipeline.left(cx.now, cx.config.patience.hook, op);
+            }
+            Phase::DestroyPause(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => {}
+        }
     }
 
     /// Does what is due. Calls that are not due change nothing.
