@@ -8,6 +8,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
+use drover_core::store::Key;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
@@ -540,13 +541,17 @@ fn an_agent_that_leaves_its_tasks_ends_though_the_disk_is_full() {
 #[test]
 fn a_slow_setup_can_be_cancelled() {
     for_seeds(100, |sim| {
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1);
         sim.register(&service("web", [task("main")]));
-        sim.until(Span::secs(600), |sim| {
-            sim.world.dirs.allocs.is_empty() && sim.live("web").is_some()
-        })?;
+        let saved = |key: &Key| matches!(key, Key::Alloc(_));
+        sim.until(SOON, |sim| sim.world.disk.records().keys().any(saved))?;
+        // The next thing that takes its time is the setup, which waited for that commit.
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 1000).budget(1);
+        sim.run(Span::secs(2))?;
         sim.deregister("web", false);
-        sim.run(Span::secs(300))?;
+        sim.until(Span::secs(30), |sim| {
+            let allocs = sim.allocs("web");
+            allocs.iter().all(|alloc| alloc.record().finished)
+        })?;
         sim.peace()
     });
 }

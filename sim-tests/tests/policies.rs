@@ -56,6 +56,7 @@ fn restarts_that_an_operator_asks_for_cost_nothing() {
         }
         sim.until(SOON, |sim| sim.world.starts_of("main") == 6)?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
         sim.peace()
     });
 }
