@@ -9,7 +9,7 @@ use drover_core::input::{Input, LocalInput, OperatorInput};
 use drover_core::store::{Batch, Key};
 
 /// Everything is looked at once in so many steps.
-const EVERYTHING_EVERY: u64 = 128;
+const EVERYTHING_EVERY: u64 = 32;
 
 /// What has to be looked at after this step.
 #[derive(Clone, Debug, Default)]
