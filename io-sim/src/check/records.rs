@@ -94,7 +94,9 @@ impl Checker {
             return Ok(());
         }
         let view = agent.view();
-        let job_goes = view.job(&record.job).is_none_or(|job| job.purge);
+        // The job may be wanted again by the time that the allocation is looked at.
+        let job_goes =
+            self.replies.purges(&record.job) || view.job(&record.job).is_none_or(|job| job.purge);
         let ended = view.allocs().map(AllocRunner::record);
         let kept = ended.filter(|one| one.finished && !one.destroying).count();
         let holds = self.replies.collects() || job_goes || kept >= self.keep_terminal;

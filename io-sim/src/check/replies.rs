@@ -51,6 +51,15 @@ impl Replies {
         self.asked.values().any(collect)
     }
 
+    /// Whether this life was asked to forget the job.
+    pub(super) fn purges(&self, key: &JobKey) -> bool {
+        let purge = |asked: &Input| match asked {
+            Input::Local(_, LocalInput::Deregister { job, purge }) => *purge && job == key,
+            _ => false,
+        };
+        self.asked.values().any(purge)
+    }
+
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
