@@ -448,6 +448,8 @@ impl World {
         for launch in &self.living {
             if let Some(process) = self.processes.get_mut(launch) {
                 process.watched = false;
+                // The next agent did not ask for its end, and is owed the news of it.
+                process.stopping = false;
             }
         }
         for (at, due) in core::mem::take(&mut self.later) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::{Agent, TimerName};
+use drover_core::agent::Agent;
 use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{Input, LocalInput, OperatorInput};
@@ -51,14 +51,14 @@ impl Touched {
         in_flight: Option<&Batch>,
     ) {
         match input {
-            Some(Input::Driver(key, _)) => self.alloc(key.alloc),
-            Some(Input::Hook(hook)) => self.alloc(hook.alloc),
+            Some(Input::Driver(key, _)) => self.siblings(agent, key.alloc),
+            Some(Input::Hook(hook)) => self.siblings(agent, hook.alloc),
             Some(Input::Operator(
                 _,
                 OperatorInput::StopAlloc { alloc }
                 | OperatorInput::Restart { alloc, .. }
                 | OperatorInput::Signal { alloc, .. },
-            )) => self.alloc(*alloc),
+            )) => self.siblings(agent, *alloc),
             Some(Input::Local(_, LocalInput::Register { job, .. })) => self.job(agent, &job.key()),
             Some(Input::Local(
                 _,
@@ -69,11 +69,8 @@ impl Touched {
             Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             Some(Input::Node(_)) => {}
-            None => match agent.poll_timeout() {
-                Some((_, TimerName::Alloc(id, _))) => self.alloc(id),
-                Some((_, TimerName::Job(key))) => self.job(agent, &key),
-                Some((_, TimerName::Store)) | None => {}
-            },
+            // Several may be due at once, of which only the first has its name here.
+            None => self.everything(),
         }
     }
 
@@ -92,6 +89,14 @@ impl Touched {
 
     fn alloc(&mut self, id: AllocId) {
         self.allocs.insert(id);
+    }
+
+    /// An allocation, and those of its job: they replace and wait for each other.
+    fn siblings(&mut self, agent: &Agent, id: AllocId) {
+        self.alloc(id);
+        if let Some(alloc) = agent.view().alloc(id) {
+            self.job(agent, &alloc.record().job);
+        }
     }
 
     fn job(&mut self, agent: &Agent, key: &JobKey) {
