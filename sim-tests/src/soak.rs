@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -85,7 +86,7 @@ pub fn soak(plan: Plan, tell: impl Fn(u64, u64)) -> Soaked {
     let (over, all) = (AtomicBool::new(false), Mutex::new(Soaked::default()));
     let began = Instant::now();
     let end = plan.from.saturating_add(plan.seeds);
-    let work = || {
+    let work = &|| {
         let mut own = Soaked::default();
         while !over.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -102,18 +103,19 @@ pub fn soak(plan: Plan, tell: impl Fn(u64, u64)) -> Soaked {
             all.add(own);
         }
     };
+    // Each worker holds an end of this as long as it works; nothing is ever sent.
+    let (works, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..plan.threads.max(1))
-            .map(|_| scope.spawn(work))
-            .collect();
-        let mut told = 0;
-        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
-            thread::sleep(Duration::from_millis(20));
-            let seconds = began.elapsed().as_secs();
-            if seconds > told {
-                told = seconds;
-                tell(seconds, done.load(Ordering::Relaxed));
-            }
+        for _ in 0..plan.threads.max(1) {
+            let works = works.clone();
+            scope.spawn(move || {
+                work();
+                drop(works);
+            });
+        }
+        drop(works);
+        while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            tell(began.elapsed().as_secs(), done.load(Ordering::Relaxed));
         }
     });
     all.into_inner().unwrap_or_default()
