@@ -246,9 +246,10 @@ impl World {
                     result,
                 })]
             }
-            Effect::Hook(HookEffect::Cancel { .. }) | Effect::Forget(..) | Effect::Stopped => {
-                Vec::new()
-            }
+            Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Node(_)
+            | Effect::Forget(..)
+            | Effect::Stopped => Vec::new(),
             Effect::Reply(id, reply) => {
                 if let Some(waiting) = self.waiting.remove(&id) {
                     let _ = waiting.send(reply);
@@ -271,6 +272,7 @@ impl World {
                 std::fs::create_dir_all(&secrets).unwrap();
                 std::fs::write(secrets.join("token"), "secret").unwrap();
             }
+            HookWork::Reserve { .. } => {}
             HookWork::RemoveAllocDir => std::fs::remove_dir_all(dir).unwrap(),
         }
     }

@@ -273,7 +273,10 @@ impl Rig {
                 let env = [("FROM_HOOK".to_owned(), format!("{SECRET}-hook"))];
                 let result = match nth % 31 {
                     0 => Err(Failure::recoverable(words("hook"))),
-                    _ => Ok(HookOutput { env: env.into() }),
+                    _ => Ok(HookOutput {
+                        env: env.into(),
+                        ..HookOutput::default()
+                    }),
                 };
                 self.answers.push(Input::Hook(HookInput {
                     op,

@@ -1,7 +1,10 @@
 //! What the core is told once, at its start.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use crate::fingerprint::manager::ProbeConfig;
 use crate::model::node::Node;
 use crate::time::Span;
 
@@ -23,6 +26,15 @@ pub struct Config {
     pub keep_terminal: usize,
     /// How long the core waits for the outside.
     pub patience: Patience,
+    /// What is asked about the machine, and when.
+    #[serde(default)]
+    pub probes: Vec<ProbeConfig>,
+    /// The drivers whose condition is listened to; that of others is what [`Config::node`] says.
+    #[serde(default)]
+    pub drivers: Vec<Arc<str>>,
+    /// The plugins that have devices.
+    #[serde(default)]
+    pub device_plugins: Vec<Arc<str>>,
 }
 
 /// Deadlines of operations: nobody outside is trusted to answer.
@@ -42,6 +54,20 @@ pub struct Patience {
     pub commit_retry: Span,
     /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
     pub lazy_commit: Span,
+    /// One probe of the machine.
+    #[serde(default = "probe_patience")]
+    pub probe: Span,
+    /// The first news of a driver or plugin that was asked to tell of itself.
+    #[serde(default = "news_patience")]
+    pub first_news: Span,
+}
+
+fn probe_patience() -> Span {
+    Span::secs(10)
+}
+
+fn news_patience() -> Span {
+    Span::secs(60)
 }
 
 impl Default for Patience {
@@ -54,6 +80,8 @@ impl Default for Patience {
             hook: Span::secs(120),
             commit_retry: Span::secs(1),
             lazy_commit: Span::millis(50),
+            probe: probe_patience(),
+            first_news: news_patience(),
         }
     }
 }
@@ -69,6 +97,9 @@ impl Config {
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
             patience: Patience::default(),
+            probes: Vec::new(),
+            drivers: Vec::new(),
+            device_plugins: Vec::new(),
         }
     }
 }

@@ -67,6 +67,8 @@ pub struct Shared {
     pub index: u64,
     /// What is counted.
     pub counters: Counters,
+    /// Whether too little is known of the machine for anything to be placed or prepared.
+    pub unsettled: bool,
     /// What allocations tell each other.
     pub broadcasts: Broadcasts,
     /// The store's side.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
 use crate::input::{RequestId, TaskKey};
+use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::event::TaskEvent;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
@@ -24,6 +25,8 @@ pub enum Effect {
     Forget(Arc<str>, LaunchId),
     /// For whoever does the work of hooks.
     Hook(HookEffect),
+    /// For whoever knows the machine.
+    Node(NodeEffect),
     /// For the store.
     Store(StoreEffect),
     /// An answer to who asked.
@@ -40,6 +43,7 @@ impl Effect {
         match self {
             Effect::Driver(_, _, effect) => Some(effect.op()),
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
+            Effect::Node(effect) => Some(effect.op()),
             Effect::Forget(..)
             | Effect::Store(_)
             | Effect::Reply(..)
@@ -145,6 +149,12 @@ pub struct TaskConfig {
     pub memory_reserved: u64,
     /// How output is kept.
     pub logs: LogConfig,
+    /// What the task needs in order to use its devices.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub reserved: Reserved,
+    /// The variables that tell it of its devices; they are in [`TaskConfig::env`] too.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub device_env: BTreeMap<String, String>,
 }
 
 /// What the workers of hooks are asked.
@@ -178,8 +188,51 @@ pub enum HookWork {
         /// As whom the task runs; nobody in particular if empty.
         user: String,
     },
+    /// Ask the plugins of these devices what the task needs in order to use them.
+    Reserve {
+        /// Which devices.
+        devices: Vec<AssignedDevices>,
+    },
     /// Remove the allocation's directory with all that is in it.
     RemoveAllocDir,
+}
+
+/// What is asked about the machine. Answers are [`crate::input::NodeInput`] with the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NodeEffect {
+    /// Find out what this probe is there for.
+    Probe {
+        /// The operation.
+        op: Op,
+        /// Which.
+        probe: Arc<str>,
+    },
+    /// Tell of this driver's condition, now and whenever it changes, until the stream ends. An
+    /// earlier stream of it is over.
+    WatchDriver {
+        /// The operation.
+        op: Op,
+        /// Which.
+        driver: Arc<str>,
+    },
+    /// Tell of this plugin's devices, in the same way.
+    WatchDevices {
+        /// The operation.
+        op: Op,
+        /// Which.
+        plugin: Arc<str>,
+    },
+}
+
+impl NodeEffect {
+    /// The operation that this asks for.
+    pub fn op(&self) -> Op {
+        match self {
+            NodeEffect::Probe { op, .. }
+            | NodeEffect::WatchDriver { op, .. }
+            | NodeEffect::WatchDevices { op, .. } => *op,
+        }
+    }
 }
 
 /// What the store is asked.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::said::{SaidAttribute, SaidGroup};
+use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
 use crate::model::alloc::ExitResult;
+use crate::model::device::{DeviceNode, Mount};
 use crate::model::job::Job;
-use crate::model::node::DriverInfo;
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
-use crate::time::Timestamp;
 
 /// The full name of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -167,9 +168,14 @@ pub struct HookInput {
 
 /// What a hook gives to its task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HookOutput {
     /// Variables for the task's environment.
     pub env: BTreeMap<String, String>,
+    /// Directories and files of the host for the task to see.
+    pub mounts: Vec<Mount>,
+    /// Device nodes of the host for the task to use.
+    pub nodes: Vec<DeviceNode>,
 }
 
 /// What the store says.
@@ -253,17 +259,79 @@ pub enum RestartScope {
 /// What the node learned of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeInput {
-    /// A driver's condition.
-    Driver {
-        /// Its name.
-        name: String,
-        /// What it is now.
-        info: DriverInfo,
-        /// Its attributes, whole; those that it no longer names vanish.
-        attributes: BTreeMap<String, String>,
-        /// When.
-        time: Timestamp,
+    /// A probe of the machine answers.
+    Probed {
+        /// The operation.
+        op: Op,
+        /// Which.
+        probe: String,
+        /// What it found, whole; what it no longer names vanishes.
+        result: Result<Fingerprint, Failure>,
     },
+    /// News of a driver's condition.
+    Driver {
+        /// The stream that they are of.
+        op: Op,
+        /// Its name.
+        driver: String,
+        /// What it says.
+        news: DriverNews,
+    },
+    /// News of a plugin's devices.
+    Devices {
+        /// The stream that they are of.
+        op: Op,
+        /// Its name.
+        plugin: String,
+        /// What it says.
+        news: DeviceNews,
+    },
+}
+
+/// What a driver says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DriverNews {
+    /// Its condition, whole.
+    Fingerprint(DriverFingerprint),
+    /// It could not find out its condition this time.
+    Failed(String),
+    /// Nothing more will come.
+    Ended(String),
+}
+
+/// A driver's condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DriverFingerprint {
+    /// How it is.
+    pub health: DriverHealth,
+    /// Why it is what it is.
+    pub description: String,
+    /// Its attributes, whole; those that it no longer names vanish.
+    pub attributes: BTreeMap<String, SaidAttribute>,
+}
+
+/// How a driver is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DriverHealth {
+    /// The machine has not what it needs.
+    #[default]
+    Undetected,
+    /// It does not work now.
+    Unhealthy,
+    /// It works.
+    Healthy,
+}
+
+/// What a plugin says of its devices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DeviceNews {
+    /// Its devices, whole.
+    Devices(Vec<SaidGroup>),
+    /// There is nothing for it on this machine, and never will be.
+    Disabled(String),
+    /// Nothing more will come.
+    Ended(String),
 }
 
 /// How the agent ends.

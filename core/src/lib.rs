@@ -55,6 +55,7 @@ pub mod model;
 pub mod op;
 pub mod record;
 pub mod store;
+pub mod stream;
 pub mod task;
 pub mod text;
 pub mod time;

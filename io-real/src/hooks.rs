@@ -7,6 +7,7 @@ use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input};
 use drover_core::op::{Failure, Op};
 
+use crate::device::DevicePlugins;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::gate::Gate;
@@ -18,12 +19,14 @@ pub struct Hooks {
     dirs: AllocDirs,
     inbox: Inbox,
     gate: Gate,
+    devices: DevicePlugins,
 }
 
 impl Hooks {
-    /// Works in `dirs` and answers to `inbox`.
-    pub fn new(dirs: AllocDirs, inbox: Inbox) -> Hooks {
+    /// Works in `dirs`, asks `devices` and answers to `inbox`.
+    pub fn new(dirs: AllocDirs, inbox: Inbox, devices: DevicePlugins) -> Hooks {
         Hooks {
+            devices,
             dirs,
             inbox,
             gate: Gate::default(),
@@ -48,7 +51,17 @@ impl Hooks {
         let hooks = self.clone();
         let own = task.clone();
         let (gate, inbox) = (self.gate.clone(), self.inbox.clone());
+        let devices = self.devices.clone();
         tokio::spawn(async move {
+            if let HookWork::Reserve { devices: wanted } = &work {
+                let result = devices.reserve(wanted).await;
+                return inbox.deliver(Input::Hook(HookInput {
+                    op,
+                    alloc,
+                    task,
+                    result,
+                }));
+            }
             let work = move || hooks.work(alloc, own.as_ref(), &work);
             let result = match gate.run(work).await {
                 Ok(result) => result.map_err(|error| Failure::recoverable(error.to_string())),
@@ -75,6 +88,8 @@ impl Hooks {
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
+            // That is no work of directories.
+            (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
         }
     }

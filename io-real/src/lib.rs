@@ -6,6 +6,7 @@
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;
+pub mod device;
 pub mod dirs;
 pub mod door;
 pub mod driver;

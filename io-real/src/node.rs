@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
-use drover_core::effect::{Effect, Reply, StoreEffect};
-use drover_core::input::{DriverInput, Input, RequestId, StoreInput, TaskKey};
+use drover_core::effect::{Effect, NodeEffect, Reply, StoreEffect};
+use drover_core::input::{DriverInput, Input, NodeInput, RequestId, StoreInput, TaskKey};
 use drover_core::op::Failure;
 use drover_core::store::Saved;
 use drover_core::time::Now;
@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
+use crate::device::{DevicePlugins, DeviceStream};
 use crate::door::{Inside, Knock};
-use crate::driver::{Driver, Inbox, failed};
+use crate::driver::{Driver, DriverStream, Inbox, failed};
 use crate::hooks::Hooks;
 use crate::recorder::Recorder;
 use crate::store::Store;
@@ -41,6 +42,8 @@ pub struct Parts {
     pub store: Store,
     /// Who starts tasks.
     pub drivers: Vec<Arc<dyn Driver>>,
+    /// Who has devices.
+    pub devices: DevicePlugins,
     /// Who does the work of hooks.
     pub hooks: Hooks,
     /// Where answers arrive.
@@ -58,6 +61,7 @@ pub struct Node {
     agent: Agent,
     store: Store,
     drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    devices: DevicePlugins,
     hooks: Hooks,
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
@@ -85,6 +89,9 @@ impl Node {
             }
             node.drivers.insert(driver.name().to_owned(), info);
         }
+        let drivers = parts.drivers.iter();
+        parts.config.drivers = drivers.map(|driver| driver.name().into()).collect();
+        parts.config.device_plugins = parts.devices.names().map(Into::into).collect();
         let now = clock::now();
         parts.recorder.begin(&parts.config, &parts.saved, now);
         let agent = Agent::restore(parts.config, parts.saved, now);
@@ -96,6 +103,7 @@ impl Node {
                 .into_iter()
                 .map(|driver| (driver.name(), driver))
                 .collect(),
+            devices: parts.devices,
             hooks: parts.hooks,
             answers: parts.answers,
             inbox: parts.inbox,
@@ -199,6 +207,7 @@ impl Node {
                 }
             }
             Effect::Hook(effect) => self.hooks.carry_out(effect),
+            Effect::Node(effect) => self.look(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 let inbox = self.inbox.clone();
                 self.store.commit(id, batch, move |id, result| {
@@ -219,6 +228,35 @@ impl Node {
             }
             Effect::Tell(told) => self.inside.tell(told),
             Effect::Stopped => {}
+        }
+    }
+
+    /// Begins what is asked about the machine.
+    fn look(&self, effect: &NodeEffect) {
+        let inbox = self.inbox.clone();
+        match effect {
+            NodeEffect::Probe { op, probe } => {
+                let why = format!("this agent has no probe {probe:?}");
+                inbox.deliver(Input::Node(NodeInput::Probed {
+                    op: *op,
+                    probe: probe.to_string(),
+                    result: Err(Failure::fatal(why)),
+                }));
+            }
+            NodeEffect::WatchDriver { op, driver: name } => {
+                let news = DriverStream::new(*op, name, inbox);
+                match self.drivers.get(&**name) {
+                    Some(driver) => driver.watch(news),
+                    None => news.ended("this agent has no such driver"),
+                }
+            }
+            NodeEffect::WatchDevices { op, plugin: name } => {
+                let news = DeviceStream::new(*op, name, inbox);
+                match self.devices.get(name) {
+                    Some(plugin) => plugin.watch(news),
+                    None => news.disabled("this agent has no such plugin"),
+                }
+            }
         }
     }
 

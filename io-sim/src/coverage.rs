@@ -6,8 +6,8 @@ use drover_core::agent::{Agent, TimerName};
 use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
 use drover_core::effect::{Effect, Refusal, Reply, Told};
 use drover_core::input::{
-    DriverInput, Found, HookInput, Input, LocalInput, OperatorInput, RestartScope, ShutdownMode,
-    StoreInput,
+    DeviceNews, DriverInput, DriverNews, Found, HookInput, Input, LocalInput, NodeInput,
+    OperatorInput, RestartScope, ShutdownMode, StoreInput,
 };
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 
@@ -75,7 +75,7 @@ impl Coverage {
                 }
                 self.reach("agent", "lives", what);
             }
-            Some(Input::Node(_)) => self.reach("agent", "lives", "a driver's condition"),
+            Some(Input::Node(news)) => self.node(agent, news),
             None => self.timer(agent),
         }
     }
@@ -90,6 +90,7 @@ impl Coverage {
             Effect::Driver(..)
             | Effect::Forget(..)
             | Effect::Hook(_)
+            | Effect::Node(_)
             | Effect::Store(_)
             | Effect::Tell(Told::Index(_))
             | Effect::Stopped => {}
@@ -100,6 +101,30 @@ impl Coverage {
     pub(crate) fn status(&mut self, alloc: &AllocRunner) {
         let record = alloc.record();
         self.reach("status", record.desired.as_str(), record.status.as_str());
+    }
+
+    fn node(&mut self, agent: &Agent, news: &NodeInput) {
+        let known = agent.view().is_settled();
+        let state = if known {
+            "is known"
+        } else {
+            "is not known yet"
+        };
+        let what = match news {
+            NodeInput::Probed { result: Ok(_), .. } => "a probe answers",
+            NodeInput::Probed { result: Err(_), .. } => "a probe fails",
+            NodeInput::Driver { news, .. } => match news {
+                DriverNews::Fingerprint(_) => "a driver's condition",
+                DriverNews::Failed(_) => "a driver does not know",
+                DriverNews::Ended(_) => "a driver says no more",
+            },
+            NodeInput::Devices { news, .. } => match news {
+                DeviceNews::Devices(_) => "a plugin's devices",
+                DeviceNews::Disabled(_) => "a plugin has nothing to do",
+                DeviceNews::Ended(_) => "a plugin says no more",
+            },
+        };
+        self.reach("machine", state, what);
     }
 
     fn reach(&mut self, who: &'static str, state: &'static str, what: &'static str) {
@@ -161,6 +186,7 @@ impl Coverage {
                     | AllocTimer::DestroyRetry => self.alloc(alloc, alloc_timer(&timer)),
                 }
             }
+            Some((_, TimerName::Machine)) => self.reach("machine", "any", "time"),
             None => {}
         }
     }

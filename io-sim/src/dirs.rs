@@ -34,6 +34,7 @@ impl Dirs {
                 }
                 self.tasks.extend(task.map(|task| (alloc, task.clone())));
             }
+            HookWork::Reserve { .. } => {}
             HookWork::RemoveAllocDir => {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);

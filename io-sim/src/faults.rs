@@ -91,9 +91,40 @@ kinds! {
     WallJump = "the wall clock jumps",
     /// The agent is called back late.
     SlowTimer = "the agent is called back late",
+    /// A probe of the machine fails.
+    FailProbe = "the probe fails",
+    /// A probe of the machine never answers.
+    HangProbe = "the probe hangs",
+    /// A driver or plugin that is asked to tell of itself says nothing.
+    HangNews = "nothing is heard of it",
+    /// A driver or plugin says no more, until it is asked again.
+    EndNews = "news of the machine end",
+    /// News come of a stream that is over.
+    LateNews = "news come of a stream that is over",
+    /// A driver or plugin says what cannot be.
+    OddNews = "news of the machine cannot be believed",
+    /// A device breaks, goes, or comes back.
+    FlapDevice = "a device changes",
+    /// What a plugin reserves cannot be given.
+    OddReservation = "the reservation cannot be given",
 }
 
 impl Fault {
+    /// Whether it befalls what is known of the machine.
+    fn is_of_the_machine(self) -> bool {
+        matches!(
+            self,
+            Fault::FailProbe
+                | Fault::HangProbe
+                | Fault::HangNews
+                | Fault::EndNews
+                | Fault::LateNews
+                | Fault::OddNews
+                | Fault::FlapDevice
+                | Fault::OddReservation
+        )
+    }
+
     /// Whether it has an opportunity at each step, and is rare therefore.
     fn is_rare(self) -> bool {
         matches!(
@@ -105,6 +136,9 @@ impl Fault {
                 | Fault::FlapDriver
                 | Fault::LosePlugin
                 | Fault::FullDisk
+                | Fault::EndNews
+                | Fault::OddNews
+                | Fault::FlapDevice
         )
     }
 }
@@ -150,8 +184,12 @@ impl Faults {
             budget: 4 + choices.below(24, "fault budget", "") as u32,
             ..Faults::default()
         };
+        let machine = choices.below(3, "trouble of the machine", "") == 1;
         for kind in Fault::ALL {
             let name = kind.point();
+            if kind.is_of_the_machine() && !machine {
+                continue;
+            }
             let weights: &[u16] = match (seed.is_multiple_of(2), kind.is_rare()) {
                 (true, true) => &[0, 0, 2, 5, 20],
                 (true, false) => &[0, 0, 0, 50, 200, 500],

@@ -16,8 +16,8 @@ pub enum Source {
     Operator,
     /// Who tells the agent to end.
     Control,
-    /// What the node learns of itself.
-    Node,
+    /// A stream of news of the machine.
+    Stream(Op),
     /// The store.
     Store,
     /// The answer to one operation; the number tells the second of a doubled answer.

@@ -41,6 +41,7 @@ impl Names {
                 }
             }
             Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
             | Effect::Tell(Told::Index(_))

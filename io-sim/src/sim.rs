@@ -21,6 +21,7 @@ use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
 use crate::hash::Fold;
 use crate::inbox::Source;
+use crate::machine::listening;
 use crate::search::{Candidate, Scheduler, Search};
 use crate::sim::replay::Tape;
 use crate::trace::{Column, Trace, Way};
@@ -51,6 +52,7 @@ fn mark_of(effect: &Effect, deep: bool) -> u64 {
         | Effect::Driver(..)
         | Effect::Forget(..)
         | Effect::Hook(_)
+        | Effect::Node(_)
         | Effect::Reply(..)
         | Effect::Tell(_)
         | Effect::Stopped => hash_of(effect),
@@ -122,7 +124,7 @@ pub struct Sim {
 impl Sim {
     /// A new node with an agent that has never run before.
     pub fn new(seed: u64) -> Sim {
-        Sim::with_config(seed, Config::new(0, node(), "/alloc"))
+        Sim::with_config(seed, listening(Config::new(0, node(), "/alloc")))
     }
 
     /// The same, with these settings.
@@ -150,6 +152,11 @@ impl Sim {
         // Nothing can be wrong with an agent that knows nothing.
         let _ = sim.restart();
         sim
+    }
+
+    /// Whether the agent listens to the machine, or takes it as it is configured.
+    pub(crate) fn listens(&self) -> bool {
+        !self.config.drivers.is_empty()
     }
 
     fn is_deep(&self) -> bool {

@@ -8,6 +8,7 @@ use drover_core::effect::{Effect, HookEffect, HookWork, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input, StoreInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
+use drover_core::model::device::Mount;
 use drover_core::op::{Failure, Op};
 use drover_core::store::{Batch, CommitId};
 use drover_core::time::{Instant, Now, Span, Timestamp};
@@ -20,6 +21,7 @@ use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
 use crate::habits::Habits;
 use crate::inbox::{Inbox, Said, Source};
+use crate::machine::{self, Machine};
 use crate::names::Names;
 use crate::process::Process;
 use crate::search::Scheduler;
@@ -49,6 +51,9 @@ pub(crate) enum Later {
     },
     PluginGone {
         launch: LaunchId,
+    },
+    Driver {
+        healthy: bool,
     },
     Hook {
         op: Op,
@@ -104,6 +109,7 @@ pub struct World {
     pub(crate) inbox: Inbox,
     pub(crate) later: BTreeMap<(Instant, u64), Due>,
     pub(crate) last_number: u64,
+    pub(crate) machine: Machine,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
     pub(crate) living: BTreeSet<LaunchId>,
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
@@ -133,6 +139,7 @@ impl World {
             inbox: Inbox::default(),
             later: BTreeMap::new(),
             last_number: 0,
+            machine: Machine::default(),
             processes: BTreeMap::new(),
             living: BTreeSet::new(),
             launches: BTreeMap::new(),
@@ -312,6 +319,7 @@ impl World {
                 }
             }
             Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
+            Effect::Node(effect) => self.look(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
             Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => {}
         }
@@ -370,7 +378,7 @@ impl World {
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
         };
-        let result = result.map(|()| HookOutput::default());
+        let result = result.map(|()| self.gives(&entity, &work));
         let patience = self.patience.hook;
         let input = Input::Hook(HookInput {
             op,
@@ -379,6 +387,18 @@ impl World {
             result,
         });
         self.answer(life, op, &entity, patience, input);
+    }
+
+    /// What a hook gives to its task.
+    fn gives(&mut self, entity: &str, work: &HookWork) -> HookOutput {
+        let HookWork::Reserve { devices } = work else {
+            return HookOutput::default();
+        };
+        let mut given = machine::reservation(devices);
+        if self.strikes(Fault::OddReservation, entity) {
+            given.mounts.push(Mount::default());
+        }
+        given
     }
 
     fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
@@ -431,6 +451,7 @@ impl World {
             Later::Destroy { op, launch } => self.destroy(life, op, launch),
             Later::End { launch, result } => self.end(launch, result),
             Later::PluginGone { launch } => self.plugin_gone(launch),
+            Later::Driver { healthy } => self.driver_is(healthy),
             Later::Hook {
                 op,
                 alloc,
@@ -453,7 +474,10 @@ impl World {
             }
         }
         for (at, due) in core::mem::take(&mut self.later) {
-            let by_itself = matches!(due.what, Later::End { .. } | Later::PluginGone { .. });
+            let by_itself = matches!(
+                due.what,
+                Later::End { .. } | Later::PluginGone { .. } | Later::Driver { .. }
+            );
             if by_itself {
                 self.later.insert(at, due);
             } else if due.life == life {
@@ -469,6 +493,7 @@ impl World {
             }
         }
         self.cancelled.clear();
+        self.machine.agent_died();
         self.disk.agent_died();
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drover_core::model::device::DeviceRequest;
 use drover_core::model::group::{Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
@@ -36,6 +37,9 @@ pub trait TaskWords: Sized {
     /// The same, as the leader.
     #[must_use]
     fn leader(self) -> Self;
+    /// The same, with so many devices of this name.
+    #[must_use]
+    fn devices(self, name: &str, count: u64) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -50,6 +54,15 @@ impl TaskWords for Task {
     fn ends(mut self, run_for: &str, code: i64) -> Task {
         self.config.insert("exit_code".to_owned(), Value::Int(code));
         self.with("run_for", run_for)
+    }
+
+    fn devices(mut self, name: &str, count: u64) -> Task {
+        self.resources.devices.push(DeviceRequest {
+            name: name.to_owned(),
+            count,
+            ..DeviceRequest::default()
+        });
+        self
     }
 
     fn hook(mut self, hook: Hook, sidecar: bool) -> Task {

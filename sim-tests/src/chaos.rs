@@ -131,6 +131,15 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     if dice.below(5, "fragile", id) == 1 {
         tasks[0] = task("main").ends("15s", 1);
     }
+    match dice.below(6, "devices", id) {
+        1 => tasks[0] = tasks[0].clone().devices("fpga", 1),
+        2 => {
+            let last = tasks.len() - 1;
+            tasks[0] = tasks[0].clone().devices("bolt/gpu", 1);
+            tasks[last] = tasks[last].clone().devices("fpga", 1);
+        }
+        _ => {}
+    }
     let tasks: Vec<Task> = tasks
         .into_iter()
         .map(|task| habits(dice, task, id))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drover_core::config::Config;
 use drover_core::ids::JobKey;
 use drover_core::input::{LocalInput, ShutdownMode};
 use drover_core::model::job::Job;
@@ -9,7 +10,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::exhaust::{Bounds, Explored, Step, explore, follow};
-use drover_io_sim::{Fault, Faults, Sim, timeline};
+use drover_io_sim::{Fault, Faults, Sim, node, timeline};
 
 use crate::build::{TaskWords, batch, changed, service, task};
 
@@ -196,7 +197,7 @@ impl Small {
     }
 
     fn sim(&self) -> Sim {
-        let mut sim = Sim::new(0);
+        let mut sim = Sim::with_config(0, Config::new(0, node(), "/alloc"));
         (self.begin)(&mut sim);
         sim
     }

@@ -1,14 +1,13 @@
 //! What people were told, holds; what they must not be told, is not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use drover_core::config::Config;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::{Input, LocalInput, NodeInput};
+use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
-use drover_core::model::node::DriverInfo;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, node};
@@ -93,33 +92,20 @@ fn a_version_that_runs_is_kept() {
 #[test]
 fn attributes_that_a_driver_no_longer_names_vanish() {
     for_seeds(5, |sim| {
-        for names in [["one", "two"], ["two", "three"]] {
-            let attributes: BTreeMap<String, String> = names
-                .iter()
-                .map(|name| (format!("driver.mock_driver.{name}"), "1".to_owned()))
-                .collect();
-            let info = DriverInfo {
-                detected: true,
-                healthy: true,
-                ..DriverInfo::default()
-            };
-            sim.send_raw(Input::Node(NodeInput::Driver {
-                name: "mock_driver".to_owned(),
-                info,
-                attributes,
-                time: sim.world.now().wall,
-            }));
-            sim.run(Span::secs(1))?;
-        }
-        let known = |name: &str| {
-            let name = format!("driver.mock_driver.{name}");
-            sim.view()
-                .is_some_and(|view| view.node().attributes.contains_key(&name))
+        let of_driver = |sim: &Sim| -> Vec<String> {
+            let view = sim.view();
+            let node = view.iter().flat_map(|view| view.node().attributes.keys());
+            node.filter(|key| key.starts_with("driver.mock_driver."))
+                .cloned()
+                .collect()
         };
-        sim.expect_that(
-            !known("one") && known("two") && known("three"),
-            "two, three",
-        )
+        sim.run(Span::secs(2))?;
+        let first = of_driver(sim);
+        sim.driver(true);
+        sim.run(Span::secs(2))?;
+        let second = of_driver(sim);
+        sim.expect_that(first.len() == 1 && second.len() == 1, "one at a time")?;
+        sim.expect_that(first != second, "another one")
     });
 }
 

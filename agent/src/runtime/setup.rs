@@ -14,6 +14,7 @@ use drover_core::store::Saved;
 use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
+use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::door::Door;
 use drover_io_real::driver::mock::Mock;
@@ -121,6 +122,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
+    let devices = DevicePlugins::default();
     let (door, inside) = Door::new(data_dir.allocs());
     let id = opened
         .saved
@@ -137,7 +139,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         saved: opened.saved,
         store: opened.store,
         drivers,
-        hooks: Hooks::new(dirs, inbox.clone()),
+        hooks: Hooks::new(dirs, inbox.clone(), devices.clone()),
+        devices,
         answers,
         inbox,
         inside,

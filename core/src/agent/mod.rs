@@ -2,6 +2,7 @@
 //! and knows the next timeout.
 
 mod collect;
+mod machine;
 mod operator;
 mod pending;
 mod restore;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use view::{AllocView, View};
 
@@ -46,6 +48,8 @@ pub struct Agent {
     /// Whether ended allocations are to be counted, and whether all of them are to go.
     collect_due: bool,
     collect_all: bool,
+    #[serde(default)]
+    machine: Machine,
 }
 
 /// Why [`Agent::poll_timeout`] wants to be called back.
@@ -53,6 +57,8 @@ pub struct Agent {
 pub enum TimerName {
     /// A commit is tried again, or changes waited long enough for one.
     Store,
+    /// A probe, a driver or a plugin is asked again, or did not answer.
+    Machine,
     /// A job has to be looked at again.
     Job(JobKey),
     /// One of an allocation.
@@ -81,7 +87,10 @@ impl Agent {
             told_index: 0,
             collect_due: false,
             collect_all: false,
+            machine: Machine::default(),
         };
+        agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
+        agent.look_at_machine(now);
         agent.restore_records(&saved, now);
         agent
     }
@@ -119,7 +128,7 @@ impl Agent {
             Input::Operator(request, input) => {
                 touched.extend(self.on_operator(now, request, input));
             }
-            Input::Node(input) => self.on_node(now, input),
+            Input::Node(input) => touched = self.on_node(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
         self.settle(now, touched);
@@ -155,7 +164,7 @@ impl Agent {
             self.local.look_again.remove(&key);
             self.local.dirty.insert(key);
         }
-        let mut touched = BTreeSet::new();
+        let mut touched = self.look_at_machine(now);
         while let Some((at, id)) = self.queue.first().copied()
             && at <= now.at
         {
@@ -198,8 +207,10 @@ impl Agent {
             let name = timer.map_or(AllocTimer::Hook, |(_, name)| name);
             (*at, TimerName::Alloc(*id, name))
         });
+        let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
         store
             .into_iter()
+            .chain(machine)
             .chain(job)
             .chain(alloc)
             .min_by_key(|(at, _)| *at)
@@ -248,6 +259,7 @@ impl Agent {
                     }
                 }
                 Effect::Hook(HookEffect::Cancel { .. })
+                | Effect::Node(_)
                 | Effect::Forget(..)
                 | Effect::Store(_)
                 | Effect::Reply(..)
@@ -258,26 +270,37 @@ impl Agent {
         touched
     }
 
-    fn on_node(&mut self, now: Now, input: NodeInput) {
-        let NodeInput::Driver {
-            name,
-            info,
-            attributes,
-            ..
-        } = input;
-        let node = &mut self.config.node;
-        let own = format!("driver.{name}");
-        let below = format!("{own}.");
-        node.attributes
-            .retain(|key, _| *key != own && !key.starts_with(&below));
-        if info.detected {
-            node.attributes.extend(attributes);
-            node.attributes.insert(own, "1".to_owned());
+    fn on_node(&mut self, now: Now, input: NodeInput) -> BTreeSet<AllocId> {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let news = self.machine.on_input(&mut cx, input);
+        self.learn(now, news)
+    }
+
+    /// Asks about the machine what is due. Returns the allocations that may go on.
+    fn look_at_machine(&mut self, now: Now) -> BTreeSet<AllocId> {
+        if self.machine.deadline().is_none_or(|at| at > now.at) {
+            return BTreeSet::new();
         }
-        node.drivers.insert(name, info);
-        self.local.dirty.extend(self.local.blocked.keys().cloned());
-        // People see the change: its index is acknowledged to them, and must outlive the agent.
-        cx(&self.config, &mut self.shared, now).next_index_without_a_record();
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let news = self.machine.handle_timeout(&mut cx);
+        self.learn(now, news)
+    }
+
+    /// News of the machine are written down, and whoever waits for them goes on.
+    fn learn(&mut self, now: Now, news: machine::News) -> BTreeSet<AllocId> {
+        if news.places {
+            self.machine.describe(&mut self.config.node);
+            self.local.dirty.extend(self.local.blocked.keys().cloned());
+        }
+        if news.visible {
+            // People see the change: its index is acknowledged to them, and must outlive the agent.
+            cx(&self.config, &mut self.shared, now).next_index_without_a_record();
+        }
+        if news.settled {
+            self.allocs.keys().copied().collect()
+        } else {
+            BTreeSet::new()
+        }
     }
 
     fn on_shutdown(&mut self, now: Now, mode: ShutdownMode) -> BTreeSet<AllocId> {
@@ -306,7 +329,8 @@ impl Agent {
             if !touched.is_empty() {
                 continue;
             }
-            match self.local.dirty.pop_first() {
+            let known = !self.shared.unsettled;
+            match known.then(|| self.local.dirty.pop_first()).flatten() {
                 Some(key) if self.shutdown.is_none() => {
                     touched = self.reconcile(now, &key);
                 }

@@ -46,6 +46,13 @@ impl Agent {
                 until,
             });
         }
+        for until in self.machine.awaited() {
+            awaiting.push(Awaiting {
+                who: "machine".to_owned(),
+                what: "what a probe, a driver or a plugin says",
+                until: Some(until),
+            });
+        }
         for (key, at) in &self.local.look_again {
             let what = "the time of a replacement";
             awaiting.push(Awaiting {

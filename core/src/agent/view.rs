@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Agent;
+use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
@@ -34,6 +34,16 @@ impl<'a> View<'a> {
     /// This node.
     pub fn node(self) -> &'a Node {
         &self.agent.config.node
+    }
+
+    /// What is known of the machine.
+    pub fn machine(self) -> &'a Machine {
+        &self.agent.machine
+    }
+
+    /// Whether enough is known of the machine for anything to be placed.
+    pub fn is_settled(self) -> bool {
+        !self.agent.shared.unsettled
     }
 
     /// How the agent was told to end, once it was.

@@ -1,3 +1,9 @@
 //! Devices: what plugins say of them, whether that can be believed, who holds which.
 
+pub mod attribute;
+pub mod choose;
+pub mod group;
+pub mod manager;
+pub mod reservation;
 pub mod said;
+pub mod unit;

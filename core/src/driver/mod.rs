@@ -2,4 +2,5 @@
 
 pub(crate) mod coerce;
 pub mod config;
+pub mod manager;
 pub mod schema;

@@ -2,6 +2,8 @@
 //!
 //! The types are this manager's own: neither drivers nor plugins import them.
 
+pub mod manager;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -64,7 +66,7 @@ pub struct Core {
 
 /// One network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename = "Interface")]
 pub struct Network {
     /// Its name, such as `eth0`.
     pub device: String,

@@ -145,12 +145,13 @@ pub fn satisfies(node: &Node, constraint: &Constraint) -> bool {
         | Operator::SetContainsAny => {}
     }
     match (left, right) {
-        (Some(left), Some(right)) => compare(operator, &left, &right),
+        (Some(left), Some(right)) => compare_texts(operator, &left, &right),
         (None, _) | (_, None) => false,
     }
 }
 
-fn compare(operator: Operator, left: &str, right: &str) -> bool {
+/// Whether the operator is true of two texts.
+pub fn compare_texts(operator: Operator, left: &str, right: &str) -> bool {
     match operator {
         Operator::Equal => left == right,
         Operator::NotEqual => left != right,

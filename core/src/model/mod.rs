@@ -3,6 +3,7 @@
 
 pub mod alloc;
 pub mod canonical;
+pub mod device;
 pub mod eval;
 pub mod event;
 pub mod float;

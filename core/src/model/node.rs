@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeId;
+use crate::time::Timestamp;
 
 /// This node, as conditions and interpolation see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +35,20 @@ pub struct Node {
     pub dynamic_ports: (u16, u16),
     /// The address at which ports are reachable.
     pub address: String,
+}
+
+/// Something that happened to a node, for people to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeEvent {
+    /// When.
+    pub time: Timestamp,
+    /// What part of it: `Driver`, `Device`, `Fingerprint`.
+    pub subsystem: String,
+    /// What happened.
+    pub message: String,
+    /// To what.
+    pub details: BTreeMap<String, String>,
 }
 
 /// What is known of one driver.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::device::DeviceRequest;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::value::Value;
@@ -169,7 +170,7 @@ pub struct Resources {
     #[serde(rename = "SecretsMB")]
     pub secrets_mb: i64,
     /// Devices such as GPUs.
-    pub devices: Vec<Value>,
+    pub devices: Vec<DeviceRequest>,
     /// Placement on processor nodes; kept.
     #[serde(rename = "NUMA")]
     pub numa: Option<Value>,

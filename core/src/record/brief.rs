@@ -1,10 +1,11 @@
 //! Inputs and effects in a few words, without anything that may be secret.
 
 use crate::effect::{
-    DriverEffect, Effect, HookEffect, HookWork, Refusal, Reply, StoreEffect, Told,
+    DriverEffect, Effect, HookEffect, HookWork, NodeEffect, Refusal, Reply, StoreEffect, Told,
 };
 use crate::input::{
-    DriverInput, Found, HookInput, Input, LocalInput, NodeInput, OperatorInput, StoreInput, TaskKey,
+    DeviceNews, DriverHealth, DriverInput, DriverNews, Found, HookInput, Input, LocalInput,
+    NodeInput, OperatorInput, StoreInput, TaskKey,
 };
 use crate::model::alloc::ExitResult;
 use crate::store::{Batch, Key, Record};
@@ -32,15 +33,38 @@ pub fn said(input: &Input) -> String {
         Input::Store(StoreInput::Failed(id, why)) => format!("cannot save {}: {why}", id.0),
         Input::Local(_, asked) => local(asked),
         Input::Operator(_, asked) => operator(asked),
-        Input::Node(NodeInput::Driver { name, info, .. }) => {
-            let health = match (info.detected, info.healthy) {
-                (false, _) => "not there",
-                (true, false) => "not healthy",
-                (true, true) => "healthy",
-            };
-            format!("driver {name} is {health}")
-        }
+        Input::Node(news) => node_input(news),
         Input::Shutdown(mode) => format!("shut down, {mode:?}"),
+    }
+}
+
+/// What the node learned, in a few words.
+pub fn node_input(news: &NodeInput) -> String {
+    match news {
+        NodeInput::Probed { probe, result, .. } => match result {
+            Ok(found) => format!("probe {probe} found {} facts", found.attributes.len()),
+            Err(failure) => format!("probe {probe} failed: {}", failure.message),
+        },
+        NodeInput::Driver { driver, news, .. } => match news {
+            DriverNews::Fingerprint(said) => {
+                let health = match said.health {
+                    DriverHealth::Undetected => "not there",
+                    DriverHealth::Unhealthy => "not healthy",
+                    DriverHealth::Healthy => "healthy",
+                };
+                format!("driver {driver} is {health}")
+            }
+            DriverNews::Failed(why) => format!("driver {driver} does not know itself: {why}"),
+            DriverNews::Ended(why) => format!("driver {driver} says no more: {why}"),
+        },
+        NodeInput::Devices { plugin, news, .. } => match news {
+            DeviceNews::Devices(groups) => {
+                let devices: usize = groups.iter().map(|group| group.devices.len()).sum();
+                format!("plugin {plugin} has {devices} devices")
+            }
+            DeviceNews::Disabled(why) => format!("plugin {plugin} has nothing to do: {why}"),
+            DeviceNews::Ended(why) => format!("plugin {plugin} says no more: {why}"),
+        },
     }
 }
 
@@ -135,6 +159,7 @@ pub fn effect(effect: &Effect) -> String {
             format!("hook {}: {work} of {}{of}", op.0, alloc.short())
         }
         Effect::Hook(HookEffect::Cancel { op }) => format!("cancel hook {}", op.0),
+        Effect::Node(effect) => node_effect(effect),
         Effect::Store(StoreEffect::Commit(id, batch)) => {
             format!("commit {}: {}", id.0, records(batch))
         }
@@ -144,6 +169,15 @@ pub fn effect(effect: &Effect) -> String {
         }
         Effect::Tell(Told::Index(index)) => format!("index {index}"),
         Effect::Stopped => "stopped".to_owned(),
+    }
+}
+
+/// What is asked about the machine, in a few words.
+pub fn node_effect(effect: &NodeEffect) -> String {
+    match effect {
+        NodeEffect::Probe { op, probe } => format!("probe {}: {probe}", op.0),
+        NodeEffect::WatchDriver { op, driver } => format!("listen {}: driver {driver}", op.0),
+        NodeEffect::WatchDevices { op, plugin } => format!("listen {}: plugin {plugin}", op.0),
     }
 }
 
@@ -178,6 +212,7 @@ pub fn driver_word(asked: &DriverEffect) -> &'static str {
 pub fn hook_word(work: &HookWork) -> &'static str {
     match work {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+        HookWork::Reserve { .. } => "reserve devices",
         HookWork::RemoveAllocDir => "remove directory",
     }
 }

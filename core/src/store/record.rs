@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
+use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
 use crate::time::Timestamp;
 
@@ -99,6 +100,9 @@ pub struct AllocRecord {
     pub health: Option<DeploymentHealth>,
     /// The ports that it holds.
     pub ports: Vec<AssignedPort>,
+    /// The devices that it holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<AssignedDevices>,
     /// When it was made.
     pub create_time: Timestamp,
     /// When it last changed.
@@ -154,6 +158,9 @@ pub struct TaskRecord {
     pub budget: RestartBudget,
     /// Prestart hooks that need not run again, with what they gave to the environment.
     pub hooks_done: BTreeMap<String, BTreeMap<String, String>>,
+    /// What it was given with its devices, besides variables.
+    #[serde(skip_serializing_if = "Reserved::is_nothing")]
+    pub reserved: Reserved,
     /// When the pause before the next start ends. Wall time, because it must outlive the agent.
     pub paused_until: Option<Timestamp>,
     /// Whether the end of this launch is a restart that an operator asked for.

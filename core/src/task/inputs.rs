@@ -220,10 +220,7 @@ impl TaskRunner {
             return cx.count_stale();
         }
         let outcome = match result {
-            Ok(output) => {
-                self.hook_done(cx, output.env);
-                Ok(())
-            }
+            Ok(output) => self.hook_done(cx, output),
             Err(failure) => Err(failure),
         };
         if let Phase::Preparing(pipeline) = &mut self.phase {

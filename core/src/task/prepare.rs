@@ -11,11 +11,13 @@ use super::interpolate::{self, Names};
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use crate::cx::Cx;
+use crate::device::reservation;
 use crate::driver::config::schema_for;
 use crate::driver::schema;
 use crate::effect::{DriverEffect, HookEffect, HookWork, TaskConfig};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
 use crate::ids::{LaunchId, Run};
+use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::task::Resources;
 use crate::op::Failure;
@@ -28,6 +30,8 @@ pub enum TaskHook {
     Validate,
     /// The task's directory.
     TaskDir,
+    /// What the task needs in order to use its devices.
+    Devices,
 }
 
 impl TaskHook {
@@ -36,6 +40,7 @@ impl TaskHook {
         match self {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
+            TaskHook::Devices => "devices",
         }
     }
 
@@ -43,13 +48,13 @@ impl TaskHook {
     fn once(self) -> bool {
         match self {
             TaskHook::Validate => false,
-            TaskHook::TaskDir => true,
+            TaskHook::TaskDir | TaskHook::Devices => true,
         }
     }
 }
 
 /// What happens before each start, in order.
-pub const PRESTART: &[TaskHook] = &[TaskHook::Validate, TaskHook::TaskDir];
+pub const PRESTART: &[TaskHook] = &[TaskHook::Validate, TaskHook::TaskDir, TaskHook::Devices];
 
 impl TaskRunner {
     pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
@@ -78,7 +83,7 @@ impl TaskRunner {
         }
     }
 
-    fn begin_hook(&mut self, cx: &mut Cx<'_>, _: Scope<'_>, hook: TaskHook) -> Begun {
+    fn begin_hook(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>, hook: TaskHook) -> Begun {
         if hook.once() && self.record.hooks_done.contains_key(hook.name()) {
             return Begun::Done;
         }
@@ -96,6 +101,15 @@ impl TaskRunner {
                 let user = self.spec.task().user.clone();
                 self.hook_work(cx, HookWork::BuildTaskDir { user })
             }
+            TaskHook::Devices => {
+                let task = self.spec.task().name.as_str();
+                let of_alloc = scope.alloc.devices.iter();
+                let devices: Vec<_> = of_alloc.filter(|one| one.task == task).cloned().collect();
+                if devices.is_empty() {
+                    return Begun::Done;
+                }
+                self.hook_work(cx, HookWork::Reserve { devices })
+            }
         }
     }
 
@@ -110,18 +124,26 @@ impl TaskRunner {
         Begun::Working(awaited)
     }
 
-    /// What a hook gave, kept for the environment of every start.
-    pub(super) fn hook_done(&mut self, cx: &mut Cx<'_>, env: BTreeMap<String, String>) {
+    /// What a hook gave, kept for every start.
+    ///
+    /// # Errors
+    /// It gave what cannot be.
+    pub(super) fn hook_done(&mut self, cx: &mut Cx<'_>, given: HookOutput) -> Result<(), Failure> {
         let Phase::Preparing(pipeline) = &self.phase else {
-            return;
+            return Ok(());
         };
         let Some(hook) = pipeline.current(PRESTART) else {
-            return;
+            return Ok(());
         };
-        if hook.once() || !env.is_empty() {
-            self.edit().hooks_done.insert(hook.name().to_owned(), env);
+        reservation::check(&given).map_err(Failure::fatal)?;
+        if hook.once() || given != HookOutput::default() {
+            let record = self.edit();
+            record.reserved.mounts.extend(given.mounts);
+            record.reserved.nodes.extend(given.nodes);
+            record.hooks_done.insert(hook.name().to_owned(), given.env);
             self.save(cx);
         }
+        Ok(())
     }
 
     /// What is wrong with the driver's configuration as it stands in the job. Drivers without a
@@ -140,11 +162,13 @@ impl TaskRunner {
     fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
         let (kind, key) = match hook {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
-            TaskHook::TaskDir => (EventType::HookFailed, "message"),
+            TaskHook::TaskDir | TaskHook::Devices => (EventType::HookFailed, "message"),
         };
         let message = match hook {
             TaskHook::Validate => failure.message.clone(),
-            TaskHook::TaskDir => format!("{}: {}", hook.name(), failure.message),
+            TaskHook::TaskDir | TaskHook::Devices => {
+                format!("{}: {}", hook.name(), failure.message)
+            }
         };
         let event = TaskEvent::new(kind, cx.now.wall, &message).detail(key, &message);
         self.push(cx, event);
@@ -233,6 +257,10 @@ impl TaskRunner {
             memory_limit,
             memory_reserved,
             logs: task.log_config.unwrap_or_default(),
+            reserved: self.record.reserved.clone(),
+            device_env: (self.record.hooks_done.get(TaskHook::Devices.name()))
+                .cloned()
+                .unwrap_or_default(),
         })
     }
 

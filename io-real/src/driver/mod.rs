@@ -5,8 +5,10 @@ mod answer;
 pub mod mock;
 pub mod raw_exec;
 mod signal;
+mod stream;
 
 pub(crate) use answer::failed;
+pub use stream::DriverStream;
 
 use drover_core::effect::DriverEffect;
 use drover_core::ids::LaunchId;
@@ -47,6 +49,12 @@ pub trait Driver: Send + Sync {
 
     /// Its condition on this machine.
     fn fingerprint(&self) -> DriverInfo;
+
+    /// Begins to tell of its condition, now and whenever it changes, without blocking. An earlier
+    /// stream is over.
+    fn watch(&self, news: DriverStream) {
+        news.say_for_good(&self.fingerprint());
+    }
 
     /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
     /// follows.

@@ -62,6 +62,8 @@ pub fn command(command: &str, args: &[&str]) -> TaskConfig {
         cpu_shares: 100,
         memory_limit: 256 << 20,
         memory_reserved: 0,
+        reserved: drover_core::model::device::Reserved::default(),
+        device_env: [].into(),
         logs: LogConfig::default(),
     }
 }

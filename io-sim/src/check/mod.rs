@@ -10,6 +10,7 @@ mod ending;
 mod exits;
 mod forward;
 mod lives;
+mod machine;
 pub mod property;
 mod reached;
 mod records;
@@ -32,6 +33,7 @@ pub use property::Property;
 use crate::check::ending::Ending;
 use crate::check::exits::Exits;
 use crate::check::lives::Lives;
+use crate::check::machine::Devices;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::replies::Replies;
@@ -90,6 +92,7 @@ pub struct Checker {
     replies: Replies,
     rollouts: Rollouts,
     ending: Ending,
+    devices: Devices,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -118,6 +121,7 @@ impl Checker {
             replies: Replies::default(),
             rollouts: Rollouts::default(),
             ending: Ending::default(),
+            devices: Devices::default(),
             newborn: true,
             keep_terminal,
             leaving: false,
@@ -154,6 +158,7 @@ impl Checker {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
             Effect::Forget(_, launch) => self.a_launch_is_forgotten_last(world, *launch),
             Effect::Hook(hook) => self.hook_effect(world, agent, hook),
+            Effect::Node(_) => Ok(()),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.commit_effect(world, *id, batch),
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
             Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
@@ -187,6 +192,7 @@ impl Checker {
         self.touched.everything();
         self.lives.agent_died();
         self.exits.agent_died();
+        self.devices.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
         self.ending = Ending::default();
@@ -234,7 +240,8 @@ impl Checker {
         let Some(alloc) = alloc else { return Ok(()) };
         self.a_kept_task_is_left_alone(key, effect)?;
         match effect {
-            DriverEffect::Start { launch, .. } => {
+            DriverEffect::Start { launch, config, .. } => {
+                self.devices_of_a_start(world, alloc, key, *launch, config)?;
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop { launch, grace, .. } => {

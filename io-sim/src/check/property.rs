@@ -160,6 +160,28 @@ properties! {
     /// Of each task lives at most one process.
     OneLiveProcessPerTask: "one_live_process_per_task", [P4], Always;
 
+    // The machine and its devices.
+    /// A task with devices starts with all that their plugins reserved, in every life of the agent.
+    AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;
+    /// Plugins are asked to reserve what the allocation holds for the task.
+    WhatIsReservedIsHeld: "what_is_reserved_is_held", [P14], Always;
+    /// No two tasks that live have one device.
+    ADeviceHasOneOwner: "a_device_has_one_owner", [P8 P14], Always;
+    /// No two allocations hold one device, unless one awaits the other's end.
+    ADeviceIsPromisedOnce: "a_device_is_promised_once", [P8], Always;
+    /// A device that is given away is there and works.
+    OnlyWhatWorksIsGiven: "only_what_works_is_given", [P7], Always;
+    /// Nothing is placed before enough is known of the machine.
+    NothingIsPlacedUnknown: "nothing_is_placed_unknown", [P7], Always;
+    /// A driver's health and attributes are what it said last; attributes that vanish are gone.
+    ADriverIsWhatItLastSaid: "a_driver_is_what_it_last_said", [P27], AtRest;
+    /// A driver's attributes are its own.
+    ADriverSpeaksOfItself: "a_driver_speaks_of_itself", [P12], AtRest;
+    /// What the probes find is known.
+    TheMachineIsKnown: "the_machine_is_known", [P27 P11], AtRest;
+    /// Devices are known as they are, whatever was said of them before.
+    DevicesAreWhatIsThere: "devices_are_what_is_there", [P27 P11], AtRest;
+
     // Restarts.
     /// By its policy a task is started again so often in an interval and no oftener, counted
     /// from the starts that the world saw, through all lives of the agent.
@@ -363,6 +385,10 @@ properties! {
     SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
     /// An allocation is cleaned away.
     SometimesAnAllocationIsCleanedAway: "sometimes_an_allocation_is_cleaned_away", [P17], Sometimes;
+    /// A plugin says what cannot be, and is not believed.
+    SometimesAPluginIsNotBelieved: "sometimes_a_plugin_is_not_believed", [P12], Sometimes;
+    /// A job waits until enough is known of the machine.
+    SometimesTheMachineIsUnknown: "sometimes_the_machine_is_unknown", [P7], Sometimes;
     /// The wall clock is set back while an agent lives.
     SometimesTheClockIsSetBack: "sometimes_the_clock_is_set_back", [P25], Sometimes;
 }

@@ -34,6 +34,7 @@ impl Checker {
         for alloc in agent.view().allocs() {
             self.poststop_runs_where_main_ran(world, alloc)?;
         }
+        self.the_machine_is_known(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)
     }

@@ -101,6 +101,10 @@ impl Checker {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.a_finished_hook_is_not_run_again(world, *alloc, task)
             }
+            (HookWork::Reserve { devices }, Some(task)) => {
+                self.what_is_reserved_is_held(agent, *alloc, task, devices)
+            }
+            (HookWork::Reserve { .. }, None) => Ok(()),
             (HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. }, _) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)
             }

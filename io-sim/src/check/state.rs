@@ -41,11 +41,14 @@ impl Checker {
         for alloc in agent.view().allocs() {
             self.allocation(world, agent, alloc)?;
         }
+        self.all_is_seen();
         for job in agent.view().jobs() {
             self.no_job_goes_back(job)?;
         }
         self.rollouts(agent)?;
         self.a_port_is_promised_once(agent)?;
+        self.a_device_is_promised_once(agent)?;
+        self.look_at_devices(agent);
         self.who_waits_is_named(agent)?;
         self.nothing_waits_for_a_nudge(world, agent)
     }
@@ -68,6 +71,7 @@ impl Checker {
         self.an_allocation_goes_forward(alloc)?;
         self.no_more_is_collected_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
+        self.placed(agent, alloc)?;
         self.health_takes_its_time(world, alloc)?;
         self.a_rollout_succeeds_whole(agent, alloc)?;
         for task in alloc.tasks() {

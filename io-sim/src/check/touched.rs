@@ -68,7 +68,8 @@ impl Touched {
             }
             Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
-            Some(Input::Node(_)) => {}
+            // Who found no place may have one now.
+            Some(Input::Node(_)) => self.everything(),
             // Several may be due at once, of which only the first has its name here.
             None => self.everything(),
         }
@@ -80,6 +81,7 @@ impl Touched {
             Effect::Hook(HookEffect::Run { alloc, .. }) => self.alloc(*alloc),
             Effect::Store(StoreEffect::Commit(_, batch)) => self.batch(Some(batch)),
             Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
             | Effect::Tell(Told::Index(_))

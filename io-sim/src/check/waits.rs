@@ -47,6 +47,7 @@ impl Checker {
                     .iter()
                     .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
                     || alloc.deadline().is_some()
+                    || !agent.view().is_settled()
             }
             AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
             AllocPhase::Finished => {
@@ -81,6 +82,11 @@ impl Checker {
     /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
     pub(super) fn who_waits_is_named(&mut self, agent: &Agent) -> Verdict {
         let pending = agent.pending();
+        let unknown = !agent.view().is_settled();
+        let named_so = pending.awaiting.iter().any(|one| one.who == "machine");
+        self.holds(Property::WhoWaitsIsNamed, !unknown || named_so, || {
+            format!("{pending:?}")
+        })?;
         let named: BTreeSet<&str> = pending
             .awaiting
             .iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use drover_core::agent::Agent;
 use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
 use drover_core::ids::{AllocId, JobKey, TaskName};
-use drover_core::input::{Input, LocalInput, NodeInput, OperatorInput};
+use drover_core::input::{Input, LocalInput, OperatorInput};
 use drover_core::store::Key;
 
 use super::player::Player;
@@ -167,7 +167,7 @@ impl Entity {
             },
             Input::Local(_, LocalInput::Collect)
             | Input::Store(_)
-            | Input::Node(NodeInput::Driver { .. })
+            | Input::Node(_)
             | Input::Shutdown(_) => false,
         }
     }
@@ -195,6 +195,7 @@ impl Entity {
             }),
             Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Forget(..)
+            | Effect::Node(_)
             | Effect::Reply(..)
             | Effect::Tell(Told::Index(_))
             | Effect::Stopped => false,

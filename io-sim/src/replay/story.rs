@@ -165,6 +165,7 @@ fn of_effect(effect: &Effect) -> Option<(Actor, String)> {
         }
         Effect::Reply(..) => (Actor::People, words),
         Effect::Stopped => (Actor::Agent, "stopped".to_owned()),
+        Effect::Node(_) => (Actor::Agent, words),
         Effect::Tell(Told::Index(_)) | Effect::Forget(..) | Effect::Hook(_) => return None,
     })
 }

@@ -1,14 +1,15 @@
 //! What people ask of the agent, and what the node tells it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::effect::Reply;
-use drover_core::input::{Input, LocalInput, NodeInput, OperatorInput, RequestId, ShutdownMode};
+use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, ShutdownMode};
 use drover_core::time::Span;
 
-use super::{Sim, driver_info};
+use super::Sim;
 use crate::inbox::Source;
+use crate::machine::DRIVER;
+use crate::world::Later;
 
 impl Sim {
     /// Asks something of the scheduling side.
@@ -42,17 +43,8 @@ impl Sim {
     }
 
     pub(super) fn driver_after(&mut self, healthy: bool, pause: Span) {
-        let info = driver_info(healthy);
-        let input = NodeInput::Driver {
-            name: "mock_driver".to_owned(),
-            info,
-            attributes: BTreeMap::new(),
-            time: self.world.now().wall,
-        };
-        let at = self.world.at + pause;
-        let entity = Arc::from("driver");
-        self.world
-            .say(Source::Node, at, &entity, Input::Node(input));
+        let driver = Arc::from(DRIVER);
+        self.world.after(pause, &driver, Later::Driver { healthy });
     }
 
     /// Sends an input as it is, from a source of its own.

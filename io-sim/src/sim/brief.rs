@@ -5,10 +5,11 @@ use std::sync::Arc;
 use drover_core::agent::{Agent, TimerName};
 use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect, Told};
 use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::{DriverInput, Input, LocalInput, NodeInput, OperatorInput, StoreInput};
+use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
 use drover_core::input::{Found, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
+use drover_core::record::brief as words;
 use drover_core::store::{Batch, Key, Record};
 
 use crate::names::Names;
@@ -54,10 +55,7 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let alloc = names.alloc(*alloc);
             (Column::People, format!("{} {what} {alloc}", request.0))
         }
-        Some(Input::Node(NodeInput::Driver { name, info, .. })) => {
-            let health = if info.healthy { "healthy" } else { "unhealthy" };
-            (Column::Agent, format!("{name} is {health}"))
-        }
+        Some(Input::Node(news)) => (Column::Agent, words::node_input(news)),
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
 }
@@ -69,6 +67,7 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         }
         Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
         Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
+        Some((_, TimerName::Machine)) => (Column::Agent, "timer of the machine".to_owned()),
         None => (Column::Agent, "timer".to_owned()),
     }
 }
@@ -148,10 +147,12 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         }) => {
             let work = match work {
                 HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+                HookWork::Reserve { .. } => "reserve devices",
                 HookWork::RemoveAllocDir => "remove directory",
             };
             (of(names, *alloc, task.as_ref()), work.to_owned())
         }
+        Effect::Node(effect) => (Column::Agent, words::node_effect(effect)),
         Effect::Forget(_, launch) => {
             let name = names.known_launch(*launch);
             let task = name.rsplit_once('#').map_or(&*name, |(task, _)| task);

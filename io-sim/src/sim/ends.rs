@@ -73,7 +73,7 @@ impl Sim {
         if self.agent.is_none() || self.stopped {
             self.restart()?;
         }
-        self.driver(true);
+        self.world.machine_is_whole();
         self.run(Span::secs(2 * 3600))?;
         match &self.agent {
             Some(agent) => {

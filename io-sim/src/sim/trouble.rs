@@ -28,6 +28,19 @@ impl Sim {
             self.flap_driver();
         } else if self.world.strikes(Fault::LosePlugin, "driver") {
             self.lose_plugin();
+        } else if self.listens() {
+            self.machine_trouble();
+        }
+    }
+
+    /// What goes wrong with what the agent listens to.
+    fn machine_trouble(&mut self) {
+        if self.world.strikes(Fault::EndNews, "machine") {
+            self.world.a_stream_ends();
+        } else if self.world.strikes(Fault::OddNews, "machine") {
+            self.world.odd_news();
+        } else if self.world.strikes(Fault::FlapDevice, "machine") {
+            self.world.device_changes();
         }
     }
 

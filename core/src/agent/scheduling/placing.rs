@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::stop_alloc;
-use crate::agent::{Agent, cx};
+use crate::agent::{Agent, Machine, cx};
 use crate::alloc::runner::AllocRunner;
+use crate::device::choose::{Held, choose};
 use crate::ids::{AllocId, JobKey};
 use crate::local::reconcile::{self, Placement};
 use crate::local::{constraint, ports};
+use crate::model::device::AssignedDevices;
 use crate::model::eval::Evaluation;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
@@ -86,9 +88,13 @@ impl Agent {
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
         self.admits(job, group)?;
         let awaited = self.last_that_ran(placement.previous);
-        let held = self.held_ports(awaited);
+        let held: BTreeSet<u16> = (self.holders(awaited))
+            .flat_map(|record| record.ports.iter().map(|port| port.value))
+            .collect();
+        let held_devices = self.held_devices(awaited);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let ports = ports::assign(&mut cx, group, &held)?;
+        let devices = devices_for(group, &self.machine, held_devices)?;
         let (id, index) = (cx.alloc_id(), cx.next_index());
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
         let eval = of_job
@@ -107,6 +113,7 @@ impl Agent {
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports,
+            devices,
             create_time: now.wall,
             modify_time: now.wall,
             create_index: index,
@@ -171,18 +178,47 @@ impl Agent {
             .map_err(|why| format!("Constraint \"{why}\" failed"))
     }
 
-    /// Ports that may not be given away: their holders are not gone yet. The allocation that is
-    /// replaced does not count, because its replacement awaits its end; what it could not clean
-    /// away does.
-    fn held_ports(&self, except: Option<AllocId>) -> BTreeSet<u16> {
-        self.allocs
-            .values()
-            .filter(|alloc| {
-                let record = alloc.record();
-                (!record.finished && Some(record.id) != except) || alloc.has_remains()
-            })
-            .map(AllocRunner::record)
-            .flat_map(|record| record.ports.iter().map(|port| port.value))
-            .collect()
+    /// Whose ports and devices may not be given away: their holders are not gone yet. The
+    /// allocation that is replaced does not count, because its replacement awaits its end; what it
+    /// could not clean away does.
+    fn holders(&self, except: Option<AllocId>) -> impl Iterator<Item = &AllocRecord> {
+        let holds = move |alloc: &&AllocRunner| {
+            let record = alloc.record();
+            (!record.finished && Some(record.id) != except) || alloc.has_remains()
+        };
+        let holders = self.allocs.values().filter(holds);
+        holders.map(|alloc| &**alloc.record())
     }
+
+    fn held_devices(&self, except: Option<AllocId>) -> Held {
+        let mut held = Held::new();
+        for assigned in self.holders(except).flat_map(|record| &record.devices) {
+            let ids = held.entry(assigned.group.clone()).or_default();
+            ids.extend(assigned.ids.iter().cloned());
+        }
+        held
+    }
+}
+
+/// The devices that the tasks of a group get.
+fn devices_for(
+    group: &TaskGroup,
+    machine: &Machine,
+    mut held: Held,
+) -> Result<Vec<AssignedDevices>, String> {
+    if group
+        .tasks
+        .iter()
+        .all(|task| task.resources.devices.is_empty())
+    {
+        return Ok(Vec::new());
+    }
+    let offers = machine.devices().offers();
+    let mut assigned = Vec::new();
+    for task in &group.tasks {
+        for request in &task.resources.devices {
+            assigned.push(choose(task.name.as_str(), request, &offers, &mut held)?);
+        }
+    }
+    Ok(assigned)
 }

@@ -16,8 +16,9 @@ impl AllocRunner {
             for task in &mut self.tasks {
                 let in_turn = matches!(self.phase, Phase::Tasks);
                 let stage = task.spec().stage();
-                // A group that is being ended starts nothing but what comes after the end.
-                let wanted = !ending || stage == Stage::Poststop;
+                // A group that is being ended starts nothing but what comes after the end, and
+                // what a task is told of its machine has to be known.
+                let wanted = (!ending || stage == Stage::Poststop) && !cx.shared.unsettled;
                 let open = in_turn && wanted && self.coordinator.is_open(stage);
                 changed |= task.advance(
                     cx,

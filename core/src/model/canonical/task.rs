@@ -1,7 +1,7 @@
 //! What a task leaves open.
 
 use super::service::fill_service;
-use super::{conditions, fill, merged};
+use super::{conditions, fill, fill_text, merged};
 use crate::model::policy::RestartPolicy;
 use crate::model::task::{DEFAULT_KILL_TIMEOUT, LogConfig, Task};
 use crate::model::value::Value;
@@ -15,7 +15,14 @@ pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &s
     task.restart_policy = Some(merged(own, *restart));
     conditions(&mut task.constraints, &mut task.affinities, &mut []);
     for device in &mut task.resources.devices {
-        fill(device, &[("Count", Value::Int(1))]);
+        device
+            .constraints
+            .iter_mut()
+            .for_each(|c| fill_text(&mut c.operand, "="));
+        device
+            .affinities
+            .iter_mut()
+            .for_each(|a| fill_text(&mut a.operand, "="));
     }
     if let Some(numa) = &mut task.resources.numa {
         fill(numa, &[("Affinity", Value::from("none"))]);

@@ -163,7 +163,6 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
         (task.dispatch_payload.is_some(), "dispatch_payload"),
         (!task.secrets.is_empty(), "secret"),
         (task.schedule.is_some(), "schedule"),
-        (!task.resources.devices.is_empty(), "resources.device"),
         (
             !task.kind.is_empty() || task.services.iter().any(wants_connect),
             "connect",

@@ -38,7 +38,16 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         "Task" => task(field),
         "Network" if matches!(field, "Mode" | "Hostname") => Rule::Show,
         "Network" => Rule::HideAll,
-        "Resources" if matches!(field, "Devices" | "NUMA") => Rule::HideAll,
+        "Resources" if field == "NUMA" => Rule::HideAll,
+        // Why a probe failed is somebody else's words.
+        "Probe" if field == "trouble" => Rule::HideTexts,
+        "NodeEvent" if field == "message" => Rule::HideTexts,
+        // What the machine is and has, and what is asked of it: conditions look at all of it.
+        "GroupId" | "DeviceRequest" | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode"
+        | "SaidGroup" | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device"
+        | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address" | "Probe"
+        | "ProbeConfig" | "NodeEvent" | "DriverFingerprint" | "Machine" | "Fingerprints"
+        | "Drivers" | "Driver" | "Devices" | "Plugin" => Rule::Show,
         "TaskConfig" => match field {
             "job" | "group" | "user" => Rule::Show,
             "config" => Rule::DriverConfig,
@@ -49,7 +58,7 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         "TaskEvent" if field == "Details" => Rule::EventDetails,
         "HookOutput" if field == "env" => Rule::HideAll,
         "Config" if field == "host_env" => Rule::HidePairs,
-        "Config" if field == "alloc_root" => Rule::Show,
+        "Config" if matches!(field, "alloc_root" | "drivers" | "device_plugins") => Rule::Show,
         _ if matches!(
             field,
             "alloc" | "task" | "launch" | "tasks" | "signal" | "name"
@@ -57,7 +66,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         {
             Rule::Show
         }
-        "NodeInput" if field == "attributes" => Rule::Show,
+        "NodeInput" => Rule::Show,
+        "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
         "HookWork" if field == "user" => Rule::Show,
         "Reply" => Rule::Show,
         _ => Rule::HideTexts,

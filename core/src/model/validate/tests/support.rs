@@ -13,7 +13,6 @@ fn what_a_task_would_miss_is_refused() {
         t.dispatch_payload = Some(block());
         t.secrets = vec![block()];
         t.schedule = Some(block());
-        t.resources.devices = vec![block()];
         t.kind = "connect-proxy:x".into();
         t.identity = Some(map("Env", Value::Bool(true)));
     });
@@ -32,7 +31,6 @@ fn what_a_task_would_miss_is_refused() {
             "dispatch_payload",
             "secret",
             "schedule",
-            "resources.device",
             "connect",
             "identity",
         ]

@@ -1,0 +1,151 @@
+//! What is known of this machine: its fingerprints, its drivers, its devices, and what people
+//! should know of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::Cx;
+use crate::device::manager::{Changed, Devices};
+use crate::driver::manager::Drivers;
+use crate::fingerprint::manager::Fingerprints;
+use crate::input::NodeInput;
+use crate::model::node::{Node, NodeEvent};
+use crate::time::Instant;
+
+/// How many events of a node are kept; older ones are dropped, as in the field.
+const MAX_EVENTS: usize = 10;
+
+/// The machine, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// What was known before anybody was asked.
+    first: BTreeMap<String, String>,
+    fingerprints: Fingerprints,
+    drivers: Drivers,
+    devices: Devices,
+    events: VecDeque<NodeEvent>,
+}
+
+/// What news of the machine mean for the rest of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct News {
+    /// Whether something that people can see changed.
+    pub(super) visible: bool,
+    /// Whether jobs are to be looked at that found no place.
+    pub(super) places: bool,
+    /// Whether enough is known only now for anything to be placed.
+    pub(super) settled: bool,
+}
+
+impl Machine {
+    /// The machine of which only what the configuration says is known.
+    pub(super) fn new(cx: &mut Cx<'_>) -> Machine {
+        let fingerprints = Fingerprints::new(&cx.config.probes);
+        cx.shared.unsettled = !fingerprints.is_settled();
+        Machine {
+            first: cx.config.node.attributes.clone(),
+            fingerprints,
+            drivers: Drivers::new(&cx.config.drivers),
+            devices: Devices::new(&cx.config.device_plugins),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The probes.
+    pub fn fingerprints(&self) -> &Fingerprints {
+        &self.fingerprints
+    }
+
+    /// The drivers.
+    pub fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// What people should know, oldest first.
+    pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
+        self.events.iter()
+    }
+
+    pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
+        let changed = match input {
+            NodeInput::Probed { op, probe, result } => {
+                self.fingerprints.on_answer(cx, &probe, op, result)
+            }
+            NodeInput::Driver { op, driver, news } => self.drivers.on_news(cx, &driver, op, news),
+            NodeInput::Devices { op, plugin, news } => self.devices.on_news(cx, &plugin, op, news),
+        };
+        self.changed(cx, changed)
+    }
+
+    pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> News {
+        let mut changed = self.fingerprints.handle_timeout(cx);
+        changed.merge(self.drivers.handle_timeout(cx));
+        changed.merge(self.devices.handle_timeout(cx));
+        self.changed(cx, changed)
+    }
+
+    fn changed(&mut self, cx: &mut Cx<'_>, mut changed: Changed) -> News {
+        // News may have asked for a stream or a probe at once.
+        if self.deadline().is_some_and(|at| at <= cx.now.at) {
+            let mut more = self.fingerprints.handle_timeout(cx);
+            more.merge(self.drivers.handle_timeout(cx));
+            more.merge(self.devices.handle_timeout(cx));
+            changed.merge(more);
+        }
+        let visible = changed.node || !changed.events.is_empty();
+        for event in changed.events {
+            self.events.push_back(event);
+            if self.events.len() > MAX_EVENTS {
+                self.events.pop_front();
+            }
+        }
+        let settled = cx.shared.unsettled && self.fingerprints.is_settled();
+        cx.shared.unsettled &= !settled;
+        News {
+            visible,
+            places: changed.node,
+            settled,
+        }
+    }
+
+    /// Until when answers are awaited, of each who was asked.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = Instant> {
+        let probes = self.fingerprints.awaited();
+        probes
+            .chain(self.drivers.awaited())
+            .chain(self.devices.awaited())
+    }
+
+    /// When [`Machine::handle_timeout`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let probes = self.fingerprints.deadline();
+        let drivers = self.drivers.deadline();
+        let devices = self.devices.deadline();
+        [probes, drivers, devices].into_iter().flatten().min()
+    }
+
+    /// Writes down what is known now. What was known and is not any more goes.
+    pub(super) fn describe(&self, node: &mut Node) {
+        let mut attributes = self.first.clone();
+        let of_probes = self.fingerprints.attributes();
+        attributes.extend(of_probes.map(|(key, value)| (key.clone(), value.clone())));
+        for (name, info, of_driver) in self.drivers.known() {
+            let own = format!("driver.{name}");
+            let below = format!("{own}.");
+            attributes.retain(|key, _| *key != own && !key.starts_with(&below));
+            attributes.extend(of_driver.iter().map(|(k, v)| (k.clone(), v.clone())));
+            if info.detected {
+                attributes.insert(own, "1".to_owned());
+            }
+            node.drivers.insert(name.to_string(), info.clone());
+        }
+        node.attributes = attributes;
+    }
+}

@@ -1,0 +1,233 @@
+//! The device manager: what plugins announce, for as long as the agent lives.
+//!
+//! Each plugin has a stream of fingerprints. What it says replaces what it said before, once it
+//! was looked at ([`super::group`]). What cannot be believed costs the plugin its devices until
+//! it says something better, and nobody else anything. Devices that an allocation holds stay its
+//! own whatever becomes of the plugin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::choose::Offer;
+use super::group::{Group, groups_of};
+use super::said::SaidGroup;
+use crate::cx::Cx;
+use crate::effect::{Effect, NodeEffect};
+use crate::input::DeviceNews;
+use crate::model::device::GroupId;
+use crate::model::node::NodeEvent;
+use crate::op::Op;
+use crate::stream::{Due, Stream};
+use crate::time::Instant;
+
+/// What is known of one plugin of devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plugin {
+    stream: Stream,
+    #[serde(with = "crate::store::pairs")]
+    groups: BTreeMap<GroupId, Group>,
+    /// Why it does not work, if it does not.
+    trouble: Option<String>,
+    /// Whether there is nothing to be asked for on this machine.
+    disabled: bool,
+}
+
+impl Plugin {
+    /// Its devices.
+    pub fn groups(&self) -> &BTreeMap<GroupId, Group> {
+        &self.groups
+    }
+
+    /// Why it does not work, if it does not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Whether it said that there is nothing for it on this machine.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled
+    }
+
+    /// When it is asked again, if it does not speak.
+    pub fn asked_again(&self) -> Option<Instant> {
+        self.stream.rests_until()
+    }
+}
+
+/// Every plugin of devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Devices {
+    plugins: BTreeMap<Arc<str>, Plugin>,
+}
+
+impl Devices {
+    /// The plugins of these names, of which nothing is known yet.
+    pub fn new(names: &[Arc<str>]) -> Devices {
+        let plugins = names.iter().map(|name| (name.clone(), Plugin::default()));
+        Devices {
+            plugins: plugins.collect(),
+        }
+    }
+
+    /// Every plugin, by name.
+    pub fn plugins(&self) -> impl Iterator<Item = (&Arc<str>, &Plugin)> {
+        self.plugins.iter()
+    }
+
+    /// Every group with the plugin that announced it; of two plugins with one group the first by
+    /// name.
+    pub fn offers(&self) -> Vec<Offer<'_>> {
+        let mut offers: BTreeMap<&GroupId, Offer<'_>> = BTreeMap::new();
+        for (name, plugin) in &self.plugins {
+            for (id, group) in &plugin.groups {
+                offers.entry(id).or_insert((name, id, group));
+            }
+        }
+        offers.into_values().collect()
+    }
+
+    /// Takes news of a plugin. Returns what people should know, and whether its devices changed.
+    pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DeviceNews) -> Changed {
+        let others = self.others(name);
+        let Some(plugin) = self
+            .plugins
+            .get_mut(name)
+            .filter(|plugin| plugin.stream.is(op))
+        else {
+            cx.count_stale();
+            return Changed::default();
+        };
+        match news {
+            DeviceNews::Devices(said) => plugin.says(cx, name, &said, &others),
+            DeviceNews::Disabled(why) => {
+                plugin.disabled = true;
+                plugin.stream.heard(cx);
+                plugin.loses_devices(cx, name, why)
+            }
+            DeviceNews::Ended(why) => plugin.ended(cx, name, why),
+        }
+    }
+
+    /// The groups that other plugins announce, with whose they are.
+    fn others(&self, name: &str) -> BTreeMap<GroupId, Arc<str>> {
+        let others = self.plugins.iter().filter(|(other, _)| &***other != name);
+        others
+            .flat_map(|(other, plugin)| {
+                let of = move |id: &GroupId| (id.clone(), other.clone());
+                plugin.groups.keys().map(of)
+            })
+            .collect()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
+        let mut changed = Changed::default();
+        for (name, plugin) in &mut self.plugins {
+            if plugin.stream.due(cx.now.at) == Some(Due::Silent) {
+                cx.count_overdue();
+                changed.merge(plugin.ended(cx, name, "it says nothing".to_owned()));
+            }
+            if plugin.stream.due(cx.now.at) == Some(Due::Open) && !plugin.disabled {
+                let op = plugin.stream.open(cx);
+                let plugin = name.clone();
+                cx.send(Effect::Node(NodeEffect::WatchDevices { op, plugin }));
+            }
+        }
+        changed
+    }
+
+    /// Until when first news are awaited.
+    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+        let plugins = self.plugins.values();
+        plugins.filter_map(|plugin| plugin.stream.awaited())
+    }
+
+    /// When [`Devices::handle_timeout`] has something to do.
+    pub fn deadline(&self) -> Option<Instant> {
+        let working = self.plugins.values().filter(|plugin| !plugin.disabled);
+        working.filter_map(|plugin| plugin.stream.deadline()).min()
+    }
+}
+
+/// What news led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// What people should know.
+    pub events: Vec<NodeEvent>,
+    /// Whether what the node has is different now.
+    pub node: bool,
+}
+
+impl Changed {
+    pub(crate) fn merge(&mut self, other: Changed) {
+        self.events.extend(other.events);
+        self.node |= other.node;
+    }
+}
+
+impl Plugin {
+    fn says(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        said: &[SaidGroup],
+        others: &BTreeMap<GroupId, Arc<str>>,
+    ) -> Changed {
+        let groups = groups_of(said).and_then(|groups| {
+            let taken = groups.keys().find_map(|id| Some((id, others.get(id)?)));
+            match taken {
+                Some((id, other)) => Err(format!("group {id} is plugin {other:?}'s")),
+                None => Ok(groups),
+            }
+        });
+        let groups = match groups {
+            Ok(groups) => groups,
+            Err(why) => {
+                let changed = self.loses_devices(cx, name, format!("cannot be believed: {why}"));
+                self.stream.ended(cx);
+                return changed;
+            }
+        };
+        self.stream.heard(cx);
+        let recovered = self.trouble.take().is_some();
+        let node = recovered || self.groups != groups;
+        self.groups = groups;
+        let event = recovered.then(|| event(cx, name, "works again"));
+        Changed {
+            events: event.into_iter().collect(),
+            node,
+        }
+    }
+
+    /// Its stream is over. If it worked until now its devices stay, because it is asked again at
+    /// once.
+    fn ended(&mut self, cx: &mut Cx<'_>, name: &str, why: String) -> Changed {
+        self.stream.ended(cx);
+        if self.stream.rests_until() == Some(cx.now.at) {
+            return Changed::default();
+        }
+        self.loses_devices(cx, name, why)
+    }
+
+    fn loses_devices(&mut self, cx: &Cx<'_>, name: &str, why: String) -> Changed {
+        let news = self.trouble.as_ref() != Some(&why);
+        let node = news || !self.groups.is_empty();
+        self.groups.clear();
+        let events = news.then(|| event(cx, name, &why)).into_iter().collect();
+        self.trouble = Some(why);
+        Changed { events, node }
+    }
+}
+
+fn event(cx: &Cx<'_>, name: &str, what: &str) -> NodeEvent {
+    NodeEvent {
+        time: cx.now.wall,
+        subsystem: "Device".to_owned(),
+        message: format!("Plugin \"{name}\" {what}"),
+        details: [("plugin".to_owned(), name.to_owned())].into(),
+    }
+}

@@ -1,0 +1,204 @@
+//! The driver manager: the condition of each driver, both ways, for as long as the agent lives.
+//!
+//! A driver that never says anything holds up nothing; one whose stream of fingerprints ends is
+//! asked again, and is not healthy meanwhile unless it worked until then. Whatever it says is
+//! compared with what is stored, and stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::Cx;
+use crate::device::attribute::Attribute;
+use crate::device::group::{MAX_ATTRIBUTES, MAX_NAME, MAX_TEXT};
+use crate::device::manager::Changed;
+use crate::device::said::SaidAttribute;
+use crate::effect::{Effect, NodeEffect};
+use crate::input::{DriverFingerprint, DriverHealth, DriverNews};
+use crate::model::node::{DriverInfo, NodeEvent};
+use crate::op::Op;
+use crate::stream::{Due, Stream};
+use crate::text::quote;
+use crate::time::Instant;
+
+/// What is known of one driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Driver {
+    stream: Stream,
+    /// None until it said something, or failed to.
+    info: Option<DriverInfo>,
+    attributes: BTreeMap<String, String>,
+}
+
+/// Every driver that is listened to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Drivers {
+    drivers: BTreeMap<Arc<str>, Driver>,
+}
+
+impl Drivers {
+    /// The drivers of these names, of which nothing is known yet.
+    pub fn new(names: &[Arc<str>]) -> Drivers {
+        let drivers = names.iter().map(|name| (name.clone(), Driver::default()));
+        Drivers {
+            drivers: drivers.collect(),
+        }
+    }
+
+    /// What is known of each.
+    pub fn known(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<str>, &DriverInfo, &BTreeMap<String, String>)> {
+        let known = self.drivers.iter();
+        known.filter_map(|(name, driver)| Some((name, driver.info.as_ref()?, &driver.attributes)))
+    }
+
+    /// Takes news of a driver.
+    pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DriverNews) -> Changed {
+        let Some(driver) = self
+            .drivers
+            .get_mut(name)
+            .filter(|driver| driver.stream.is(op))
+        else {
+            cx.count_stale();
+            return Changed::default();
+        };
+        match news {
+            DriverNews::Fingerprint(said) => {
+                driver.stream.heard(cx);
+                let (info, attributes) = believed(name, said);
+                driver.becomes(cx, name, info, attributes)
+            }
+            DriverNews::Failed(why) => {
+                driver.stream.heard(cx);
+                driver.fails(cx, name, &why)
+            }
+            DriverNews::Ended(why) => driver.ended(cx, name, &why),
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
+        let mut changed = Changed::default();
+        for (name, driver) in &mut self.drivers {
+            if driver.stream.due(cx.now.at) == Some(Due::Silent) {
+                cx.count_overdue();
+                changed.merge(driver.ended(cx, name, "it says nothing"));
+            }
+            if driver.stream.due(cx.now.at) == Some(Due::Open) {
+                let op = driver.stream.open(cx);
+                let driver = name.clone();
+                cx.send(Effect::Node(NodeEffect::WatchDriver { op, driver }));
+            }
+        }
+        changed
+    }
+
+    /// Until when first news are awaited.
+    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+        let drivers = self.drivers.values();
+        drivers.filter_map(|driver| driver.stream.awaited())
+    }
+
+    /// When [`Drivers::handle_timeout`] has something to do.
+    pub fn deadline(&self) -> Option<Instant> {
+        let drivers = self.drivers.values();
+        drivers.filter_map(|driver| driver.stream.deadline()).min()
+    }
+}
+
+impl Driver {
+    /// Its stream is over. If it worked until now it is asked again at once, and nothing is wrong.
+    fn ended(&mut self, cx: &mut Cx<'_>, name: &str, why: &str) -> Changed {
+        self.stream.ended(cx);
+        if self.stream.rests_until() == Some(cx.now.at) {
+            return Changed::default();
+        }
+        self.fails(cx, name, why)
+    }
+
+    fn fails(&mut self, cx: &Cx<'_>, name: &str, why: &str) -> Changed {
+        let info = DriverInfo {
+            detected: false,
+            healthy: false,
+            description: format!("failed to fingerprint driver: {why}"),
+        };
+        self.becomes(cx, name, info, BTreeMap::new())
+    }
+
+    fn becomes(
+        &mut self,
+        cx: &Cx<'_>,
+        name: &str,
+        info: DriverInfo,
+        attributes: BTreeMap<String, String>,
+    ) -> Changed {
+        let node = self.info.as_ref() != Some(&info) || self.attributes != attributes;
+        let differs = (self.info.as_ref()).is_some_and(|before| {
+            before.healthy != info.healthy || before.description != info.description
+        });
+        let event = (differs && !info.description.is_empty()).then(|| NodeEvent {
+            time: cx.now.wall,
+            subsystem: "Driver".to_owned(),
+            message: info.description.clone(),
+            details: [("driver".to_owned(), name.to_owned())].into(),
+        });
+        self.info = Some(info);
+        self.attributes = attributes;
+        Changed {
+            events: event.into_iter().collect(),
+            node,
+        }
+    }
+}
+
+/// A driver may speak of itself, and of nothing else: `driver.<name>.…`. What it says otherwise
+/// costs it that, and is told.
+fn believed(name: &str, said: DriverFingerprint) -> (DriverInfo, BTreeMap<String, String>) {
+    let own = format!("driver.{name}");
+    let mut refused = None;
+    let mut attributes = BTreeMap::new();
+    for (key, value) in said.attributes {
+        match attribute(&own, &key, &value) {
+            Ok(_) if attributes.len() >= MAX_ATTRIBUTES => {
+                refused.get_or_insert(format!("more than {MAX_ATTRIBUTES} attributes"));
+            }
+            Ok(text) => drop(attributes.insert(key, text)),
+            Err(why) => drop(refused.get_or_insert(why)),
+        }
+    }
+    let mut description: String = said.description.chars().take(MAX_TEXT).collect();
+    if let Some(refused) = refused {
+        description = format!("{description} (not believed: {refused})");
+    }
+    let detected = said.health != DriverHealth::Undetected;
+    if !detected {
+        attributes.clear();
+    }
+    let info = DriverInfo {
+        detected,
+        healthy: said.health == DriverHealth::Healthy,
+        description,
+    };
+    (info, attributes)
+}
+
+fn attribute(own: &str, key: &str, value: &SaidAttribute) -> Result<String, String> {
+    let below =
+        (key.strip_prefix(own)).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if !below || key.len() > MAX_NAME || key.chars().any(char::is_control) {
+        let key: String = key.chars().take(MAX_NAME).collect();
+        return Err(format!("attribute {} is not of {own}", quote(&key)));
+    }
+    let text = value.string.as_deref().unwrap_or_default();
+    if text.len() > MAX_TEXT {
+        return Err(format!("attribute {} is too long", quote(key)));
+    }
+    match Attribute::of(value) {
+        Ok(value) => Ok(value.to_string()),
+        Err(why) => Err(format!("attribute {} {why}", quote(key))),
+    }
+}

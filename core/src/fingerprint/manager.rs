@@ -1,0 +1,247 @@
+//! The fingerprint manager: what is known of the machine, when it is asked again, what changed.
+//!
+//! Each probe is asked by itself: one that fails or hangs delays no other, is asked again after a
+//! pause that grows, and what it found before stays true meanwhile. Until the essential probes
+//! have answered, failed or taken too long once, nothing is placed, because conditions on what is
+//! not known yet would be judged wrongly.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fingerprint, Resources};
+use crate::cx::Cx;
+use crate::device::manager::Changed;
+use crate::effect::{Effect, NodeEffect};
+use crate::model::node::NodeEvent;
+use crate::op::{Awaited, Failure, Op};
+use crate::time::{Instant, Span};
+
+/// The pause before a probe that failed is asked again; doubled each time.
+const FIRST_PAUSE: Span = Span::secs(2);
+
+/// The longest pause.
+const LONGEST_PAUSE: Span = Span::secs(300);
+
+/// The most facts that a probe may tell of.
+const MAX_ATTRIBUTES: usize = 4096;
+
+/// How a probe is used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProbeConfig {
+    /// Its name.
+    pub name: Arc<str>,
+    /// After how long it is asked again when it answered; never if none.
+    pub every: Option<Span>,
+    /// Whether nothing is placed before it answered, failed or took too long once.
+    pub essential: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum State {
+    Asked(Awaited),
+    Resting(Option<Instant>),
+}
+
+/// What is known of one probe.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Probe {
+    config: ProbeConfig,
+    state: State,
+    found: Fingerprint,
+    /// Why it does not work, if it does not.
+    trouble: Option<String>,
+    tries: u32,
+    /// Whether it answered, failed or took too long at least once.
+    settled: bool,
+}
+
+impl Probe {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// What it found last.
+    pub fn found(&self) -> &Fingerprint {
+        &self.found
+    }
+
+    /// Why it does not work, if it does not.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// When it is asked again, if it is not being asked.
+    pub fn asked_again(&self) -> Option<Instant> {
+        match self.state {
+            State::Asked(_) => None,
+            State::Resting(until) => until,
+        }
+    }
+
+    fn answers(&mut self, cx: &Cx<'_>, found: Fingerprint) -> Changed {
+        self.tries = 0;
+        self.settled = true;
+        self.state = State::Resting(self.config.every.map(|every| cx.now.at + every));
+        let recovered = self.trouble.take().is_some();
+        let event = recovered.then(|| event(cx, &self.config.name, "works again"));
+        let node = recovered || self.found != found;
+        self.found = found;
+        Changed {
+            events: event.into_iter().collect(),
+            node,
+        }
+    }
+
+    fn fails(&mut self, cx: &mut Cx<'_>, why: &str) -> Changed {
+        let pause = FIRST_PAUSE.0.saturating_mul(1 << self.tries.min(10));
+        let pause = cx.jittered(Span(pause.min(LONGEST_PAUSE.0)));
+        self.tries = self.tries.saturating_add(1);
+        self.settled = true;
+        self.state = State::Resting(Some(cx.now.at + pause));
+        let news = self.trouble.as_deref() != Some(why);
+        let event = news.then(|| event(cx, &self.config.name, &format!("failed: {why}")));
+        self.trouble = Some(why.to_owned());
+        Changed {
+            events: event.into_iter().collect(),
+            node: news,
+        }
+    }
+}
+
+/// Every probe of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fingerprints {
+    probes: BTreeMap<Arc<str>, Probe>,
+}
+
+impl Fingerprints {
+    /// These probes, none of which was asked yet.
+    pub fn new(configs: &[ProbeConfig]) -> Fingerprints {
+        let probe = |config: &ProbeConfig| Probe {
+            config: config.clone(),
+            state: State::Resting(Some(Instant(0))),
+            found: Fingerprint::default(),
+            trouble: None,
+            tries: 0,
+            settled: false,
+        };
+        Fingerprints {
+            probes: (configs.iter())
+                .map(|config| (config.name.clone(), probe(config)))
+                .collect(),
+        }
+    }
+
+    /// Every probe, by name.
+    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+        self.probes.values()
+    }
+
+    /// Whether the essential probes have had their time.
+    pub fn is_settled(&self) -> bool {
+        let mut essential = self.probes.values().filter(|probe| probe.config.essential);
+        essential.all(|probe| probe.settled)
+    }
+
+    /// What all probes know together; where two speak of one thing, the later by name counts.
+    pub fn attributes(&self) -> impl Iterator<Item = (&String, &String)> {
+        let all = self
+            .probes
+            .values()
+            .flat_map(|probe| &probe.found.attributes);
+        all.filter(|(key, value)| !key.is_empty() && !value.is_empty())
+    }
+
+    /// Names of this machine elsewhere.
+    pub fn links(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.probes.values().flat_map(|probe| &probe.found.links)
+    }
+
+    /// What this machine has to give.
+    pub fn resources(&self) -> Resources {
+        let mut all = Resources::default();
+        for probe in self.probes.values() {
+            let of_probe = &probe.found.resources;
+            if of_probe.processors.is_some() {
+                all.processors.clone_from(&of_probe.processors);
+            }
+            all.memory_mb = of_probe.memory_mb.or(all.memory_mb);
+            all.disk_mb = of_probe.disk_mb.or(all.disk_mb);
+            all.networks.extend(of_probe.networks.iter().cloned());
+        }
+        all
+    }
+
+    /// Takes the answer of a probe.
+    pub fn on_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        op: Op,
+        result: Result<Fingerprint, Failure>,
+    ) -> Changed {
+        let asked = |probe: &&mut Probe| matches!(probe.state, State::Asked(a) if a.op == op);
+        let Some(probe) = self.probes.get_mut(name).filter(asked) else {
+            cx.count_stale();
+            return Changed::default();
+        };
+        match result {
+            Ok(found) if found.attributes.len() > MAX_ATTRIBUTES => probe.fails(
+                cx,
+                &format!("it tells of more than {MAX_ATTRIBUTES} things"),
+            ),
+            Ok(found) => probe.answers(cx, found),
+            Err(failure) => probe.fails(cx, &failure.message),
+        }
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
+        let mut changed = Changed::default();
+        for (name, probe) in &mut self.probes {
+            if matches!(probe.state, State::Asked(awaited) if awaited.deadline <= cx.now.at) {
+                cx.count_overdue();
+                changed.merge(probe.fails(cx, "it does not answer"));
+            }
+            if matches!(probe.state, State::Resting(Some(until)) if until <= cx.now.at) {
+                let awaited = cx.awaited(cx.config.patience.probe);
+                probe.state = State::Asked(awaited);
+                let (op, probe) = (awaited.op, name.clone());
+                cx.send(Effect::Node(NodeEffect::Probe { op, probe }));
+            }
+        }
+        changed
+    }
+
+    /// Until when first answers are awaited. A probe that is asked once more is waited for by
+    /// nobody.
+    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+        let first = self.probes.values().filter(|probe| !probe.settled);
+        first.filter_map(|probe| match probe.state {
+            State::Asked(awaited) => Some(awaited.deadline),
+            State::Resting(_) => None,
+        })
+    }
+
+    /// When [`Fingerprints::handle_timeout`] has something to do.
+    pub fn deadline(&self) -> Option<Instant> {
+        let due = self.probes.values().filter_map(|probe| match probe.state {
+            State::Asked(awaited) => Some(awaited.deadline),
+            State::Resting(until) => until,
+        });
+        due.min()
+    }
+}
+
+fn event(cx: &Cx<'_>, name: &str, what: &str) -> NodeEvent {
+    NodeEvent {
+        time: cx.now.wall,
+        subsystem: "Fingerprint".to_owned(),
+        message: format!("Probe \"{name}\" {what}"),
+        details: [("probe".to_owned(), name.to_owned())].into(),
+    }
+}

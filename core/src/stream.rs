@@ -1,0 +1,139 @@
+//! A stream of news of somebody outside: opened, listened to, and opened again when it ends.
+//!
+//! Nobody outside is trusted to answer: a stream that says nothing after it was opened is given
+//! up, one that ends is opened again, and one that ends again and again is waited for longer each
+//! time. News of a stream that was given up are nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::Cx;
+use crate::op::{Awaited, Op};
+use crate::time::{Instant, Span};
+
+/// The first pause before a stream is opened again that ended soon after the last time.
+const FIRST_PAUSE: Span = Span::secs(5);
+
+/// The longest pause.
+const LONGEST_PAUSE: Span = Span::secs(120);
+
+/// A stream that lived so long works: that it ended says nothing of the next one.
+const STEADY: Span = Span::secs(60);
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum State {
+    /// Opened, and nothing was heard yet.
+    Opening(Awaited),
+    /// It speaks.
+    Open(Op),
+    /// It is opened again then.
+    Resting(Instant),
+}
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stream {
+    state: State,
+    /// How often it was opened since it last worked.
+    tries: u32,
+    /// When this one was first heard.
+    heard: Option<Instant>,
+}
+
+/// What is due for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// It is to be opened.
+    Open,
+    /// It said nothing for too long.
+    Silent,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream {
+            state: State::Resting(Instant(0)),
+            tries: 0,
+            heard: None,
+        }
+    }
+}
+
+impl Stream {
+    /// It is opened now; returns the number that its news have to bear.
+    pub fn open(&mut self, cx: &mut Cx<'_>) -> Op {
+        let awaited = cx.awaited(cx.config.patience.first_news);
+        self.state = State::Opening(awaited);
+        self.tries = self.tries.saturating_add(1);
+        self.heard = None;
+        awaited.op
+    }
+
+    /// Whether news with this number are of the stream that is listened to.
+    pub fn is(&self, op: Op) -> bool {
+        match self.state {
+            State::Opening(awaited) => awaited.op == op,
+            State::Open(open) => open == op,
+            State::Resting(_) => false,
+        }
+    }
+
+    /// Something was heard.
+    pub fn heard(&mut self, cx: &Cx<'_>) {
+        if let State::Opening(awaited) = self.state {
+            self.state = State::Open(awaited.op);
+            self.heard = Some(cx.now.at);
+        }
+    }
+
+    /// It is over. Opened again at once if it worked until now, else after a pause that grows.
+    pub fn ended(&mut self, cx: &mut Cx<'_>) {
+        let worked = (self.heard).is_some_and(|heard| cx.now.at - heard >= STEADY);
+        if worked {
+            self.tries = 0;
+        }
+        let pause = match self.tries {
+            0 => Span::ZERO,
+            tries => {
+                let pause = FIRST_PAUSE.0.saturating_mul(1 << (tries - 1).min(10));
+                cx.jittered(Span(pause.min(LONGEST_PAUSE.0)))
+            }
+        };
+        self.state = State::Resting(cx.now.at + pause);
+        self.heard = None;
+    }
+
+    /// Until when the first news are awaited, if they are.
+    pub fn awaited(&self) -> Option<Instant> {
+        match self.state {
+            State::Opening(awaited) => Some(awaited.deadline),
+            State::Open(_) | State::Resting(_) => None,
+        }
+    }
+
+    /// When something is due.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Opening(awaited) => Some(awaited.deadline),
+            State::Open(_) => None,
+            State::Resting(until) => Some(until),
+        }
+    }
+
+    /// What is due now.
+    pub fn due(&self, now: Instant) -> Option<Due> {
+        match self.state {
+            State::Opening(awaited) => (awaited.deadline <= now).then_some(Due::Silent),
+            State::Resting(until) => (until <= now).then_some(Due::Open),
+            State::Open(_) => None,
+        }
+    }
+
+    /// When it is opened again, if it is not open.
+    pub fn rests_until(&self) -> Option<Instant> {
+        match self.state {
+            State::Resting(until) => Some(until),
+            State::Opening(_) | State::Open(_) => None,
+        }
+    }
+}

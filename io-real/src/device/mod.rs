@@ -1,0 +1,136 @@
+//! Devices: who tells of them, and what tasks need in order to use them. What is believed, and
+//! who gets which, the core decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::device::said::SaidGroup;
+use drover_core::input::{DeviceNews, HookOutput, Input, NodeInput};
+use drover_core::model::device::{AssignedDevices, GroupId};
+use drover_core::op::{Failure, Op};
+use futures::future::BoxFuture;
+
+use crate::driver::Inbox;
+
+/// Somebody who has devices: a plugin, or a part of this program.
+pub trait DevicePlugin: Send + Sync {
+    /// Its name among all plugins.
+    fn name(&self) -> &str;
+
+    /// Begins to tell of its devices, now and whenever they change, without blocking. An earlier
+    /// stream is over.
+    fn watch(&self, news: DeviceStream);
+
+    /// What a task needs in order to use these devices of a group.
+    fn reserve<'a>(
+        &'a self,
+        group: &'a GroupId,
+        ids: &'a [String],
+    ) -> BoxFuture<'a, Result<HookOutput, Failure>>;
+}
+
+/// Every plugin, by name. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct DevicePlugins(Arc<BTreeMap<String, Arc<dyn DevicePlugin>>>);
+
+impl DevicePlugins {
+    /// These plugins.
+    pub fn new(plugins: Vec<Arc<dyn DevicePlugin>>) -> DevicePlugins {
+        let named = plugins.into_iter().map(|one| (one.name().to_owned(), one));
+        DevicePlugins(Arc::new(named.collect()))
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// One of them.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn DevicePlugin>> {
+        self.0.get(name)
+    }
+
+    /// What a task needs in order to use all of these: variables of a later group win, the rest
+    /// is put together.
+    ///
+    /// # Errors
+    /// The first plugin that is not there or refuses.
+    pub async fn reserve(&self, devices: &[AssignedDevices]) -> Result<HookOutput, Failure> {
+        let mut all = HookOutput::default();
+        for one in devices {
+            let Some(plugin) = self.get(&one.plugin) else {
+                let why = format!(
+                    "failed to reserve device {}: no plugin {:?}",
+                    one.group, one.plugin
+                );
+                return Err(Failure::recoverable(why));
+            };
+            let given = plugin.reserve(&one.group, &one.ids).await;
+            let given = given.map_err(|failure| Failure {
+                message: format!(
+                    "failed to reserve device {}: {}",
+                    one.group, failure.message
+                ),
+                recoverable: failure.recoverable,
+            })?;
+            all.env.extend(given.env);
+            all.mounts.extend(given.mounts);
+            all.nodes.extend(given.nodes);
+        }
+        Ok(all)
+    }
+}
+
+/// The way of one stream's news to the core. Dropping it ends the stream.
+#[derive(Debug)]
+pub struct DeviceStream {
+    op: Op,
+    plugin: String,
+    inbox: Inbox,
+    ended: bool,
+}
+
+impl DeviceStream {
+    /// The stream of this number, of this plugin.
+    pub fn new(op: Op, plugin: &str, inbox: Inbox) -> DeviceStream {
+        DeviceStream {
+            op,
+            plugin: plugin.to_owned(),
+            inbox,
+            ended: false,
+        }
+    }
+
+    /// All devices, as they are now.
+    pub fn say(&self, groups: Vec<SaidGroup>) {
+        self.deliver(DeviceNews::Devices(groups));
+    }
+
+    /// There is nothing for the plugin on this machine, and never will be.
+    pub fn disabled(mut self, why: impl Into<String>) {
+        self.ended = true;
+        self.deliver(DeviceNews::Disabled(why.into()));
+    }
+
+    /// Nothing more will come.
+    pub fn ended(mut self, why: impl Into<String>) {
+        self.ended = true;
+        self.deliver(DeviceNews::Ended(why.into()));
+    }
+
+    fn deliver(&self, news: DeviceNews) {
+        self.inbox.deliver(Input::Node(NodeInput::Devices {
+            op: self.op,
+            plugin: self.plugin.clone(),
+            news,
+        }));
+    }
+}
+
+impl Drop for DeviceStream {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.deliver(DeviceNews::Ended("nobody watches it any more".to_owned()));
+        }
+    }
+}

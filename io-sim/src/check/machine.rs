@@ -1,0 +1,243 @@
+//! What is known of the machine, and what tasks get of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::TaskConfig;
+use drover_core::ids::{AllocId, LaunchId, TaskName};
+use drover_core::input::TaskKey;
+use drover_core::model::device::{AssignedDevices, GroupId};
+
+use super::{Checker, Property, Verdict};
+use crate::machine::{DRIVER, FACT, reservation};
+use crate::world::World;
+
+/// One device of the machine.
+type OneDevice = (GroupId, String);
+
+/// What the checks remember of devices.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Devices {
+    /// Allocations whose devices were looked at when they were placed.
+    seen: BTreeSet<AllocId>,
+    /// Whether all that a life of the agent began with was seen.
+    awake: bool,
+    /// What each launch was given.
+    given: BTreeMap<LaunchId, (TaskKey, Vec<OneDevice>)>,
+}
+
+fn each(devices: &[AssignedDevices]) -> impl Iterator<Item = OneDevice> {
+    let one = |assigned: &AssignedDevices| {
+        let group = assigned.group.clone();
+        let ids = assigned.ids.clone().into_iter();
+        ids.map(move |id| (group.clone(), id)).collect::<Vec<_>>()
+    };
+    devices.iter().flat_map(one)
+}
+
+fn of_task<'a>(alloc: &'a AllocRunner, key: &TaskKey) -> Vec<&'a AssignedDevices> {
+    let devices = alloc.record().devices.iter();
+    devices
+        .filter(|one| one.task == key.task.as_str())
+        .collect()
+}
+
+impl Devices {
+    /// What the next life begins with was placed by this one.
+    pub(super) fn agent_died(&mut self) {
+        self.awake = false;
+    }
+}
+
+impl Checker {
+    /// Everything was looked at: what comes from now on is new.
+    pub(super) fn all_is_seen(&mut self) {
+        self.devices.awake = true;
+    }
+
+    /// What a task starts with.
+    pub(super) fn devices_of_a_start(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+        launch: LaunchId,
+        config: &TaskConfig,
+    ) -> Verdict {
+        let devices: Vec<_> = of_task(alloc, key).into_iter().cloned().collect();
+        if devices.is_empty() {
+            return Ok(());
+        }
+        self.a_start_has_its_devices(key, &devices, config)?;
+        let given: Vec<OneDevice> = each(&devices).collect();
+        self.a_device_has_one_owner(world, key, &given)?;
+        self.devices.given.insert(launch, (key.clone(), given));
+        Ok(())
+    }
+
+    /// Whatever its plugin reserved, at each start, also in a later life of the agent.
+    fn a_start_has_its_devices(
+        &mut self,
+        key: &TaskKey,
+        devices: &[AssignedDevices],
+        config: &TaskConfig,
+    ) -> Verdict {
+        let wanted = reservation(devices);
+        let has = config.reserved.mounts == wanted.mounts
+            && config.reserved.nodes == wanted.nodes
+            && config.device_env == wanted.env
+            && (wanted.env.iter()).all(|(name, value)| config.env.get(name) == Some(value));
+        self.holds(Property::AStartHasItsDevices, has, || {
+            format!("{key:?} {:?} instead of {wanted:?}", config.reserved)
+        })
+    }
+
+    /// Nothing that lives was given the same device.
+    fn a_device_has_one_owner(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+        given: &[OneDevice],
+    ) -> Verdict {
+        let living = world
+            .alive()
+            .filter_map(|(launch, _)| self.devices.given.get(launch));
+        let mut others = living.filter(|(other, _)| other != key);
+        let taken = others.find(|(_, theirs)| theirs.iter().any(|one| given.contains(one)));
+        let taken = taken.map(|(other, _)| format!("{key:?} and {other:?}: {given:?}"));
+        self.holds(Property::ADeviceHasOneOwner, taken.is_none(), || {
+            taken.unwrap_or_default()
+        })
+    }
+
+    /// Plugins are asked for what the allocation holds for this task, and for nothing else.
+    pub(super) fn what_is_reserved_is_held(
+        &mut self,
+        agent: &Agent,
+        alloc: AllocId,
+        task: &TaskName,
+        devices: &[AssignedDevices],
+    ) -> Verdict {
+        let task = task.clone();
+        let key = TaskKey { alloc, task };
+        let alloc = agent.view().alloc(alloc);
+        let held = alloc.map(|alloc| of_task(alloc, &key)).unwrap_or_default();
+        let same = held.into_iter().eq(devices);
+        self.holds(Property::WhatIsReservedIsHeld, same, || {
+            format!("{devices:?}")
+        })
+    }
+
+    /// What a new allocation was given.
+    pub(super) fn placed(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+        if !self.devices.seen.insert(alloc.record().id) || !self.devices.awake {
+            return Ok(());
+        }
+        let known = agent.view().is_settled();
+        self.holds(Property::NothingIsPlacedUnknown, known, String::new)?;
+        self.only_what_works_is_given(agent, alloc)
+    }
+
+    /// A device that is given away is there and works.
+    fn only_what_works_is_given(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+        let devices = &alloc.record().devices;
+        if devices.is_empty() {
+            return Ok(());
+        }
+        let offers = agent.view().machine().devices().offers();
+        let works = |(group, id): &OneDevice| {
+            let offer = offers.iter().find(|(_, of, _)| *of == group);
+            let device = offer.and_then(|(_, _, group)| group.devices.get(id));
+            device.is_some_and(|device| device.healthy)
+        };
+        let ill = each(devices).find(|one| !works(one));
+        self.holds(Property::OnlyWhatWorksIsGiven, ill.is_none(), || {
+            format!("{ill:?}")
+        })
+    }
+
+    /// No two allocations that are not over hold one device, unless one awaits the other.
+    pub(super) fn a_device_is_promised_once(&mut self, agent: &Agent) -> Verdict {
+        let mut holders: BTreeMap<OneDevice, AllocId> = BTreeMap::new();
+        for alloc in agent.view().allocs() {
+            let record = alloc.record();
+            if record.finished {
+                continue;
+            }
+            for one in each(&record.devices) {
+                let Some(other) = holders.insert(one.clone(), record.id) else {
+                    continue;
+                };
+                let waits = |id: AllocId, of: AllocId| {
+                    let alloc = agent.view().alloc(id);
+                    alloc.is_some_and(|alloc| alloc.record().previous == Some(of))
+                };
+                let alone = waits(other, record.id) || waits(record.id, other);
+                self.holds(Property::ADeviceIsPromisedOnce, alone, || {
+                    format!("{one:?}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// At rest what is known of the machine is what is true of it.
+    pub(super) fn the_machine_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let node = agent.view().node();
+        let machine = agent.view().machine();
+        if machine.drivers().known().next().is_none() {
+            return Ok(());
+        }
+        let last = world.machine.driver_attribute();
+        let of_driver = format!("driver.{DRIVER}.");
+        let mut told = node
+            .attributes
+            .keys()
+            .filter(|key| key.starts_with(&of_driver));
+        let truly = (told.next(), told.next()) == (Some(&last), None)
+            && node
+                .drivers
+                .get(DRIVER)
+                .is_some_and(|driver| driver.healthy == world.machine.healthy);
+        self.holds(Property::ADriverIsWhatItLastSaid, truly, || {
+            format!("{last}: {:?} {:?}", node.attributes, node.drivers)
+        })?;
+        let found = node
+            .attributes
+            .get(FACT)
+            .is_some_and(|value| value == "true");
+        self.holds(Property::TheMachineIsKnown, found, || {
+            format!("{:?}", node.attributes)
+        })?;
+        let odd = node.attributes.contains_key("kernel.name");
+        self.holds(Property::ADriverSpeaksOfItself, !odd, String::new)?;
+        for (name, plugin) in machine.devices().plugins() {
+            let true_ones = world.machine.devices.get(&**name);
+            let known = plugin.groups().values().flat_map(|group| &group.devices);
+            let known: BTreeMap<String, bool> = known
+                .map(|(id, device)| (id.clone(), device.healthy))
+                .collect();
+            self.holds(
+                Property::DevicesAreWhatIsThere,
+                Some(&known) == true_ones,
+                || format!("{name}: {known:?} and not {true_ones:?}"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Situations with devices that searching has to reach.
+    pub(super) fn look_at_devices(&mut self, agent: &Agent) {
+        let view = agent.view();
+        let lies = |(_, plugin): (_, &drover_core::device::manager::Plugin)| {
+            plugin
+                .trouble()
+                .is_some_and(|why| why.contains("cannot be believed"))
+        };
+        let lied = view.machine().devices().plugins().any(lies);
+        self.sometimes(Property::SometimesAPluginIsNotBelieved, lied);
+        let waits = !view.is_settled() && view.jobs().next().is_some();
+        self.sometimes(Property::SometimesTheMachineIsUnknown, waits);
+    }
+}
