@@ -10,6 +10,7 @@ pub mod dirs;
 pub mod door;
 pub mod driver;
 pub mod facts;
+pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
 pub mod node;

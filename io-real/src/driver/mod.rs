@@ -7,6 +7,7 @@ pub mod raw_exec;
 mod signal;
 
 pub(crate) use answer::failed;
+pub(crate) use signal::names as signal_names;
 
 use drover_core::effect::DriverEffect;
 use drover_core::ids::LaunchId;
