@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use drover_core::fingerprint::Fingerprint;
 use drover_core::op::Failure;
 
-use super::{Context, PROBES, Probe};
+use super::{Context, PROBES};
 use crate::gate::Gate;
 
 /// Asks probes. Cheap to clone; the clones are the same prober.
@@ -14,7 +14,6 @@ use crate::gate::Gate;
 pub struct Prober {
     context: Arc<Context>,
     gate: Gate,
-    probes: &'static [Probe],
     /// Those that look at this moment.
     looking: Arc<Mutex<BTreeSet<&'static str>>>,
 }
@@ -22,14 +21,9 @@ pub struct Prober {
 impl Prober {
     /// Asks about the machine of `context`, and lets in as many as `gate` does.
     pub fn new(context: Context, gate: Gate) -> Prober {
-        Prober::of(PROBES, context, gate)
-    }
-
-    fn of(probes: &'static [Probe], context: Context, gate: Gate) -> Prober {
         Prober {
             context: Arc::new(context),
             gate,
-            probes,
             looking: Arc::default(),
         }
     }
@@ -40,7 +34,7 @@ impl Prober {
     /// There is none of that name; it could not find out; or it was asked before and still looks:
     /// one that hangs takes one thread and not more.
     pub async fn ask(&self, name: &str) -> Result<Fingerprint, Failure> {
-        let Some(probe) = self.probes.iter().find(|probe| probe.name == name) else {
+        let Some(probe) = PROBES.iter().find(|probe| probe.name == name) else {
             return Err(Failure::fatal(format!("there is no probe {name:?}")));
         };
         let Some(turn) = Turn::take(&self.looking, probe.name) else {
@@ -89,7 +83,3 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nobody panics while holding it, and if: a set is never half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-#[path = "prober_tests.rs"]
-mod tests;

@@ -26,7 +26,7 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
             });
         }
         Some(name) => Some(name.clone()),
-        None => routes::default_interface(&context.root)?,
+        None => default_interface(context, &devices)?,
     };
     if let Some(chosen) = &chosen {
         devices.entry(chosen.clone()).or_default();
@@ -59,6 +59,17 @@ fn addresses(context: &Context) -> Result<BTreeMap<String, Vec<InterfaceAddress>
         devices.entry(device).or_default().push(address);
     }
     Ok(devices)
+}
+
+/// The interface of the default route, if there is such an interface.
+fn default_interface(
+    context: &Context,
+    devices: &BTreeMap<String, Vec<InterfaceAddress>>,
+) -> Result<Option<String>, ProbeError> {
+    let Some(name) = routes::default_interface(&context.root)? else {
+        return Ok(None);
+    };
+    Ok(is_there(context, devices, &name)?.then_some(name))
 }
 
 fn is_there(
