@@ -12,6 +12,7 @@ use std::time::Duration;
 use drover_core::fingerprint::Fingerprint;
 use drover_io_real::fingerprint::{Clouds, PROBES, ProbeError, Settings};
 use machines::{Machine, print};
+use rustix::net::{AddressFamily, SocketType};
 
 /// What a stand-in answers to a question: the first line, and all headers in small letters.
 type Answer = Box<dyn Fn(&str, &[String]) -> Vec<u8> + Send>;
@@ -257,9 +258,10 @@ fn clouds() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn a_machine_of_no_cloud_is_told_why() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = closed.local_addr().unwrap();
-    drop(closed);
+    // Nobody else can have the port, and nobody listens at it.
+    let closed = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&closed, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&closed).unwrap()).unwrap();
     for name in clouds() {
         let error = look(name, format!("http://{address}"), Duration::from_secs(20)).unwrap_err();
         assert!(

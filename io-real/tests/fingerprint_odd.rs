@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use drover_core::fingerprint::Fingerprint;
-use drover_io_real::fingerprint::{Context, PROBES, Probe, ProbeError, Settings};
+use drover_io_real::fingerprint::{Context, InterfaceAddress, PROBES, Probe, ProbeError, Settings};
 use machines::Machine;
 
 /// Probes that ask nobody else and run no programs.
@@ -155,6 +155,32 @@ fn controls_of_terminals_are_left_out() {
     );
     let found = look(&machine.context(Settings::default()), "cpu").unwrap();
     assert_eq!(found.attributes["cpu.modelname"], "a[31mb\u{fffd}c");
+}
+
+#[test]
+fn among_very_many_interfaces_the_default_is_told() {
+    let mut machine = Machine::read("container");
+    let template = machine.kernel.addresses[1].clone();
+    for number in 0..2000 {
+        machine.kernel.addresses.push(InterfaceAddress {
+            device: format!("br{number}"),
+            ..template.clone()
+        });
+        machine.kernel.addresses.push(InterfaceAddress {
+            device: format!("a{number}"),
+            ip: "fe80::1".parse().unwrap(),
+            prefix: 64,
+        });
+    }
+    let networks = look(&machine.context(Settings::default()), "network").unwrap();
+    let networks = networks.resources.networks;
+    assert_eq!(networks.len(), 256);
+    assert_eq!(networks[0].device, "eth0");
+    assert!(
+        networks
+            .iter()
+            .all(|network| !network.device.starts_with('a'))
+    );
 }
 
 /// A sequence of numbers that is the same each time.

@@ -21,7 +21,9 @@ pub(super) struct CpuInfo {
 pub(super) struct Processor {
     /// The socket that it is in.
     pub(super) socket: u32,
-    /// MHz at which it runs now, or 0 if unknown.
+    /// MHz at which it counts its own time, or 0 if unknown: what it always reaches, or near it.
+    pub(super) steady_mhz: u64,
+    /// MHz at which it runs at this moment, or 0 if unknown.
     pub(super) mhz: u64,
 }
 
@@ -57,9 +59,14 @@ fn parse(text: &str) -> CpuInfo {
                 }
             }
             "cpu MHz" => {
-                let whole = value.split('.').next().unwrap_or_default().parse();
-                if let (Some(processor), Ok(mhz)) = (at(&mut info, number), whole) {
+                if let (Some(processor), Some(mhz)) = (at(&mut info, number), whole(value)) {
                     processor.mhz = mhz;
+                }
+            }
+            // Twice the clock's speed where it is written like this; elsewhere it means nothing.
+            "bogomips" => {
+                if let (Some(processor), Some(twice)) = (at(&mut info, number), whole(value)) {
+                    processor.steady_mhz = twice / 2;
                 }
             }
             _ => {}
@@ -71,6 +78,11 @@ fn parse(text: &str) -> CpuInfo {
         info.model = arm(part).to_owned();
     }
     info
+}
+
+/// The whole part of a number with a fraction.
+fn whole(value: &str) -> Option<u64> {
+    value.split('.').next()?.parse().ok()
 }
 
 fn at(info: &mut CpuInfo, number: Option<u32>) -> Option<&mut Processor> {

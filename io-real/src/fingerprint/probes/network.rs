@@ -31,16 +31,24 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
     if let Some(chosen) = &chosen {
         devices.entry(chosen.clone()).or_default();
     }
-    let mut networks = Vec::new();
-    for (device, ips) in devices.into_iter().take(MOST) {
+    let mut told = Vec::new();
+    for (device, ips) in devices {
         let is_default = chosen.as_ref() == Some(&device);
-        let flags = flags(&context.root, &device)?;
         // Of what containers hang on, too many come and go that nobody is reached at.
-        if is_default || (flags & UP != 0 && ips.iter().any(|ip| !is_local(ip.ip))) {
-            networks.push((flags, network(context, device, ips, is_default)?));
+        if !is_default && ips.iter().all(|ip| is_local(ip.ip)) {
+            continue;
+        }
+        let flags = flags(&context.root, &device)?;
+        if is_default || flags & UP != 0 {
+            told.push((flags, device, ips, is_default));
         }
     }
-    networks.sort_by_key(|(_, network)| !network.is_default);
+    told.sort_by_key(|(_, _, _, is_default)| !is_default);
+    told.truncate(MOST);
+    let mut networks = Vec::new();
+    for (flags, device, ips, is_default) in told {
+        networks.push((flags, network(context, device, ips, is_default)?));
+    }
     let mut found = Fingerprint::default();
     if let Some(ip) = reached_at(&networks) {
         put(&mut found, "unique.network.ip-address", ip);

@@ -39,8 +39,9 @@ pub(super) fn read(root: &Root, info: &CpuInfo) -> Result<Vec<Core>, ProbeError>
             };
             if core.base_mhz == 0 && core.max_mhz == 0 {
                 // The name first, since what a core runs at now is another each time.
-                let seen = Some(said.mhz).filter(|mhz| *mhz > 0);
-                core.guess_mhz = named.or(seen).unwrap_or(ASSUMED_MHZ);
+                let seen = [said.steady_mhz, said.mhz, ASSUMED_MHZ];
+                let mut guesses = named.into_iter().chain(seen);
+                core.guess_mhz = guesses.find(|mhz| *mhz > 0).unwrap_or(ASSUMED_MHZ);
             }
             Ok(core)
         })
