@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netdevice, recv, send,
@@ -51,7 +52,7 @@ pub(super) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
     let mut names = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let (length, _) = recv(&socket, &mut buffer, RecvFlags::empty())?;
+        let (length, _) = retry_on_intr(|| recv(&socket, &mut *buffer, RecvFlags::empty()))?;
         let said = parse(buffer.get(..length).unwrap_or_default());
         for address in said.addresses.iter().filter(|address| address.lasts) {
             found.extend(named(&socket, address, &mut names));
