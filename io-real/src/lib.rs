@@ -11,6 +11,7 @@ pub mod dirs;
 pub mod door;
 pub mod driver;
 pub mod facts;
+pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
 pub mod node;

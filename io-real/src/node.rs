@@ -20,6 +20,7 @@ use crate::clock;
 use crate::device::{DevicePlugins, DeviceStream};
 use crate::door::{Inside, Knock};
 use crate::driver::{Driver, DriverStream, Inbox, failed};
+use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
 use crate::recorder::Recorder;
 use crate::store::Store;
@@ -42,6 +43,8 @@ pub struct Parts {
     pub store: Store,
     /// Who starts tasks.
     pub drivers: Vec<Arc<dyn Driver>>,
+    /// Who finds out what the machine is.
+    pub prober: Prober,
     /// Who has devices.
     pub devices: DevicePlugins,
     /// Who does the work of hooks.
@@ -61,6 +64,7 @@ pub struct Node {
     agent: Agent,
     store: Store,
     drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    prober: Prober,
     devices: DevicePlugins,
     hooks: Hooks,
     answers: mpsc::UnboundedReceiver<Input>,
@@ -103,6 +107,7 @@ impl Node {
                 .into_iter()
                 .map(|driver| (driver.name(), driver))
                 .collect(),
+            prober: parts.prober,
             devices: parts.devices,
             hooks: parts.hooks,
             answers: parts.answers,
@@ -236,12 +241,11 @@ impl Node {
         let inbox = self.inbox.clone();
         match effect {
             NodeEffect::Probe { op, probe } => {
-                let why = format!("this agent has no probe {probe:?}");
-                inbox.deliver(Input::Node(NodeInput::Probed {
-                    op: *op,
-                    probe: probe.to_string(),
-                    result: Err(Failure::fatal(why)),
-                }));
+                let (op, probe, prober) = (*op, probe.to_string(), self.prober.clone());
+                tokio::spawn(async move {
+                    let result = prober.ask(&probe).await;
+                    inbox.deliver(Input::Node(NodeInput::Probed { op, probe, result }));
+                });
             }
             NodeEffect::WatchDriver { op, driver: name } => {
                 let news = DriverStream::new(*op, name, inbox);

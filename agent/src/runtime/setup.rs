@@ -8,10 +8,12 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use drover_core::config::Config;
+use drover_core::fingerprint::manager::ProbeConfig;
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
 use drover_core::store::Saved;
 use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
+use drover_core::time::Span;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::DevicePlugins;
@@ -21,6 +23,7 @@ use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
 use drover_io_real::facts;
+use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::hooks::Hooks;
 use drover_io_real::node::{Node, Parts};
 use drover_io_real::open_files;
@@ -123,6 +126,14 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
     let devices = DevicePlugins::default();
+    let looks = fingerprint::Settings {
+        alloc_dir: data_dir.alloc_root(),
+        version: crate::http::agent::VERSION.to_owned(),
+        advertise: settings.http_addr.clone(),
+        ..fingerprint::Settings::default()
+    };
+    let context = Context::of_this_machine(looks)
+        .map_err(|error| SetupError::Io("look at this machine", error))?;
     let (door, inside) = Door::new(data_dir.allocs());
     let id = opened
         .saved
@@ -139,6 +150,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         saved: opened.saved,
         store: opened.store,
         drivers,
+        prober: Prober::new(context, drover_io_real::gate::Gate::default()),
         hooks: Hooks::new(dirs, inbox.clone(), devices.clone()),
         devices,
         answers,
@@ -179,6 +191,16 @@ fn known_launches(saved: &Saved) -> BTreeSet<LaunchId> {
         .collect()
 }
 
+/// How a probe is used: those that ask others than this machine wait for being enabled, and
+/// those that start programs hold nothing up.
+fn probe(probe: &Probe) -> Option<ProbeConfig> {
+    (!probe.off_unless_enabled).then(|| ProbeConfig {
+        name: probe.name.into(),
+        every: probe.period.map(|seconds| Span::secs(i64::from(seconds))),
+        essential: probe.name != "plugins_cni",
+    })
+}
+
 fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let node = NodeModel {
         id,
@@ -187,7 +209,6 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
         region: "global".to_owned(),
         pool: "default".to_owned(),
         http_addr: settings.http_addr.clone(),
-        attributes: facts::attributes(),
         dynamic_ports: DYNAMIC_PORTS,
         address: Ipv4Addr::LOCALHOST.to_string(),
         ..NodeModel::default()
@@ -198,6 +219,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let mut config = Config::new(seed, node, root);
     let env = env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+    config.probes = PROBES.iter().filter_map(probe).collect();
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config
 }

@@ -5,7 +5,6 @@
 //! have answered, failed or taken too long once, nothing is placed, because conditions on what is
 //! not known yet would be judged wrongly.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -115,7 +114,7 @@ impl Probe {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprints {
-    probes: BTreeMap<Arc<str>, Probe>,
+    probes: Vec<Probe>,
 }
 
 impl Fingerprints {
@@ -130,41 +129,37 @@ impl Fingerprints {
             settled: false,
         };
         Fingerprints {
-            probes: (configs.iter())
-                .map(|config| (config.name.clone(), probe(config)))
-                .collect(),
+            probes: configs.iter().map(probe).collect(),
         }
     }
 
-    /// Every probe, by name.
+    /// Every probe.
     pub fn probes(&self) -> impl Iterator<Item = &Probe> {
-        self.probes.values()
+        self.probes.iter()
     }
 
     /// Whether the essential probes have had their time.
     pub fn is_settled(&self) -> bool {
-        let mut essential = self.probes.values().filter(|probe| probe.config.essential);
+        let mut essential = self.probes.iter().filter(|probe| probe.config.essential);
         essential.all(|probe| probe.settled)
     }
 
-    /// What all probes know together; where two speak of one thing, the later by name counts.
+    /// What all probes know together; where two speak of one thing, the later in the
+    /// configuration's order counts.
     pub fn attributes(&self) -> impl Iterator<Item = (&String, &String)> {
-        let all = self
-            .probes
-            .values()
-            .flat_map(|probe| &probe.found.attributes);
+        let all = self.probes.iter().flat_map(|probe| &probe.found.attributes);
         all.filter(|(key, value)| !key.is_empty() && !value.is_empty())
     }
 
     /// Names of this machine elsewhere.
     pub fn links(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.probes.values().flat_map(|probe| &probe.found.links)
+        self.probes.iter().flat_map(|probe| &probe.found.links)
     }
 
     /// What this machine has to give.
     pub fn resources(&self) -> Resources {
         let mut all = Resources::default();
-        for probe in self.probes.values() {
+        for probe in self.probes.iter() {
             let of_probe = &probe.found.resources;
             if of_probe.processors.is_some() {
                 all.processors.clone_from(&of_probe.processors);
@@ -172,6 +167,8 @@ impl Fingerprints {
             all.memory_mb = of_probe.memory_mb.or(all.memory_mb);
             all.disk_mb = of_probe.disk_mb.or(all.disk_mb);
             all.networks.extend(of_probe.networks.iter().cloned());
+            all.network_modes
+                .extend(of_probe.network_modes.iter().cloned());
         }
         all
     }
@@ -184,8 +181,10 @@ impl Fingerprints {
         op: Op,
         result: Result<Fingerprint, Failure>,
     ) -> Changed {
-        let asked = |probe: &&mut Probe| matches!(probe.state, State::Asked(a) if a.op == op);
-        let Some(probe) = self.probes.get_mut(name).filter(asked) else {
+        let asked = |probe: &&mut Probe| {
+            probe.name() == name && matches!(probe.state, State::Asked(asked) if asked.op == op)
+        };
+        let Some(probe) = self.probes.iter_mut().find(asked) else {
             cx.count_stale();
             return Changed::default();
         };
@@ -202,7 +201,7 @@ impl Fingerprints {
     /// Does what is due.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
         let mut changed = Changed::default();
-        for (name, probe) in &mut self.probes {
+        for probe in &mut self.probes {
             if matches!(probe.state, State::Asked(awaited) if awaited.deadline <= cx.now.at) {
                 cx.count_overdue();
                 changed.merge(probe.fails(cx, "it does not answer"));
@@ -210,7 +209,7 @@ impl Fingerprints {
             if matches!(probe.state, State::Resting(Some(until)) if until <= cx.now.at) {
                 let awaited = cx.awaited(cx.config.patience.probe);
                 probe.state = State::Asked(awaited);
-                let (op, probe) = (awaited.op, name.clone());
+                let (op, probe) = (awaited.op, probe.config.name.clone());
                 cx.send(Effect::Node(NodeEffect::Probe { op, probe }));
             }
         }
@@ -220,7 +219,7 @@ impl Fingerprints {
     /// Until when first answers are awaited. A probe that is asked once more is waited for by
     /// nobody.
     pub fn awaited(&self) -> impl Iterator<Item = Instant> {
-        let first = self.probes.values().filter(|probe| !probe.settled);
+        let first = self.probes.iter().filter(|probe| !probe.settled);
         first.filter_map(|probe| match probe.state {
             State::Asked(awaited) => Some(awaited.deadline),
             State::Resting(_) => None,
@@ -229,7 +228,7 @@ impl Fingerprints {
 
     /// When [`Fingerprints::handle_timeout`] has something to do.
     pub fn deadline(&self) -> Option<Instant> {
-        let due = self.probes.values().filter_map(|probe| match probe.state {
+        let due = self.probes.iter().filter_map(|probe| match probe.state {
             State::Asked(awaited) => Some(awaited.deadline),
             State::Resting(until) => until,
         });

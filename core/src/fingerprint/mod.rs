@@ -4,7 +4,7 @@
 
 pub mod manager;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,8 @@ pub struct Resources {
     pub disk_mb: Option<u64>,
     /// Its networks, the one of the default route first.
     pub networks: Vec<Network>,
+    /// Network modes beside `host` that jobs may ask for, such as `bridge` and `cni/mynet`.
+    pub network_modes: BTreeSet<String>,
 }
 
 /// The processors of a machine.
@@ -62,6 +64,10 @@ pub struct Core {
     pub base_mhz: u64,
     /// MHz that it reaches at best, or 0 if unknown.
     pub max_mhz: u64,
+    /// MHz that it seems to have where the machine tells neither of the two, else 0.
+    pub guess_mhz: u64,
+    /// Whether tasks may not use it: it is reserved, or not given to the agent.
+    pub disabled: bool,
 }
 
 /// One network interface.

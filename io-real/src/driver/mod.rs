@@ -8,6 +8,7 @@ mod signal;
 mod stream;
 
 pub(crate) use answer::failed;
+pub(crate) use signal::names as signal_names;
 pub use stream::DriverStream;
 
 use drover_core::effect::DriverEffect;

@@ -13,6 +13,11 @@ pub(super) fn number(name: &str, default: i32) -> Option<i32> {
     name.parse().ok().filter(|number| (1..=64).contains(number))
 }
 
+/// The names of all signals that a task can be sent, such as `SIGHUP`.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    NAMES.iter().map(|(short, _)| format!("SIG{short}"))
+}
+
 /// What ends a task politely unless the job says otherwise.
 pub(super) const INTERRUPT: i32 = 2;
 

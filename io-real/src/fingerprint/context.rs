@@ -1,0 +1,125 @@
+//! What probes look at, and what people set.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::kernel::{Kernel, Live};
+use super::root::Root;
+
+/// What probes look at.
+#[derive(Clone)]
+pub struct Context {
+    /// The machine's files.
+    pub root: Arc<Root>,
+    /// What the kernel says in no file.
+    pub kernel: Arc<dyn Kernel>,
+    /// What people set.
+    pub settings: Settings,
+}
+
+impl Context {
+    /// This machine.
+    ///
+    /// # Errors
+    /// Its root directory cannot be opened.
+    pub fn of_this_machine(settings: Settings) -> io::Result<Context> {
+        Ok(Context {
+            root: Arc::new(Root::open(Path::new("/"))?),
+            kernel: Arc::new(Live),
+            settings,
+        })
+    }
+}
+
+/// What people set of a node, by the field's names where it has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the allocations' directories are, or will be.
+    pub alloc_dir: PathBuf,
+    /// Where CNI plugins are; earlier ones win.
+    pub cni_path: Vec<PathBuf>,
+    /// Where CNI networks are described.
+    pub cni_config_dir: PathBuf,
+    /// Cores that tasks may not use.
+    pub reserved_cores: BTreeSet<u32>,
+    /// MHz that tasks may not use.
+    pub reserved_compute: u64,
+    /// MHz of all cores together, instead of what the machine says.
+    pub cpu_total_compute: Option<u64>,
+    /// MiB of memory, instead of what the machine says.
+    pub memory_total_mb: Option<u64>,
+    /// MiB of the allocations' volume, instead of what the machine says.
+    pub disk_total_mb: Option<u64>,
+    /// The interface that tasks are reached at, instead of that of the default route.
+    pub network_interface: Option<String>,
+    /// Mbit/s of that interface, instead of what the machine says.
+    pub network_speed: Option<u64>,
+    /// Whether tasks of a bridge reach themselves through it.
+    pub bridge_hairpin: bool,
+    /// The agent's version.
+    pub version: String,
+    /// What the agent was built from; empty if unknown.
+    pub revision: String,
+    /// Where others reach the agent: address and port.
+    pub advertise: String,
+    /// How long one CNI plugin may take to say its version.
+    pub plugin_patience: Duration,
+    /// The clouds' services.
+    pub clouds: Clouds,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            alloc_dir: PathBuf::from("/"),
+            cni_path: vec![PathBuf::from("/opt/cni/bin")],
+            cni_config_dir: PathBuf::from("/opt/cni/config"),
+            reserved_cores: BTreeSet::new(),
+            reserved_compute: 0,
+            cpu_total_compute: None,
+            memory_total_mb: None,
+            disk_total_mb: None,
+            network_interface: None,
+            network_speed: None,
+            bridge_hairpin: false,
+            version: String::new(),
+            revision: String::new(),
+            advertise: String::new(),
+            plugin_patience: Duration::from_secs(3),
+            clouds: Clouds::default(),
+        }
+    }
+}
+
+/// Where clouds tell a machine about itself: `http://` with an address, without a path. Names are
+/// not resolved, since that may take long on a machine of no cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clouds {
+    /// Amazon's.
+    pub aws: String,
+    /// Google's.
+    pub gce: String,
+    /// Microsoft's.
+    pub azure: String,
+    /// DigitalOcean's.
+    pub digitalocean: String,
+    /// How long one probe may take, with all of its questions.
+    pub patience: Duration,
+}
+
+impl Default for Clouds {
+    fn default() -> Clouds {
+        // The same for all of them, on every machine.
+        let service = || "http://169.254.169.254".to_owned();
+        Clouds {
+            aws: service(),
+            gce: service(),
+            azure: service(),
+            digitalocean: service(),
+            patience: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Fingerprints: finding out what this machine is and has.
+//!
+//! A *probe* is a plain function that looks once and answers, or says why it cannot. Which are
+//! asked, when again, and what becomes of the answers is decided by the core. [`PROBES`] is the
+//! table of them, [`Prober`] asks one by name where blocking hurts nobody.
+//!
+//! What is not there is no error: a machine without `/sys` is a machine of which less is known.
+//! Everything that is read has a bound, since files may hold anything and plugins may do anything.
+
+mod context;
+mod error;
+mod http;
+mod kernel;
+mod netlink;
+mod prober;
+mod probes;
+mod put;
+mod ranges;
+mod root;
+mod run;
+
+pub use context::{Clouds, Context, Settings};
+pub use error::ProbeError;
+pub use kernel::{InterfaceAddress, Kernel, Live, Name, Volume};
+pub use prober::Prober;
+pub use root::Root;
+
+use drover_core::fingerprint::Fingerprint;
+
+use probes::{
+    agent, arch, aws, azure, bridge, cgroup, cni, cpu, digitalocean, gce, host, landlock, memory,
+    network, plugins_cni, signal, storage,
+};
+
+/// One probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// Its name in allow and deny lists.
+    pub name: &'static str,
+    /// How many seconds later it is to look again; `None` if only when people ask for it.
+    pub period: Option<u32>,
+    /// Whether it looks only where people enable it, as it asks others than this machine.
+    pub off_unless_enabled: bool,
+    look: Look,
+}
+
+type Look = fn(&Context) -> Result<Fingerprint, ProbeError>;
+
+impl Probe {
+    /// Looks, and blocks meanwhile.
+    ///
+    /// # Errors
+    /// Something that is there could not be read or asked.
+    pub fn look(&self, context: &Context) -> Result<Fingerprint, ProbeError> {
+        (self.look)(context)
+    }
+
+    /// A probe of what stays as it is.
+    const fn once(name: &'static str, look: Look) -> Probe {
+        Probe {
+            name,
+            period: None,
+            off_unless_enabled: false,
+            look,
+        }
+    }
+
+    /// A probe of what changes while machines run.
+    const fn each(seconds: u32, name: &'static str, look: Look) -> Probe {
+        Probe {
+            period: Some(seconds),
+            ..Probe::once(name, look)
+        }
+    }
+
+    /// A probe of a cloud.
+    const fn cloud(name: &'static str, look: Look) -> Probe {
+        Probe {
+            off_unless_enabled: true,
+            ..Probe::once(name, look)
+        }
+    }
+}
+
+/// All probes, in the order of their names; clouds last, so that what they know of an address wins.
+pub const PROBES: &[Probe] = &[
+    Probe::once("arch", arch::look),
+    Probe::each(300, "bridge", bridge::look),
+    Probe::once("cgroup", cgroup::look),
+    Probe::each(300, "cni", cni::look),
+    Probe::each(300, "cpu", cpu::look),
+    Probe::each(300, "host", host::look),
+    Probe::once("landlock", landlock::look),
+    Probe::each(300, "memory", memory::look),
+    Probe::each(60, "network", network::look),
+    Probe::once("nomad", agent::look),
+    Probe::each(3600, "plugins_cni", plugins_cni::look),
+    Probe::once("signal", signal::look),
+    Probe::each(300, "storage", storage::look),
+    Probe::cloud("env_aws", aws::look),
+    Probe::cloud("env_azure", azure::look),
+    Probe::cloud("env_digitalocean", digitalocean::look),
+    Probe::cloud("env_gce", gce::look),
+];
