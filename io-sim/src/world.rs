@@ -448,8 +448,6 @@ impl World {
         for launch in &self.living {
             if let Some(process) = self.processes.get_mut(launch) {
                 process.watched = false;
-                // The next agent did not ask for its end, and is owed the news of it.
-                process.stopping = false;
             }
         }
         for (at, due) in core::mem::take(&mut self.later) {
@@ -466,6 +464,13 @@ impl World {
                     }
                     _ => self.do_later(life, due.what),
                 }
+            }
+        }
+        // The next agent did not ask for the end of what lives, and is owed the news of it, also
+        // where a signal of this one has only just arrived.
+        for launch in &self.living {
+            if let Some(process) = self.processes.get_mut(launch) {
+                process.stopping = false;
             }
         }
         self.cancelled.clear();
