@@ -91,6 +91,8 @@ kinds! {
     WallJump = "the wall clock jumps",
     /// The agent is called back late.
     SlowTimer = "the agent is called back late",
+    /// What the disk holds of a task cannot be read by the next agent.
+    UnreadableRecord = "the record cannot be read",
 }
 
 impl Fault {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
 use crate::model::job::Job;
 use crate::time::Timestamp;
@@ -99,6 +99,9 @@ pub struct AllocRecord {
     pub health: Option<DeploymentHealth>,
     /// The ports that it holds.
     pub ports: Vec<AssignedPort>,
+    /// Of its tasks, the launches that may be alive or whose remains are not cleaned away yet:
+    /// what the tasks' records say too, for when one of those cannot be read.
+    pub launches: BTreeMap<TaskName, LaunchId>,
     /// When it was made.
     pub create_time: Timestamp,
     /// When it last changed.

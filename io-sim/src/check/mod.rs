@@ -198,6 +198,10 @@ impl Checker {
     fn awake(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
             self.lives.awake(world);
+            let unread = world
+                .alive()
+                .any(|(_, one)| world.unread.contains(&one.key));
+            self.sometimes(Property::SometimesTheUnreadLives, unread);
             self.rollouts.awake(&self.lives);
         }
     }

@@ -160,6 +160,9 @@ properties! {
     /// Of each task lives at most one process.
     OneLiveProcessPerTask: "one_live_process_per_task", [P4], Always;
 
+    /// A task whose record could not be read is not started again.
+    WhatCannotBeReadIsNotStarted: "what_cannot_be_read_is_not_started", [P6 P1 P4], Always;
+
     // Restarts.
     /// By its policy a task is started again so often in an interval and no oftener, counted
     /// from the starts that the world saw, through all lives of the agent.
@@ -321,6 +324,8 @@ properties! {
     TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
+    /// An allocation of which a record could not be read is over.
+    AQuarantineEnds: "a_quarantine_ends", [P6 P11], AtRest;
     /// Another restart of the agent at rest starts, ends and writes nothing.
     ARestartAtRestChangesNothing: "a_restart_at_rest_changes_nothing", [P4 P26], AtRest;
     /// What a scenario waits for happens within its time.
@@ -363,6 +368,8 @@ properties! {
     SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
     /// An allocation is cleaned away.
     SometimesAnAllocationIsCleanedAway: "sometimes_an_allocation_is_cleaned_away", [P17], Sometimes;
+    /// A record that cannot be read is of a task that lives.
+    SometimesTheUnreadLives: "sometimes_the_unread_lives", [P6], Sometimes;
     /// The wall clock is set back while an agent lives.
     SometimesTheClockIsSetBack: "sometimes_the_clock_is_set_back", [P25], Sometimes;
 }

@@ -75,7 +75,7 @@ impl Checker {
             self.the_dead_do_not_run(world, task)?;
             self.what_runs_is_there(world, task)?;
             self.states_fit_phases(task)?;
-            self.a_dead_task_stays_dead(task)?;
+            self.a_dead_task_stays_dead(world, task)?;
             self.events_are_bounded_and_in_order(task)?;
             self.what_is_remembered_of_an_end_is_true(world, task)?;
             self.note_task(world, task);
