@@ -23,6 +23,7 @@ impl Checker {
         launch: LaunchId,
     ) -> Verdict {
         self.what_cannot_be_read_is_not_started(world, key)?;
+        self.what_ran_out_of_time_starts_nothing(world, key)?;
         self.a_start_is_remembered_first(world, key, launch)?;
         self.no_start_after_the_end(world, alloc, key)?;
         self.no_later_life_starts_what_is_over(key)?;

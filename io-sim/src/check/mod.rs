@@ -9,6 +9,7 @@ mod effects;
 mod ending;
 mod exits;
 mod forward;
+mod groups;
 mod lives;
 pub mod property;
 mod reached;
@@ -21,6 +22,7 @@ mod saves;
 mod state;
 mod touched;
 mod waits;
+mod words;
 
 use drover_core::agent::Agent;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
@@ -37,6 +39,7 @@ use crate::check::records::Commits;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::touched::Touched;
+use crate::check::words::Words;
 use crate::coverage::Coverage;
 use crate::world::World;
 
@@ -90,6 +93,7 @@ pub struct Checker {
     replies: Replies,
     rollouts: Rollouts,
     ending: Ending,
+    words: Words,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -118,6 +122,7 @@ impl Checker {
             replies: Replies::default(),
             rollouts: Rollouts::default(),
             ending: Ending::default(),
+            words: Words::default(),
             newborn: true,
             keep_terminal,
             leaving: false,
@@ -140,7 +145,8 @@ impl Checker {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
             }
-            Some(Input::Hook(_) | Input::Node(_)) | None => {}
+            Some(Input::Node(said)) => self.words.heard(agent, said),
+            Some(Input::Hook(_)) | None => {}
         }
     }
 
@@ -190,6 +196,7 @@ impl Checker {
         self.commits.agent_died();
         self.replies.agent_died();
         self.ending = Ending::default();
+        self.words = Words::default();
         self.leaving = false;
         self.newborn = true;
     }

@@ -34,6 +34,8 @@ impl Checker {
         for alloc in agent.view().allocs() {
             self.poststop_runs_where_main_ran(world, alloc)?;
             self.a_quarantine_ends(world, alloc)?;
+            self.a_group_ends_with_its_leader(alloc)?;
+            self.sidecars_end_with_the_mains(alloc)?;
         }
         self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)

@@ -45,6 +45,7 @@ impl Checker {
             self.no_job_goes_back(job)?;
         }
         self.rollouts(agent)?;
+        self.the_last_word_of_a_driver_counts(agent)?;
         self.a_port_is_promised_once(agent)?;
         self.who_waits_is_named(agent)?;
         self.nothing_waits_for_a_nudge(world, agent)
@@ -72,6 +73,7 @@ impl Checker {
         self.a_rollout_succeeds_whole(agent, alloc)?;
         for task in alloc.tasks() {
             self.a_task_waits_for_something(task)?;
+            self.a_task_is_of_its_allocations_version(alloc, task)?;
             self.the_dead_do_not_run(world, task)?;
             self.what_runs_is_there(world, task)?;
             self.states_fit_phases(task)?;
