@@ -5,6 +5,7 @@ pub mod alloc;
 pub mod canonical;
 pub mod eval;
 pub mod event;
+pub mod float;
 pub mod group;
 pub mod job;
 pub mod node;

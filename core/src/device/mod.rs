@@ -1,0 +1,3 @@
+//! Devices: what plugins say of them, whether that can be believed, who holds which.
+
+pub mod said;

@@ -1,0 +1,89 @@
+//! Fingerprints: what probes found out about this machine.
+//!
+//! The types are this manager's own: neither drivers nor plugins import them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What one probe found. It replaces what the same probe found before, whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fingerprint {
+    /// Facts by the names of the field, such as `kernel.name`. Empty values count as absent.
+    pub attributes: BTreeMap<String, String>,
+    /// Names of this machine elsewhere, such as at its cloud.
+    pub links: BTreeMap<String, String>,
+    /// What it has to give.
+    pub resources: Resources,
+}
+
+/// What a machine has to give. What a probe does not know is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// Its processors.
+    pub processors: Option<Processors>,
+    /// Its memory, in MiB.
+    pub memory_mb: Option<u64>,
+    /// The disk of the allocations' directories, in MiB.
+    pub disk_mb: Option<u64>,
+    /// Its networks, the one of the default route first.
+    pub networks: Vec<Network>,
+}
+
+/// The processors of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Processors {
+    /// MHz of all cores together.
+    pub total_compute: u64,
+    /// MHz of those that tasks may use.
+    pub usable_compute: u64,
+    /// Each core.
+    pub cores: Vec<Core>,
+}
+
+/// One core that programs run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Core {
+    /// Its number.
+    pub id: u32,
+    /// The socket that it is in.
+    pub socket: u32,
+    /// The NUMA node that it belongs to.
+    pub node: u32,
+    /// Whether it is one of the slower, thriftier cores of a machine with two sorts.
+    pub efficiency: bool,
+    /// MHz that it always reaches, or 0 if unknown.
+    pub base_mhz: u64,
+    /// MHz that it reaches at best, or 0 if unknown.
+    pub max_mhz: u64,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Network {
+    /// Its name, such as `eth0`.
+    pub device: String,
+    /// Its hardware address, if it has one.
+    pub mac: String,
+    /// Mbit/s; 0 if unknown.
+    pub speed: u64,
+    /// Its addresses, those of version 4 first.
+    pub addresses: Vec<Address>,
+    /// Whether the default route goes through it.
+    pub is_default: bool,
+}
+
+/// One address of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Address {
+    /// As it is written.
+    pub ip: String,
+    /// How many bits of it name the network.
+    pub prefix: u8,
+}
