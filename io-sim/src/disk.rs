@@ -1,6 +1,6 @@
 //! The disk: holds what was committed, and may or may not hold what was not acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::store::{Batch, CommitId, Key, Record, Saved};
 use drover_core::time::Span;
@@ -10,6 +10,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Disk {
     records: BTreeMap<Key, Record>,
+    /// Under which names something stands that cannot be read.
+    unreadable: BTreeSet<Key>,
     last: Option<CommitId>,
     /// Whether nothing can be written at present.
     pub full: bool,
@@ -29,7 +31,17 @@ impl Disk {
     /// The same, as a restored agent wants it.
     pub fn saved(&self) -> Saved {
         let records = self.records.iter();
-        Saved::from_records(records.map(|(key, record)| (key.clone(), record.clone())))
+        let records = records.map(|(key, record)| (key.clone(), record.clone()));
+        Saved {
+            unreadable: self.unreadable.clone(),
+            ..Saved::from_records(records)
+        }
+    }
+
+    /// What stands under `key` cannot be read any more.
+    pub(crate) fn spoil(&mut self, key: Key) {
+        self.records.remove(&key);
+        self.unreadable.insert(key);
     }
 
     pub(crate) fn is_full(&self, elapsed: Span) -> bool {
@@ -44,6 +56,7 @@ impl Disk {
             if self.records.get(&key) == record.as_ref() && !again {
                 unchanged = Some(key.clone());
             }
+            self.unreadable.remove(&key);
             match record {
                 Some(record) => self.records.insert(key, record),
                 None => self.records.remove(&key),

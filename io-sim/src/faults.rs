@@ -107,6 +107,8 @@ kinds! {
     FlapDevice = "a device changes",
     /// What a plugin reserves cannot be given.
     OddReservation = "the reservation cannot be given",
+    /// What the disk holds of a task cannot be read by the next agent.
+    UnreadableRecord = "the record cannot be read",
 }
 
 impl Fault {

@@ -232,7 +232,7 @@ impl Sim {
         hash.write_u64(self.seed);
         hash.write_u64(self.world.life);
         self.config.seed = hash.finish();
-        let (saved, now) = (self.world.disk.saved(), self.world.now());
+        let (saved, now) = (self.world.read_disk(), self.world.now());
         self.world
             .note(|| (Column::Agent, "a new agent begins".to_owned()));
         if !self.quiet {

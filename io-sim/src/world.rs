@@ -10,7 +10,7 @@ use drover_core::input::{HookInput, HookOutput, Input, StoreInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::device::Mount;
 use drover_core::op::{Failure, Op};
-use drover_core::store::{Batch, CommitId};
+use drover_core::store::{Batch, CommitId, Key, Saved};
 use drover_core::time::{Instant, Now, Span, Timestamp};
 use serde::Serialize;
 
@@ -115,6 +115,8 @@ pub struct World {
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
     pub(crate) latest: BTreeMap<TaskKey, LaunchId>,
     pub(crate) cancelled: BTreeSet<Op>,
+    /// Tasks of which an agent could not read what was saved.
+    pub(crate) unread: BTreeSet<TaskKey>,
     pub(crate) broken: Option<Violation>,
 }
 
@@ -145,6 +147,7 @@ impl World {
             launches: BTreeMap::new(),
             latest: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            unread: BTreeSet::new(),
             broken: None,
         }
     }
@@ -469,8 +472,6 @@ impl World {
         for launch in &self.living {
             if let Some(process) = self.processes.get_mut(launch) {
                 process.watched = false;
-                // The next agent did not ask for its end, and is owed the news of it.
-                process.stopping = false;
             }
         }
         for (at, due) in core::mem::take(&mut self.later) {
@@ -492,9 +493,36 @@ impl World {
                 }
             }
         }
+        // The next agent did not ask for the end of what lives, and is owed the news of it, also
+        // where a signal of this one has only just arrived.
+        for launch in &self.living {
+            if let Some(process) = self.processes.get_mut(launch) {
+                process.stopping = false;
+            }
+        }
         self.cancelled.clear();
         self.machine.agent_died();
         self.disk.agent_died();
+    }
+
+    /// A new agent reads what the disk holds, as far as that can be read.
+    pub(crate) fn read_disk(&mut self) -> Saved {
+        let task = |key: &Key| match key {
+            Key::Task(alloc, task) => Some(TaskKey {
+                alloc: *alloc,
+                task: task.clone(),
+            }),
+            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) | Key::Alloc(_) => None,
+        };
+        let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
+        for key in tasks {
+            let name = self.names.task(&key);
+            if self.strikes(Fault::UnreadableRecord, &name) {
+                self.disk.spoil(Key::Task(key.alloc, key.task.clone()));
+                self.unread.insert(key);
+            }
+        }
+        self.disk.saved()
     }
 
     /// The machine starts again: nothing that lived lives, and nobody knows how it ended.

@@ -55,7 +55,12 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
     let steps = dice.one_of(&[0, 1, 2, 3, 8], "pause steps", "");
     let job = format!("j{}", dice.below(jobs, "whose", ""));
+    // A choice of its own, so that the other acts of old seeds are as they were.
+    let one_task = dice.below(24, "one task", "");
+    let nth = dice.below(8, "which task", "");
     let what = match dice.below(16, "act", "") {
+        _ if one_task == 1 => What::RestartTask { job, nth },
+        _ if one_task == 2 => What::SignalTask { job, nth },
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
         2 => What::Register { job, change: None },

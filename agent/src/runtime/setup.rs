@@ -186,9 +186,11 @@ fn known_launches(saved: &Saved) -> BTreeSet<LaunchId> {
         .tasks
         .iter()
         .filter(|((alloc, _), _)| known(alloc).is_some());
-    of_known
-        .filter_map(|(_, task)| task.launch.as_ref().map(|launch| launch.id))
-        .collect()
+    let of_tasks = of_known.filter_map(|(_, task)| task.launch.as_ref().map(|launch| launch.id));
+    // Where a task's record cannot be read.
+    let of_allocs = saved.allocs.iter().filter(|(id, _)| known(id).is_some());
+    let of_allocs = of_allocs.flat_map(|(_, alloc)| alloc.launches.values().copied());
+    of_tasks.chain(of_allocs).collect()
 }
 
 /// How a probe is used: those that ask others than this machine wait for being enabled, and

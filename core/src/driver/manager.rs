@@ -56,6 +56,12 @@ impl Drivers {
         known.filter_map(|(name, driver)| Some((name, driver.info.as_ref()?, &driver.attributes)))
     }
 
+    /// Whether news with this number are of a stream that is listened to.
+    pub fn listens_to(&self, name: &str, op: Op) -> bool {
+        let driver = self.drivers.get(name);
+        driver.is_some_and(|driver| driver.stream.is(op))
+    }
+
     /// Takes news of a driver.
     pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DriverNews) -> Changed {
         let Some(driver) = self

@@ -7,7 +7,7 @@
 pub mod ledger;
 pub mod pairs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,10 @@ pub struct Saved {
     /// Tasks of allocations.
     #[serde(with = "crate::store::pairs")]
     pub tasks: BTreeMap<(AllocId, TaskName), Arc<TaskRecord>>,
+    /// Under which names something stands that cannot be read. Why is not said here: an error of
+    /// reading may quote what it read, and secrets with it.
+    #[serde(default)]
+    pub unreadable: BTreeSet<Key>,
 }
 
 impl Saved {

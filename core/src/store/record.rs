@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
@@ -103,6 +103,9 @@ pub struct AllocRecord {
     /// The devices that it holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<AssignedDevices>,
+    /// Of its tasks, the launches that may be alive or whose remains are not cleaned away yet:
+    /// what the tasks' records say too, for when one of those cannot be read.
+    pub launches: BTreeMap<TaskName, LaunchId>,
     /// When it was made.
     pub create_time: Timestamp,
     /// When it last changed.

@@ -13,11 +13,12 @@ use super::restart::{self, Decision, Ending, WITHIN_POLICY};
 use super::spec::TaskSpec;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
+use crate::ids::Run;
 use crate::input::RequestId;
-use crate::model::alloc::{ExitResult, TaskLife, TaskState};
+use crate::model::alloc::{ClientStatus, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Awaited;
-use crate::store::record::{Launch, TaskRecord};
+use crate::store::record::{AllocRecord, Launch, TaskRecord};
 use crate::store::{Key, Record};
 use crate::time::{Instant, Span, Timestamp};
 
@@ -138,6 +139,39 @@ impl TaskRunner {
         runner
     }
 
+    /// A task of an earlier life of the agent whose record cannot be read. It is dead, whatever it
+    /// was; what may be left of it is known from the record of its allocation.
+    pub fn unreadable(cx: &mut Cx<'_>, spec: TaskSpec, alloc: &AllocRecord) -> TaskRunner {
+        let known = alloc.launches.get(&spec.key.task);
+        let run = Run(u32::from(known.is_some()));
+        let launch = known.map(|id| Launch {
+            id: *id,
+            run,
+            ..Launch::default()
+        });
+        let mut record = TaskRecord {
+            launch,
+            runs: run,
+            ..TaskRecord::default()
+        };
+        record.state.state = TaskLife::Dead;
+        record.state.finished_at = Some(cx.now.wall);
+        let mut runner = TaskRunner {
+            spec,
+            record: Arc::new(record),
+            phase: Phase::Dead(Destroyer::default()),
+            kill: None,
+            signals: Vec::new(),
+            news: false,
+        };
+        let why = "The record of the task cannot be read: it is not started again";
+        let event = TaskEvent::new(EventType::FailedRestoring, cx.now.wall, why);
+        // One that completed before stays so.
+        let failed = alloc.status != ClientStatus::Complete;
+        runner.push(cx, if failed { event.fails_task() } else { event });
+        runner
+    }
+
     fn restored_phase(&mut self, cx: &mut Cx<'_>) -> Phase {
         let dead = self.record.state.state == TaskLife::Dead;
         match &self.record.launch {
@@ -190,6 +224,22 @@ impl TaskRunner {
     /// Whether it ended and is not started again by itself.
     pub fn is_dead(&self) -> bool {
         matches!(self.phase, Phase::Dead(_))
+    }
+
+    /// Whether it is dead and nobody should wait for its remains: there are none, or they resist.
+    pub fn is_over(&self) -> bool {
+        match &self.phase {
+            Phase::Dead(destroyer) => !self.has_remains() || destroyer.gave_up(),
+            Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_) => false,
+        }
     }
 
     /// Whether it is reported to run and its end is not known: remains of an earlier run that are

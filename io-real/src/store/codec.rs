@@ -32,38 +32,35 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
 
-/// Reads a record.
-pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<(Key, Record), String> {
-    let key = std::str::from_utf8(key).map_err(|_| "its key is no text".to_owned())?;
+/// Reads the name of a record.
+pub(super) fn key(text: &[u8]) -> Result<Key, String> {
+    let key = std::str::from_utf8(text).map_err(|_| "its key is no text".to_owned())?;
     let (kind, rest) = key.split_once('/').unwrap_or((key, ""));
     let parts = rest.split_once(SEPARATOR);
     let id_error = |_| "its key has no id".to_owned();
     Ok(match (kind, parts) {
-        ("meta", None) => (Key::Meta, Record::Meta(json(value)?)),
-        ("job", Some((namespace, id))) => {
-            let key = JobKey {
-                namespace: namespace.into(),
-                id: id.into(),
-            };
-            (Key::Job(key), Record::Job(json(value)?))
-        }
-        ("eval", None) => (
-            Key::Eval(rest.parse().map_err(id_error)?),
-            Record::Eval(json(value)?),
-        ),
-        ("deployment", None) => {
-            let id = rest.parse().map_err(id_error)?;
-            (Key::Deployment(id), Record::Deployment(json(value)?))
-        }
-        ("alloc", None) => (
-            Key::Alloc(rest.parse().map_err(id_error)?),
-            Record::Alloc(json(value)?),
-        ),
-        ("task", Some((alloc, task))) => {
-            let alloc = alloc.parse().map_err(id_error)?;
-            (Key::Task(alloc, task.into()), Record::Task(json(value)?))
-        }
+        ("meta", None) => Key::Meta,
+        ("job", Some((namespace, id))) => Key::Job(JobKey {
+            namespace: namespace.into(),
+            id: id.into(),
+        }),
+        ("eval", None) => Key::Eval(rest.parse().map_err(id_error)?),
+        ("deployment", None) => Key::Deployment(rest.parse().map_err(id_error)?),
+        ("alloc", None) => Key::Alloc(rest.parse().map_err(id_error)?),
+        ("task", Some((alloc, task))) => Key::Task(alloc.parse().map_err(id_error)?, task.into()),
         _ => return Err("this version does not know its kind".to_owned()),
+    })
+}
+
+/// Reads what stands under a name.
+pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
+    Ok(match key {
+        Key::Meta => Record::Meta(json(value)?),
+        Key::Job(_) => Record::Job(json(value)?),
+        Key::Eval(_) => Record::Eval(json(value)?),
+        Key::Deployment(_) => Record::Deployment(json(value)?),
+        Key::Alloc(_) => Record::Alloc(json(value)?),
+        Key::Task(..) => Record::Task(json(value)?),
     })
 }
 

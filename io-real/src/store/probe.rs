@@ -4,6 +4,7 @@
 //! first: if that is whole, so is the database; if not, the database is as it was, for whoever can
 //! make more of it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -54,14 +55,25 @@ pub(super) fn find(dir: &Path) -> Result<Found, StoreError> {
 fn read(records: &Path) -> Result<Found, Why> {
     let mut decoded = Vec::new();
     let mut damaged = Vec::new();
-    Db::read(records, |key, value| match codec::decode(key, value) {
-        Ok(record) => decoded.push(record),
-        Err(why) => damaged.push(format!("{}: {why}", String::from_utf8_lossy(key))),
+    let mut unreadable = BTreeSet::new();
+    Db::read(records, |name, value| {
+        let read = codec::key(name).and_then(|key| match codec::decode(&key, value) {
+            Ok(record) => Ok((key, record)),
+            Err(why) => {
+                unreadable.insert(key);
+                Err(why)
+            }
+        });
+        match read {
+            Ok(record) => decoded.push(record),
+            Err(why) => damaged.push(format!("{}: {why}", String::from_utf8_lossy(name))),
+        }
     })?;
-    Ok(Found {
-        saved: Saved::from_records(decoded),
-        damaged,
-    })
+    let saved = Saved {
+        unreadable,
+        ..Saved::from_records(decoded)
+    };
+    Ok(Found { saved, damaged })
 }
 
 /// A database appears whole or not at all: one that is empty was damaged, then.

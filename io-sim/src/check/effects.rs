@@ -22,6 +22,8 @@ impl Checker {
         key: &TaskKey,
         launch: LaunchId,
     ) -> Verdict {
+        self.what_cannot_be_read_is_not_started(world, key)?;
+        self.what_ran_out_of_time_starts_nothing(world, key)?;
         self.a_start_is_remembered_first(world, key, launch)?;
         self.no_start_after_the_end(world, alloc, key)?;
         self.no_later_life_starts_what_is_over(key)?;
@@ -34,6 +36,14 @@ impl Checker {
         self.one_per_node_means_one(alloc)?;
         self.a_finished_allocation_is_quiet(alloc, key)?;
         self.a_restart_has_its_price(world, alloc, key, launch)
+    }
+
+    /// A task whose record could not be read is not started again: nobody knows what it did.
+    fn what_cannot_be_read_is_not_started(&mut self, world: &World, key: &TaskKey) -> Verdict {
+        let unread = world.unread.contains(key);
+        self.holds(Property::WhatCannotBeReadIsNotStarted, !unread, || {
+            format!("{key:?}")
+        })
     }
 
     /// What was saved or reported as over does not start.
@@ -262,7 +272,10 @@ impl Checker {
                 .job()
                 .group(alloc.record().group.as_str())
                 .and_then(|g| g.max_run_duration);
+            let mut tasks = alloc.tasks().iter();
+            let quarantined = tasks.any(|task| world.unread.contains(&task.spec().key));
             let allowed = limit.is_some()
+                || quarantined
                 || alloc.record().destroying
                 || alloc.tasks().iter().any(setup_failed);
             return self.holds(Property::KillsFollowTheirOrder, allowed, || {

@@ -88,6 +88,7 @@ impl Checker {
         let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
             return Ok(());
         };
+        self.no_event_shows_a_variable(task, event)?;
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
             EventType::Restarting => self.told_restart(world, task, event),

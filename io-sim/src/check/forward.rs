@@ -53,7 +53,7 @@ impl Checker {
     }
 
     /// A dead task stays dead, and a failed one failed, unless all were asked to run again.
-    pub(super) fn a_dead_task_stays_dead(&mut self, task: &TaskRunner) -> Verdict {
+    pub(super) fn a_dead_task_stays_dead(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         let key = &task.spec().key;
         let next = TaskReported::from(task.state());
         let asked = self.lives.rerun.contains(&key.alloc);
@@ -63,6 +63,8 @@ impl Checker {
             memory.shown.failed || memory.saved.failed,
         );
         memory.shown = next;
+        // Whether it failed stood in the record, too.
+        let failed = failed && !world.unread.contains(key);
         let holds = asked || (next.dead >= dead && next.failed >= failed);
         self.holds(Property::ADeadTaskStaysDead, holds, || format!("{key:?}"))
     }

@@ -9,6 +9,7 @@ mod effects;
 mod ending;
 mod exits;
 mod forward;
+mod groups;
 mod lives;
 mod machine;
 pub mod property;
@@ -22,6 +23,7 @@ mod saves;
 mod state;
 mod touched;
 mod waits;
+mod words;
 
 use drover_core::agent::Agent;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
@@ -39,6 +41,7 @@ use crate::check::records::Commits;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::touched::Touched;
+use crate::check::words::Words;
 use crate::coverage::Coverage;
 use crate::world::World;
 
@@ -93,6 +96,7 @@ pub struct Checker {
     rollouts: Rollouts,
     ending: Ending,
     devices: Devices,
+    words: Words,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -122,6 +126,7 @@ impl Checker {
             rollouts: Rollouts::default(),
             ending: Ending::default(),
             devices: Devices::default(),
+            words: Words::default(),
             newborn: true,
             keep_terminal,
             leaving: false,
@@ -144,7 +149,8 @@ impl Checker {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
             }
-            Some(Input::Hook(_) | Input::Node(_)) | None => {}
+            Some(Input::Node(said)) => self.words.heard(agent, said),
+            Some(Input::Hook(_)) | None => {}
         }
     }
 
@@ -196,6 +202,7 @@ impl Checker {
         self.commits.agent_died();
         self.replies.agent_died();
         self.ending = Ending::default();
+        self.words = Words::default();
         self.leaving = false;
         self.newborn = true;
     }
@@ -204,6 +211,10 @@ impl Checker {
     fn awake(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
             self.lives.awake(world);
+            let unread = world
+                .alive()
+                .any(|(_, one)| world.unread.contains(&one.key));
+            self.sometimes(Property::SometimesTheUnreadLives, unread);
             self.rollouts.awake(&self.lives);
         }
     }

@@ -26,10 +26,11 @@
 //! | P25 | the restart budget is never exceeded, nor new because the agent is |
 //! | P26 | doing again what a crash left open changes nothing |
 //! | P27 | what is reported only goes forward, and in the end is the truth |
+//! | P28 | no secret stands where others read |
 //! | P30 | the same inputs lead to the same effects |
 //!
 //! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution), P20 (processors), P22
-//! (partitions), P28 (secrets) and P29 (templates) are about parts that the simulated world does
+//! (partitions) and P29 (templates) are about parts that the simulated world does
 //! not have yet.
 
 /// What an agent owes its users. The module's table says which is which.
@@ -77,6 +78,8 @@ pub enum Class {
     P26,
     /// Reports go forward.
     P27,
+    /// Secrets are kept.
+    P28,
     /// Determinism.
     P30,
 }
@@ -159,6 +162,11 @@ properties! {
     NoLaunchIdIsStartedTwice: "no_launch_id_is_started_twice", [P4 P26], Always;
     /// Of each task lives at most one process.
     OneLiveProcessPerTask: "one_live_process_per_task", [P4], Always;
+
+    /// Of an allocation whose time is over nothing starts, also not what comes after the end.
+    WhatRanOutOfTimeStartsNothing: "what_ran_out_of_time_starts_nothing", [P1 P24], Always;
+    /// A task whose record could not be read is not started again.
+    WhatCannotBeReadIsNotStarted: "what_cannot_be_read_is_not_started", [P6 P1 P4], Always;
 
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
@@ -264,6 +272,12 @@ properties! {
     WhatIsOverStaysOver: "what_is_over_stays_over", [P27 P1], Always;
     /// A dead task stays dead, and a failed one failed, unless somebody asked for another run.
     ADeadTaskStaysDead: "a_dead_task_stays_dead", [P27 P1], Always;
+    /// A task goes by the version of the job that its allocation is of.
+    ATaskIsOfItsAllocationsVersion: "a_task_is_of_its_allocations_version", [P3], Always;
+    /// What was last said of a driver is what is known of it.
+    TheLastWordOfADriverCounts: "the_last_word_of_a_driver_counts", [P3 P27], Always;
+    /// No event shows the value of a variable of the job.
+    NoEventShowsAVariable: "no_event_shows_a_variable", [P28], Always;
     /// No allocation and no job goes back to an older version.
     NoOlderVersionIsApplied: "no_older_version_is_applied", [P3], Always;
     /// Events bear the time at which they are told, and are kept in order, and not too many.
@@ -343,6 +357,12 @@ properties! {
     TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
+    /// Where the leader is over, its group is.
+    AGroupEndsWithItsLeader: "a_group_ends_with_its_leader", [P24], AtRest;
+    /// Where the main tasks are over, sidecars are.
+    SidecarsEndWithTheMains: "sidecars_end_with_the_mains", [P24], AtRest;
+    /// An allocation of which a record could not be read is over.
+    AQuarantineEnds: "a_quarantine_ends", [P6 P11], AtRest;
     /// Another restart of the agent at rest starts, ends and writes nothing.
     ARestartAtRestChangesNothing: "a_restart_at_rest_changes_nothing", [P4 P26], AtRest;
     /// What a scenario waits for happens within its time.
@@ -389,6 +409,8 @@ properties! {
     SometimesAPluginIsNotBelieved: "sometimes_a_plugin_is_not_believed", [P12], Sometimes;
     /// A job waits until enough is known of the machine.
     SometimesTheMachineIsUnknown: "sometimes_the_machine_is_unknown", [P7], Sometimes;
+    /// A record that cannot be read is of a task that lives.
+    SometimesTheUnreadLives: "sometimes_the_unread_lives", [P6], Sometimes;
     /// The wall clock is set back while an agent lives.
     SometimesTheClockIsSetBack: "sometimes_the_clock_is_set_back", [P25], Sometimes;
 }

@@ -33,6 +33,9 @@ impl Checker {
         }
         for alloc in agent.view().allocs() {
             self.poststop_runs_where_main_ran(world, alloc)?;
+            self.a_quarantine_ends(world, alloc)?;
+            self.a_group_ends_with_its_leader(alloc)?;
+            self.sidecars_end_with_the_mains(alloc)?;
         }
         self.the_machine_is_known(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
@@ -167,6 +170,18 @@ impl Checker {
         Ok(())
     }
 
+    /// An allocation of which a record could not be read is over.
+    fn a_quarantine_ends(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+        let mut tasks = alloc.tasks().iter();
+        if !tasks.any(|task| world.unread.contains(&task.spec().key)) {
+            return Ok(());
+        }
+        let record = alloc.record();
+        self.holds(Property::AQuarantineEnds, record.finished, || {
+            format!("{} {:?}", record.name, alloc.phase())
+        })
+    }
+
     /// What lives has its directories.
     fn what_lives_has_its_directories(&mut self, world: &World) -> Verdict {
         for (_, process) in world.alive() {
@@ -200,7 +215,8 @@ impl Checker {
     }
 
     /// What comes after the end ran wherever a main task ran and ended, unless the allocation was
-    /// to leave nothing behind: its time was over, or it is cleaned away.
+    /// to leave nothing behind: its time was over, it is cleaned away, or a record of it could not
+    /// be read.
     fn poststop_runs_where_main_ran(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
         let record = alloc.record();
         let stage_of = |stage| {
@@ -218,7 +234,10 @@ impl Checker {
         });
         let limit = alloc.job().group(record.group.as_str());
         let limited = limit.is_some_and(|group| group.max_run_duration.is_some());
-        if !record.finished || !main_ran || limited || record.destroying || setup_failed {
+        let mut tasks = alloc.tasks().iter();
+        let quarantined = tasks.any(|task| world.unread.contains(&task.spec().key));
+        let exempt = limited || record.destroying || setup_failed || quarantined;
+        if !record.finished || !main_ran || exempt {
             return Ok(());
         }
         for task in stage_of(Stage::Poststop) {

@@ -46,6 +46,7 @@ impl Checker {
             self.no_job_goes_back(job)?;
         }
         self.rollouts(agent)?;
+        self.the_last_word_of_a_driver_counts(agent)?;
         self.a_port_is_promised_once(agent)?;
         self.a_device_is_promised_once(agent)?;
         self.look_at_devices(agent);
@@ -76,10 +77,11 @@ impl Checker {
         self.a_rollout_succeeds_whole(agent, alloc)?;
         for task in alloc.tasks() {
             self.a_task_waits_for_something(task)?;
+            self.a_task_is_of_its_allocations_version(alloc, task)?;
             self.the_dead_do_not_run(world, task)?;
             self.what_runs_is_there(world, task)?;
             self.states_fit_phases(task)?;
-            self.a_dead_task_stays_dead(task)?;
+            self.a_dead_task_stays_dead(world, task)?;
             self.events_are_bounded_and_in_order(task)?;
             self.what_is_remembered_of_an_end_is_true(world, task)?;
             self.note_task(world, task);

@@ -76,6 +76,20 @@ pub enum What {
         /// All of them, or those that run.
         all: bool,
     },
+    /// One task of the job's latest allocation that is not over is started again.
+    RestartTask {
+        /// Whose.
+        job: String,
+        /// Which of its tasks; counted around.
+        nth: usize,
+    },
+    /// One task of the job's latest allocation that is not over gets a signal.
+    SignalTask {
+        /// Whose.
+        job: String,
+        /// Which of its tasks; counted around.
+        nth: usize,
+    },
     /// An allocation is stopped: the latest that is not over, or the n-th oldest of all.
     StopAlloc {
         /// Whose.
@@ -112,6 +126,8 @@ impl What {
             | What::Deregister { job, .. }
             | What::Evaluate { job }
             | What::Restart { job, .. }
+            | What::RestartTask { job, .. }
+            | What::SignalTask { job, .. }
             | What::StopAlloc { job, .. }
             | What::Signal { job } => Some(job),
             What::Collect | What::Driver { .. } | What::Shutdown { .. } | What::Replace => None,

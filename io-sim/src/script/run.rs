@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, JobKey};
+use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::job::Job;
 use drover_core::time::Span;
@@ -105,6 +105,21 @@ impl Sim {
                     self.operate(OperatorInput::Restart { alloc, tasks });
                 }
             }
+            What::RestartTask { job, nth } => {
+                if let Some((alloc, task)) = self.task_of(job, *nth) {
+                    let tasks = RestartScope::Task(task);
+                    self.operate(OperatorInput::Restart { alloc, tasks });
+                }
+            }
+            What::SignalTask { job, nth } => {
+                if let Some((alloc, task)) = self.task_of(job, *nth) {
+                    self.operate(OperatorInput::Signal {
+                        alloc,
+                        task: Some(task),
+                        signal: "SIGHUP".to_owned(),
+                    });
+                }
+            }
             What::StopAlloc { job, nth } => {
                 if let Some(alloc) = self.one_of(job, *nth) {
                     self.operate(OperatorInput::StopAlloc { alloc });
@@ -131,6 +146,14 @@ impl Sim {
             What::Replace => self.restart()?,
         }
         Ok(())
+    }
+
+    /// The n-th task of the latest allocation of a job that is not over.
+    fn task_of(&self, job: &str, nth: usize) -> Option<(AllocId, TaskName)> {
+        let alloc = self.one_of(job, None)?;
+        let tasks = self.view()?.alloc(alloc)?.tasks();
+        let task = tasks.get(nth.checked_rem(tasks.len())?)?;
+        Some((alloc, task.spec().key.task.clone()))
     }
 
     /// The n-th oldest allocation of a job, or the latest that is not over.

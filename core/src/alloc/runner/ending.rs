@@ -36,6 +36,18 @@ impl AllocRunner {
         }
     }
 
+    /// A record of it cannot be read: nothing of it is started any more, also not what comes after
+    /// the end, and it is over when nothing of it can be alive.
+    pub(super) fn quarantine(&mut self, cx: &mut Cx<'_>) {
+        // What became of it was told, and stays.
+        if self.record.status.is_terminal() && !self.record.forced {
+            self.edit(cx, |record| record.forced = true);
+        }
+        if !self.record.finished {
+            self.end(cx, None, true);
+        }
+    }
+
     pub(super) fn time_is_over(&mut self, cx: &mut Cx<'_>) {
         if self.record.finished {
             return;

@@ -1,5 +1,7 @@
 //! How an allocation goes on: each look at all of its tasks, and from phase to phase.
 
+use std::sync::Arc;
+
 use super::{AllocRunner, Phase};
 use crate::cx::Cx;
 use crate::hooks::{OnError, Pipeline};
@@ -36,9 +38,27 @@ impl AllocRunner {
                 break;
             }
         }
+        self.note_launches(cx);
         self.look_at_health(cx);
         self.report(cx);
         self.unclean = self.has_remains();
+    }
+
+    /// Notes which launches its tasks have.
+    fn note_launches(&mut self, cx: &mut Cx<'_>) {
+        let launch = |task: &TaskRunner| {
+            let launch = task.record().launch.as_ref()?;
+            Some((task.spec().key.task.clone(), launch.id))
+        };
+        let same = |task: &TaskRunner| {
+            let known = self.record.launches.get(&task.spec().key.task);
+            known == task.record().launch.as_ref().map(|launch| &launch.id)
+        };
+        if !self.tasks.iter().all(same) {
+            let launches = self.tasks.iter().filter_map(launch).collect();
+            Arc::make_mut(&mut self.record).launches = launches;
+            self.save(cx);
+        }
     }
 
     /// Returns whether the phase changed.
@@ -49,7 +69,7 @@ impl AllocRunner {
                 self.advance_prerun(cx, pipeline)
             }
             Phase::Tasks => {
-                let over = self.tasks.iter().all(TaskRunner::is_dead);
+                let over = self.tasks.iter().all(TaskRunner::is_over);
                 if over {
                     self.edit(cx, |record| record.finished = true);
                     self.phase = Phase::Finished;

@@ -82,7 +82,8 @@ impl AllocRunner {
     }
 
     /// An allocation of an earlier life of the agent. A task without a record is new: the crash
-    /// came between the two.
+    /// came between the two. One whose record cannot be read is never started again, and its
+    /// allocation ends, because nobody knows what it did so far.
     pub fn restore(
         cx: &mut Cx<'_>,
         record: Arc<AllocRecord>,
@@ -91,14 +92,23 @@ impl AllocRunner {
     ) -> AllocRunner {
         let specs = TaskSpec::of_group(record.id, &job, record.group.as_str());
         let mut tasks = Vec::with_capacity(specs.len());
+        let mut unreadable = false;
         for spec in specs {
             let key = (record.id, spec.key.task.clone());
+            let (alloc, task) = key.clone();
             tasks.push(match saved.tasks.get(&key) {
                 Some(task) => TaskRunner::restore(cx, spec, task.clone()),
+                None if saved.unreadable.contains(&Key::Task(alloc, task)) => {
+                    unreadable = true;
+                    TaskRunner::unreadable(cx, spec, &record)
+                }
                 None => TaskRunner::new(cx, spec),
             });
         }
-        let runner = AllocRunner::build(cx, record, job, tasks);
+        let mut runner = AllocRunner::build(cx, record, job, tasks);
+        if unreadable {
+            runner.quarantine(cx);
+        }
         runner.broadcast(cx);
         runner
     }

@@ -1,0 +1,141 @@
+//! Bugs that other node agents had with what is remembered, each under the name of the bug.
+
+use drover_core::input::{LocalInput, ShutdownMode};
+use drover_core::model::alloc::ClientStatus;
+use drover_core::task::runner::Phase;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+#[test]
+fn crash_between_alloc_and_task_record() {
+    for_seeds(300, |sim| {
+        sim.world.faults = Faults::only(&[Fault::Crash, Fault::FailCommit], 150);
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(5))?;
+        sim.deregister("web", true);
+        sim.run(Span::secs(5))?;
+        sim.peace()?;
+        sim.expect_that(sim.allocs("web").is_empty(), "gone")
+    });
+}
+
+/// While the disk is full nothing starts that is reported dead, and no kill gives up on a driver
+/// that was never asked.
+#[test]
+fn a_full_disk_is_nobodys_fault() {
+    for_seeds(200, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&service("second", [task("other")]));
+        sim.world.disk.full = true;
+        sim.deregister("web", false);
+        sim.run(Span::secs(1200))?;
+        sim.expect_that(sim.living("main") == 1, "not asked yet")?;
+        sim.deregister("second", false);
+        sim.run(Span::secs(600))?;
+        sim.world.disk.full = false;
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.peace()?;
+        sim.expect_that(sim.world.alive().count() == 0, "nothing lives")
+    });
+}
+
+/// When everything is forgotten, the index of the state goes on from where it was.
+#[test]
+fn the_index_never_goes_back() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", true);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
+    });
+}
+
+#[test]
+fn an_agent_that_leaves_its_tasks_ends_though_the_disk_is_full() {
+    for_seeds(100, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.world.disk.full = true;
+        sim.signal("web");
+        sim.run(Span::secs(1))?;
+        sim.shutdown(ShutdownMode::KeepTasks);
+        sim.until(SOON, |sim| sim.stopped)?;
+        sim.world.disk.full = false;
+        sim.restart()?;
+        sim.peace()?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "it runs on")
+    });
+}
+
+/// An index that was acknowledged outlives the agent, also when it rose because of a driver.
+#[test]
+fn an_index_that_a_driver_raised_is_not_forgotten() {
+    for_seeds(20, |sim| {
+        sim.driver(false);
+        sim.run(SOON)?;
+        sim.ask(LocalInput::Collect);
+        sim.run(SOON)?;
+        let before = sim.view().map_or(0, |view| view.index());
+        sim.restart()?;
+        let after = sim.view().map_or(0, |view| view.index());
+        sim.expect_that(before <= after, "not before what it was")
+    });
+}
+
+/// Of several tries to end a launch one succeeds: those that did not leave yet never leave.
+#[test]
+fn a_launch_that_is_over_is_not_destroyed_again() {
+    for_seeds(40, |sim| {
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        sim.until(SOON, |sim| {
+            sim.task("sum", "main")
+                .is_some_and(|task| matches!(task.phase(), Phase::Cleaning(_)))
+        })?;
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500).budget(2);
+        sim.run(Span::secs(10))?;
+        sim.world.disk.full = true;
+        // One change is under way to the disk, and another one waits for it.
+        sim.register(&service("web", [task("main")]));
+        sim.run(Span::secs(1))?;
+        sim.register(&service("other", [task("main")]));
+        sim.run(Span::secs(3700))?;
+        sim.world.disk.full = false;
+        sim.peace()
+    });
+}
+
+/// After a long time without room on the disk, what had waited for it left with next to no time for
+/// its answer: a start that took a second was given up at once.
+#[test]
+fn what_waited_for_the_disk_gets_its_time() {
+    // The deadline of a start that waits moves by ten minutes at a time.
+    for at in [599, 600, 601, 1199, 1200, 1201] {
+        for seed in 0..4 {
+            let world = || Sim::new(seed);
+            drover_sim_tests::replay(world, false, |sim| {
+                sim.register(&service(
+                    "web",
+                    [task("main").with("start_block_for", "3s")],
+                ));
+                sim.until(SOON, |sim| {
+                    sim.task("web", "main")
+                        .is_some_and(|task| matches!(task.phase(), Phase::Preparing(_)))
+                })?;
+                sim.world.disk.full = true;
+                sim.run(Span::secs(at))?;
+                sim.world.disk.full = false;
+                sim.until(SOON, |sim| sim.runs("web", "main"))?;
+                sim.expect_that(sim.world.starts_of("main") == 1, "one start")?;
+                sim.peace()
+            });
+        }
+    }
+}
