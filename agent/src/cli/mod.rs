@@ -21,6 +21,7 @@ mod job_validate;
 pub mod jobfile;
 mod lookup;
 mod monitor;
+mod node_detail;
 mod node_status;
 mod operator;
 mod rehearse;

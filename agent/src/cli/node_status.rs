@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::args::NodeStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::table::{block, short, table};
-use super::{job_status, lookup};
+use super::{job_status, lookup, node_detail};
 use crate::http::shapes::{Alloc, AllocStub, NodeShape};
 
 /// Runs the command.
@@ -33,6 +33,10 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     let shown = job_status::allocations(cx, &allocs, args.verbose);
     cx.screen.say(&shown)?;
     if args.verbose {
+        for (title, text) in node_detail::sections(&node) {
+            cx.screen.title(&format!("\n{title}"))?;
+            cx.screen.say(&text)?;
+        }
         let attributes = node.attributes.iter().map(|(k, v)| (k.as_str(), v.clone()));
         cx.screen.title("\nAttributes")?;
         cx.screen.say(&block(attributes))?;

@@ -16,7 +16,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let version = api.settings.version.clone();
     let prefix = params.prefix().to_owned();
     let seen = look(&api, &params, move |view| {
-        let node = NodeShape::of(view.node(), &version, view.index());
+        let node = NodeShape::of(view, &version);
         let wanted = has_prefix(&node.id, &prefix);
         let list: Vec<Value> = wanted.then(|| node.stub()).into_iter().collect();
         Seen::whole(view, list)
@@ -29,8 +29,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     let id: NodeId = uuid("node", &id)?;
     let version = api.settings.version.clone();
     let seen = look(&api, &params, move |view| {
-        let node = (view.node().id == id)
-            .then(|| NodeShape::of(view.node(), &version, view.index()).full());
+        let node = (view.node().id == id).then(|| NodeShape::of(view, &version).full());
         Seen::whole(view, node)
     })
     .await?;

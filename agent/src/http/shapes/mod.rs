@@ -4,6 +4,7 @@
 mod alloc;
 mod eval;
 mod job;
+mod machine;
 mod node;
 
 pub use alloc::{
@@ -15,4 +16,5 @@ pub use job::{
     Children, GroupSummary, JobStub, JobSummary, Registered, Stopped, Validated, Versions,
     full_job, register_answer, summary,
 };
+pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::agent::View;
 use drover_core::model::node::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use super::machine::{self, Asked, Event};
 
 /// The node, in a list or whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +35,14 @@ pub struct NodeShape {
     #[serde(rename = "TLSEnabled")]
     pub tls_enabled: bool,
     pub attributes: BTreeMap<String, String>,
+    pub links: BTreeMap<String, String>,
     pub meta: BTreeMap<String, String>,
+    pub events: Vec<Event>,
+    pub node_resources: Value,
+    /// How the probes of the machine are doing.
+    pub probes: Vec<Asked>,
+    /// How the plugins of devices are doing.
+    pub device_plugins: Vec<Asked>,
 }
 
 /// A driver of the node.
@@ -48,7 +58,8 @@ pub struct Driver {
 
 impl NodeShape {
     /// The node as it is shown whole.
-    pub fn of(node: &Node, version: &str, index: u64) -> NodeShape {
+    pub fn of(view: View<'_>, version: &str) -> NodeShape {
+        let node = view.node();
         NodeShape {
             id: node.id.to_string(),
             name: node.name.clone(),
@@ -68,11 +79,18 @@ impl NodeShape {
                 .collect(),
             host_volumes: BTreeMap::new(),
             create_index: 1,
-            modify_index: index,
+            modify_index: view.index(),
             http_addr: node.http_addr.clone(),
             tls_enabled: false,
             attributes: node.attributes.clone(),
+            links: (view.machine().fingerprints().links())
+                .map(|(name, link)| (name.clone(), link.clone()))
+                .collect(),
             meta: node.meta.clone(),
+            events: view.machine().events().map(Event::of).collect(),
+            node_resources: machine::resources(view),
+            probes: machine::probes(view),
+            device_plugins: machine::plugins(view),
         }
     }
 
@@ -82,12 +100,9 @@ impl NodeShape {
         if let Some(fields) = value.as_object_mut() {
             let more = [
                 ("SecretID", json!("")),
-                ("Events", json!([])),
                 ("DrainStrategy", Value::Null),
                 ("LastDrain", Value::Null),
-                ("NodeResources", json!({})),
                 ("ReservedResources", json!({})),
-                ("Links", Value::Null),
             ];
             fields.extend(more.map(|(name, field)| (name.to_owned(), field)));
         }
@@ -98,7 +113,18 @@ impl NodeShape {
     pub fn stub(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
-            for name in ["HTTPAddr", "TLSEnabled", "Attributes", "Meta"] {
+            let whole = [
+                "HTTPAddr",
+                "TLSEnabled",
+                "Attributes",
+                "Links",
+                "Meta",
+                "Events",
+                "NodeResources",
+                "Probes",
+                "DevicePlugins",
+            ];
+            for name in whole {
                 fields.remove(name);
             }
             fields.insert("LastDrain".to_owned(), Value::Null);
@@ -113,10 +139,9 @@ fn driver(
     info: &drover_core::model::node::DriverInfo,
 ) -> (String, Driver) {
     let own = format!("driver.{name}");
-    let attributes = node
-        .attributes
-        .iter()
-        .filter(|(key, _)| key.starts_with(&own));
+    let below = format!("{own}.");
+    let attributes =
+        (node.attributes.iter()).filter(|(key, _)| **key == own || key.starts_with(&below));
     let driver = Driver {
         detected: info.detected,
         healthy: info.healthy,
