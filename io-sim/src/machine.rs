@@ -9,8 +9,8 @@ use std::sync::Arc;
 use drover_core::config::Config;
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
-use drover_core::fingerprint::Fingerprint;
 use drover_core::fingerprint::manager::ProbeConfig;
+use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind};
 use drover_core::input::{
     DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput,
 };
@@ -26,6 +26,8 @@ use crate::world::{Later, World};
 pub(crate) const DRIVER: &str = "mock_driver";
 /// The plugins: what both announce, and how many devices of it.
 const PLUGINS: [(&str, &str, usize); 2] = [("acme", "fpga", 3), ("bolt", "gpu", 2)];
+/// The probe that finds the last of the plugins; the others are configured.
+const FINDER: &str = "bolt.so";
 /// The fact that the essential probe finds.
 pub(crate) const FACT: &str = "sim.fact";
 
@@ -37,11 +39,12 @@ pub fn listening(mut config: Config) -> Config {
         essential,
     };
     config.probes = vec![
+        probe(FINDER, false, None),
         probe("cloud", false, None),
         probe("host", true, Some(Span::secs(900))),
     ];
     config.drivers = vec![DRIVER.into()];
-    config.device_plugins = PLUGINS.iter().map(|(name, ..)| (*name).into()).collect();
+    config.device_plugins = vec![PLUGINS[0].0.into()];
     config
 }
 
@@ -171,8 +174,15 @@ impl World {
                 } else {
                     let fact = (FACT.to_owned(), "true".to_owned());
                     let known = (&**probe == "host").then_some(fact);
+                    let plugin = || Plugin {
+                        kind: PluginKind::Device,
+                        name: PLUGINS[1].0.to_owned(),
+                        version: "0.1.0".to_owned(),
+                    };
+                    let found = (&**probe == FINDER).then(plugin);
                     Ok(Fingerprint {
                         attributes: known.into_iter().collect(),
+                        plugins: found.into_iter().collect(),
                         ..Fingerprint::default()
                     })
                 };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::cx::Cx;
 use crate::device::manager::{Changed, Devices};
 use crate::driver::manager::Drivers;
+use crate::fingerprint::PluginKind;
 use crate::fingerprint::manager::Fingerprints;
 use crate::input::NodeInput;
 use crate::model::node::{Node, NodeEvent};
@@ -25,6 +26,8 @@ pub struct Machine {
     fingerprints: Fingerprints,
     drivers: Drivers,
     devices: Devices,
+    /// What each probe found that looks for a plugin.
+    plugins: BTreeMap<String, (PluginKind, String)>,
     events: VecDeque<NodeEvent>,
 }
 
@@ -49,6 +52,7 @@ impl Machine {
             fingerprints,
             drivers: Drivers::new(&cx.config.drivers),
             devices: Devices::new(&cx.config.device_plugins),
+            plugins: BTreeMap::new(),
             events: VecDeque::new(),
         }
     }
@@ -91,7 +95,38 @@ impl Machine {
         self.changed(cx, changed)
     }
 
+    /// Plugins that were found are listened to from now on. A name that is taken stays whose it is.
+    fn welcome_plugins(&mut self, cx: &Cx<'_>, changed: &mut Changed) {
+        for (probe, plugin) in self.fingerprints.plugins() {
+            let found = (plugin.kind, plugin.name.clone());
+            if self.plugins.get(probe) == Some(&found) {
+                continue;
+            }
+            self.plugins.insert(probe.to_owned(), found);
+            let added = match plugin.kind {
+                PluginKind::Driver => self.drivers.add(&plugin.name),
+                PluginKind::Device => self.devices.add(&plugin.name),
+            };
+            if added {
+                continue;
+            }
+            let message = format!(
+                "The name {:?} of what {probe:?} found is taken",
+                plugin.name
+            );
+            changed.events.push(NodeEvent {
+                time: cx.now.wall,
+                subsystem: "Plugin".to_owned(),
+                message,
+                details: [("plugin".to_owned(), plugin.name.clone())].into(),
+            });
+        }
+    }
+
     fn changed(&mut self, cx: &mut Cx<'_>, mut changed: Changed) -> News {
+        if changed.node {
+            self.welcome_plugins(cx, &mut changed);
+        }
         // News may have asked for a stream or a probe at once.
         if self.deadline().is_some_and(|at| at <= cx.now.at) {
             let mut more = self.fingerprints.handle_timeout(cx);

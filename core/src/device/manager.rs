@@ -73,6 +73,15 @@ impl Devices {
         }
     }
 
+    /// From now on a plugin of this name is listened to. `false` if one is already.
+    pub fn add(&mut self, name: &str) -> bool {
+        let known = self.plugins.contains_key(name);
+        if !known {
+            self.plugins.insert(name.into(), Plugin::default());
+        }
+        !known
+    }
+
     /// Every plugin, by name.
     pub fn plugins(&self) -> impl Iterator<Item = (&Arc<str>, &Plugin)> {
         self.plugins.iter()

@@ -48,6 +48,15 @@ impl Drivers {
         }
     }
 
+    /// From now on a driver of this name is listened to. `false` if one is already.
+    pub fn add(&mut self, name: &str) -> bool {
+        let known = self.drivers.contains_key(name);
+        if !known {
+            self.drivers.insert(name.into(), Driver::default());
+        }
+        !known
+    }
+
     /// What is known of each.
     pub fn known(
         &self,

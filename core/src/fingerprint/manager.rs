@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, Resources};
+use super::{Fingerprint, Plugin, Resources};
 use crate::cx::Cx;
 use crate::device::manager::Changed;
 use crate::effect::{Effect, NodeEffect};
@@ -149,6 +149,12 @@ impl Fingerprints {
     pub fn attributes(&self) -> impl Iterator<Item = (&String, &String)> {
         let all = self.probes.iter().flat_map(|probe| &probe.found.attributes);
         all.filter(|(key, value)| !key.is_empty() && !value.is_empty())
+    }
+
+    /// Plugins that were found to work, with who found them.
+    pub fn plugins(&self) -> impl Iterator<Item = (&str, &Plugin)> {
+        let all = (self.probes.iter()).map(|probe| (probe.name(), probe.found.plugins.as_slice()));
+        all.flat_map(|(probe, plugins)| plugins.iter().map(move |plugin| (probe, plugin)))
     }
 
     /// Names of this machine elsewhere.

@@ -18,6 +18,33 @@ pub struct Fingerprint {
     pub links: BTreeMap<String, String>,
     /// What it has to give.
     pub resources: Resources,
+    /// Plugins that were found to work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<Plugin>,
+}
+
+/// A plugin that was found to work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename = "FoundPlugin")]
+pub struct Plugin {
+    /// What it is for.
+    pub kind: PluginKind,
+    /// Its name, as it says itself: of a driver, the one in job files.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// What a plugin is for.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum PluginKind {
+    /// It starts tasks.
+    #[default]
+    Driver,
+    /// It has devices.
+    Device,
 }
 
 /// What a machine has to give. What a probe does not know is left out.

@@ -212,17 +212,19 @@ impl Checker {
         })?;
         let odd = node.attributes.contains_key("kernel.name");
         self.holds(Property::ADriverSpeaksOfItself, !odd, String::new)?;
-        for (name, plugin) in machine.devices().plugins() {
-            let true_ones = world.machine.devices.get(&**name);
-            let known = plugin.groups().values().flat_map(|group| &group.devices);
-            let known: BTreeMap<String, bool> = known
+        for (name, true_ones) in &world.machine.devices {
+            let mut plugins = machine.devices().plugins();
+            let plugin = plugins.find(|(known, _)| &***known == *name);
+            let groups = plugin
+                .into_iter()
+                .flat_map(|(_, plugin)| plugin.groups().values());
+            let known: BTreeMap<String, bool> = groups
+                .flat_map(|group| &group.devices)
                 .map(|(id, device)| (id.clone(), device.healthy))
                 .collect();
-            self.holds(
-                Property::DevicesAreWhatIsThere,
-                Some(&known) == true_ones,
-                || format!("{name}: {known:?} and not {true_ones:?}"),
-            )?;
+            self.holds(Property::DevicesAreWhatIsThere, known == *true_ones, || {
+                format!("{name}: {known:?} and not {true_ones:?}")
+            })?;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         | "SaidGroup" | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device"
         | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address" | "Probe"
         | "ProbeConfig" | "NodeEvent" | "DriverFingerprint" | "Machine" | "Fingerprints"
-        | "Drivers" | "Driver" | "Devices" | "Plugin" => Rule::Show,
+        | "FoundPlugin" | "Drivers" | "Driver" | "Devices" | "Plugin" => Rule::Show,
         "TaskConfig" => match field {
             "job" | "group" | "user" => Rule::Show,
             "config" => Rule::DriverConfig,

@@ -1,0 +1,108 @@
+//! What is known of the machine: probes, drivers and devices that fail, hang, lie and vanish cost
+//! themselves, and nobody else.
+
+use drover_core::input::RestartScope;
+use drover_core::model::task::Task;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{Scenario, each_crash, for_seeds};
+
+/// How long the core waits for a probe, and some time more.
+const PROBED: Span = Span::secs(40);
+
+/// Long enough for an agent to die and the next to begin.
+const LATE: Span = Span::secs(200);
+
+fn on_devices(name: &str, count: u64) -> Task {
+    task("main").devices(name, count)
+}
+
+/// Of everything that a plugin could do, and a driver, and a probe.
+const TROUBLE: &[Fault] = &[
+    Fault::FailProbe,
+    Fault::HangProbe,
+    Fault::HangNews,
+    Fault::EndNews,
+    Fault::LateNews,
+    Fault::OddNews,
+    Fault::FlapDevice,
+];
+
+#[test]
+fn probes_that_hang_delay_the_first_job_by_their_patience_and_no_more() {
+    for_seeds(60, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+        sim.restart()?;
+        sim.register(&service("web", [task("main")]));
+        sim.until(PROBED, |sim| sim.runs("web", "main"))
+    });
+}
+
+#[test]
+fn plugins_that_say_nothing_cost_only_who_wants_their_devices() {
+    for_seeds(60, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
+        sim.restart()?;
+        sim.register(&service("plain", [task("main")]));
+        sim.register(&service("fast", [on_devices("fpga", 1)]));
+        sim.until(PROBED, |sim| sim.runs("plain", "main"))?;
+        sim.run(Span::secs(600))?;
+        sim.expect_that(sim.allocs("fast").is_empty(), "there is no device")?;
+        sim.calm()?;
+        sim.expect_that(sim.runs("fast", "main"), "the device is there")
+    });
+}
+
+#[test]
+fn a_device_is_given_again_when_its_holder_is_gone() {
+    for_seeds(100, |sim| {
+        sim.register(&service("one", [on_devices("bolt/gpu", 2)]));
+        sim.until(SOON, |sim| sim.runs("one", "main"))?;
+        sim.register(&service("two", [on_devices("gpu", 1)]));
+        sim.run(Span::secs(60))?;
+        sim.expect_that(sim.allocs("two").is_empty(), "both are held")?;
+        sim.deregister("one", false);
+        sim.until(SOON, |sim| sim.runs("two", "main"))?;
+        sim.peace()
+    });
+}
+
+/// The agent of the field forgets device nodes and mounts of a task when it is started again.
+#[test]
+fn a_task_keeps_its_reservation_wherever_the_agent_dies() {
+    let scenario = |sim: &mut Sim| -> Scenario {
+        sim.register(&service("web", [on_devices("fpga", 2)]));
+        sim.until(LATE, |sim| sim.runs("web", "main"))?;
+        sim.restart()?;
+        sim.until(LATE, |sim| sim.runs("web", "main"))?;
+        sim.run(Span::secs(5))?;
+        sim.restart_tasks("web", RestartScope::Running);
+        sim.run(Span::secs(60))?;
+        sim.peace()
+    };
+    for seed in 0..4 {
+        each_crash(seed, scenario);
+    }
+}
+
+#[test]
+fn whatever_happens_to_the_machine_tasks_go_on() {
+    for_seeds(150, |sim| {
+        sim.register(&service("plain", [task("main")]));
+        sim.register(&service("fast", [task("fast").devices("fpga", 1)]));
+        sim.until(SOON, |sim| {
+            sim.runs("plain", "main") && sim.runs("fast", "fast")
+        })?;
+        sim.world.faults = Faults::only(TROUBLE, 300).budget(200);
+        sim.run(Span::secs(3600))?;
+        let starts = (sim.world.starts_of("main"), sim.world.starts_of("fast"));
+        sim.expect_that(starts == (1, 1), &format!("nothing restarts: {starts:?}"))?;
+        sim.peace()
+    });
+}
