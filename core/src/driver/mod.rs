@@ -3,3 +3,4 @@
 pub(crate) mod coerce;
 pub mod config;
 pub mod schema;
+pub mod spec;
