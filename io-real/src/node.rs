@@ -57,7 +57,7 @@ pub struct Parts {
 pub struct Node {
     agent: Agent,
     store: Store,
-    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    drivers: BTreeMap<String, Arc<dyn Driver>>,
     hooks: Hooks,
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
@@ -94,7 +94,7 @@ impl Node {
             drivers: parts
                 .drivers
                 .into_iter()
-                .map(|driver| (driver.name(), driver))
+                .map(|driver| (driver.name().to_owned(), driver))
                 .collect(),
             hooks: parts.hooks,
             answers: parts.answers,

@@ -13,7 +13,8 @@
 mod base;
 mod details;
 mod device;
-mod driver;
+pub(crate) mod driver;
+mod driver_said;
 mod error;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -38,6 +39,9 @@ use tokio::time::timeout;
 
 pub use self::base::{API_VERSION, DriverPorts, PluginInfo, PluginKind, Version};
 pub use self::device::{DeviceStats, Devices};
+pub use self::driver::{
+    Capabilities, DriverHealth, FsIsolation, Handle, StartedTask, TaskEvents, TaskStats, TaskStatus,
+};
 pub use self::error::{PluginError, Refusal};
 pub use self::handshake::{Address, HandshakeError};
 pub use self::launch::{LaunchSpec, Reattach};

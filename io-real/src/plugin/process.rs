@@ -165,8 +165,12 @@ impl Process {
     /// Waits until it has ended. Can be asked again.
     pub(super) async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
-        match exit.wait_for(Option::is_some).await {
-            Ok(exit) => exit.clone().unwrap_or(Exit::Unknown),
+        let known = exit
+            .wait_for(Option::is_some)
+            .await
+            .map(|exit| exit.clone());
+        match known {
+            Ok(exit) => exit.unwrap_or(Exit::Unknown),
             // Its watcher is gone: the runtime ends.
             Err(_) => std::future::pending().await,
         }

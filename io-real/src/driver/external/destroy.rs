@@ -1,0 +1,88 @@
+//! Ending a launch by force.
+
+use std::time::Duration;
+
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, TaskKey};
+use drover_core::model::alloc::ExitResult;
+use drover_core::op::Failure;
+use tokio::sync::watch::Receiver;
+use tokio::time::timeout;
+
+use super::handles::Stage;
+use super::{World, setup};
+use crate::plugin::{Plugin, PluginError};
+
+/// How long a task may take to end by force, and its end to be told. Twice that and the last call
+/// are less than the core waits.
+const FORCE_TIME: Duration = Duration::from_secs(3);
+
+impl World {
+    /// Ends whatever of a launch is alive, and makes its driver forget it. How it ended, if that
+    /// is known and was not told.
+    pub(super) async fn destroy(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+    ) -> Result<Option<ExitResult>, Failure> {
+        let end = self.held.take(launch);
+        let handles = self.handles.clone();
+        let stage = self.blocking(move || handles.read(launch)).await;
+        let destroyed = match stage {
+            Ok(None) => Ok(None),
+            Ok(Some(stage)) => self.destroy_started(launch, end, &stage).await,
+            Err(failure) => Err(failure),
+        };
+        match &destroyed {
+            Ok(_) => self.held.remove(launch),
+            // It goes on, and so does telling its end.
+            Err(_) => {
+                if let Some(result) = self.held.give_back(launch) {
+                    self.inbox.say(task, DriverInput::Exited { launch, result });
+                }
+            }
+        }
+        destroyed
+    }
+
+    async fn destroy_started(
+        &self,
+        launch: LaunchId,
+        end: Option<Receiver<Option<ExitResult>>>,
+        stage: &Stage,
+    ) -> Result<Option<ExitResult>, Failure> {
+        let plugin = self.attached()?.plugin.clone();
+        let id = setup::id(launch);
+        let result = match end {
+            Some(end) => kill(&plugin, &id, end).await,
+            None => None,
+        };
+        match plugin.destroy_task(&id, true).await {
+            Ok(()) => {}
+            Err(error) if error.is_unknown_task() => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let (Some(result), Stage::Asked | Stage::Started(_)) = (&result, stage) {
+            self.remember_end(launch, result).await;
+        }
+        Ok(result)
+    }
+}
+
+/// Ends a task that may run, and waits a moment for how it ended.
+async fn kill(
+    plugin: &Plugin,
+    id: &str,
+    mut end: Receiver<Option<ExitResult>>,
+) -> Option<ExitResult> {
+    let killing = plugin.stop_task(id, "SIGKILL", Duration::ZERO);
+    match timeout(FORCE_TIME, killing).await {
+        Ok(Err(error)) if !error.is_unknown_task() => {
+            tracing::debug!(task = id, %error, "a driver does not end a task by force");
+        }
+        Ok(Err(PluginError::Lost(_))) => return None,
+        Ok(_) | Err(_) => {}
+    }
+    let ended = timeout(FORCE_TIME, end.wait_for(Option::is_some)).await;
+    ended.ok()?.ok()?.clone()
+}
