@@ -1,6 +1,7 @@
 //! Starting a plugin, and finding one again that an earlier agent started.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -86,25 +87,25 @@ impl Plugin {
         let (stderr, its_stderr) = output_pipe()?;
         let env = environment(spec);
         let process = Process::spawn(program, &spec.args, &env, [its_stdout, its_stderr])?;
-        let process = Doomed(Some(process));
-        let last = LastLines::default();
-        let name = program.name().to_owned();
-        let logs = service::Task::new(tokio::spawn(retell(name.clone(), stderr, last.clone())));
-        let mut lines = Lines::new(stdout)?;
-        let shaken = timeout(spec.start_timeout, shake(process.get()?, &mut lines, &last)).await;
-        let address = shaken.map_err(|_| PluginError::StartTimeout(spec.start_timeout))??;
-        let wire = Wire::open(&address, process.get()?.identity().pid, spec.limits).await?;
-        let mut tasks = vec![logs, service::Task::new(tokio::spawn(lines.drain()))];
-        service::begin(&name, &wire, &mut tasks).await?;
-        Ok(Plugin {
-            name,
-            address,
-            wire,
-            last,
-            own_socket_dir: spec.socket_dir.clone(),
-            process: process.survives()?,
-            _tasks: tasks,
-        })
+        let doomed = Doomed(Some(process));
+        let result = connect(program.name(), doomed.get()?, spec, stdout, stderr).await;
+        let process = doomed.survives()?;
+        match result {
+            Ok(connected) => Ok(Plugin {
+                name: program.name().to_owned(),
+                address: connected.address,
+                wire: connected.wire,
+                last: connected.last,
+                own_socket_dir: spec.socket_dir.clone(),
+                process,
+                _tasks: connected.tasks,
+            }),
+            Err(error) => {
+                process.kill(true);
+                let _ = timeout(super::GRACE, process.exited()).await;
+                Err(error)
+            }
+        }
     }
 
     /// Connects to a plugin that an earlier agent started; what it prints is read on.
@@ -160,7 +161,40 @@ impl Reattach {
     }
 }
 
-/// A process that is killed, with what it started, unless it is said to survive.
+/// What comes of a start.
+struct Connected {
+    address: Address,
+    wire: Wire,
+    last: LastLines,
+    tasks: Vec<service::Task>,
+}
+
+async fn connect(
+    name: &str,
+    process: &Process,
+    spec: &LaunchSpec,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+) -> Result<Connected, PluginError> {
+    let last = LastLines::default();
+    let logs = retell(name.to_owned(), stderr, last.clone());
+    let logs = service::Task::new(tokio::spawn(logs));
+    let mut lines = Lines::new(stdout)?;
+    let shaken = timeout(spec.start_timeout, shake(process, &mut lines, &last)).await;
+    let address = shaken.map_err(|_| PluginError::StartTimeout(spec.start_timeout))??;
+    let wire = Wire::open(&address, process.identity().pid, spec.limits).await?;
+    let mut tasks = vec![logs, service::Task::new(tokio::spawn(lines.drain()))];
+    service::begin(name, &wire, &mut tasks).await?;
+    Ok(Connected {
+        address,
+        wire,
+        last,
+        tasks,
+    })
+}
+
+/// A process that is killed, with what it started, unless it is said to survive: also if nobody
+/// waits for the start any more.
 struct Doomed(Option<Process>);
 
 impl Doomed {

@@ -184,6 +184,10 @@ impl Wire {
     ) -> Result<T, PluginError> {
         match timeout(after, answer).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
+            // Without a connection there is nobody who could refuse.
+            Ok(Err(status)) if self.channel.0.is_closed() => {
+                Err(PluginError::Lost(format!("{call}: {}", status.message())))
+            }
             Ok(Err(status)) => Err(refused(call, &status)),
             Err(_) => Err(PluginError::Timeout { call, after }),
         }

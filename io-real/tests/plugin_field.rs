@@ -1,0 +1,63 @@
+//! The field's own example of a plugin of devices, if there is one: its path is in
+//! `FIELD_DEVICE_PLUGIN`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "common/plugins.rs"]
+mod plugins;
+
+use drover_core::model::value::Value;
+use drover_io_real::plugin::{Exit, PluginKind};
+use plugins::{Plugins, configure, map, soon};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn a_plugin_of_the_field_runs_unmodified() {
+    let Some(program) = std::env::var_os("FIELD_DEVICE_PLUGIN") else {
+        eprintln!("skipped: FIELD_DEVICE_PLUGIN names no program");
+        return;
+    };
+    let plugins = Plugins::of("field", Path::new(&program));
+    let files = plugins.path().join("files");
+    fs::create_dir(&files).unwrap();
+    for (name, mode) in [("one", 0o644), ("two", 0o755)] {
+        fs::write(files.join(name), "123").unwrap();
+        fs::set_permissions(files.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let begin = Instant::now();
+    let plugin = plugins.launch("").await.unwrap();
+    let launched = begin.elapsed();
+    let info = plugin.info().await.unwrap();
+    assert_eq!(info.kind, PluginKind::Device);
+    eprintln!("{info:?}\n{:?}", plugin.config_schema().await.unwrap());
+    let dir = Value::String(files.display().to_string());
+    configure(&plugin, map([("dir", dir)])).await.unwrap();
+    let mut devices = plugin.devices().await.unwrap();
+    let groups = soon(devices.next()).await.unwrap().unwrap();
+    eprintln!(
+        "launched in {launched:?}, first fingerprint at {:?}",
+        begin.elapsed()
+    );
+    let mut ids = Vec::from_iter(groups.iter().flat_map(|group| &group.devices));
+    ids.sort_by(|one, other| one.id.cmp(&other.id));
+    assert_eq!(ids.len(), 2, "{groups:?}");
+    let given = plugin.reserve(vec![ids[0].id.clone()]).await.unwrap();
+    assert!(!given.mounts.is_empty(), "{given:?}");
+    assert!(plugin.reserve(vec!["none".to_owned()]).await.is_err());
+    let mut stats = plugin
+        .device_stats(Duration::from_millis(50))
+        .await
+        .unwrap();
+    let said = soon(stats.next()).await.unwrap().unwrap();
+    assert_eq!(said[0].instances.len(), 2, "{said:?}");
+    eprintln!("{given:?}\n{:?}", said[0].instances);
+    let status = format!("/proc/{}/status", plugin.remember().process.pid);
+    let status = fs::read_to_string(status).unwrap();
+    let memory = status.lines().find(|line| line.starts_with("VmRSS"));
+    eprintln!("the plugin's memory: {memory:?}");
+    assert_eq!(soon(plugin.stop(true)).await, Exit::Code(0));
+    assert_eq!(plugins.sockets(), 0);
+}
