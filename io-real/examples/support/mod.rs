@@ -4,3 +4,5 @@ pub(crate) mod base;
 pub(crate) mod mischief;
 pub(crate) mod proto;
 pub(crate) mod serve;
+#[allow(dead_code, reason = "one of the plugins has tasks")]
+pub(crate) mod task;

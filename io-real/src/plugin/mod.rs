@@ -118,19 +118,27 @@ impl Plugin {
 
     /// Ends it: asks it to, waits two seconds, and kills it; with `family` also what it started
     /// and left in its process group, which for a driver may be its tasks.
-    pub async fn stop(self, family: bool) -> Exit {
+    pub async fn stop(&self, family: bool) -> Exit {
         service::shutdown(&self.wire, GRACE).await;
-        let exit = match timeout(GRACE, self.process.exited()).await {
-            Ok(exit) => exit,
+        match timeout(GRACE, self.process.exited()).await {
+            Ok(exit) => {
+                self.tidy();
+                exit
+            }
             Err(_) => {
                 tracing::warn!(plugin = self.name, "a plugin did not end and is killed");
-                self.process.kill(family);
-                let killed = timeout(GRACE, self.process.exited()).await;
-                killed.unwrap_or(Exit::Unknown)
+                self.kill(family).await
             }
-        };
+        }
+    }
+
+    /// Kills it, and waits for its end. `family`: see [`Plugin::stop`].
+    pub async fn kill(&self, family: bool) -> Exit {
+        self.process.kill(family);
+        // What hangs in the kernel is left to it.
+        let exit = timeout(GRACE, self.process.exited()).await;
         self.tidy();
-        exit
+        exit.unwrap_or(Exit::Unknown)
     }
 
     /// Removes the socket of a plugin that could not, if it is in our own directory.

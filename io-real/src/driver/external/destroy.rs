@@ -77,10 +77,10 @@ async fn kill(
 ) -> Option<ExitResult> {
     let killing = plugin.stop_task(id, "SIGKILL", Duration::ZERO);
     match timeout(FORCE_TIME, killing).await {
+        Ok(Err(PluginError::Lost(_))) => return None,
         Ok(Err(error)) if !error.is_unknown_task() => {
             tracing::debug!(task = id, %error, "a driver does not end a task by force");
         }
-        Ok(Err(PluginError::Lost(_))) => return None,
         Ok(_) | Err(_) => {}
     }
     let ended = timeout(FORCE_TIME, end.wait_for(Option::is_some)).await;

@@ -73,11 +73,12 @@ impl Held {
         self.inner().never.insert(launch);
     }
 
+    /// Whether it was started, and its end is not known.
     pub(super) fn is_running(&self, launch: LaunchId) -> bool {
-        matches!(
-            self.inner().entries.get(&launch),
-            Some(Entry::Running { .. })
-        )
+        match self.inner().entries.get(&launch) {
+            Some(Entry::Running { end, .. }) => end.borrow().is_none(),
+            Some(Entry::Starting { .. }) | None => false,
+        }
     }
 
     /// Notes how it ended. True if that is to be told by the caller.
