@@ -1,13 +1,16 @@
-//! The field's own example of a plugin of devices, if there is one: its path is in
-//! `FIELD_DEVICE_PLUGIN`.
+//! The field's own example plugins, if there are any: the path of one of devices is in
+//! `FIELD_DEVICE_PLUGIN`, that of a driver in `FIELD_DRIVER_PLUGIN`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "common/plugin_world.rs"]
+mod plugin_world;
 #[path = "common/plugins.rs"]
 mod plugins;
 
 use drover_core::model::value::Value;
 use drover_io_real::plugin::{Exit, PluginKind};
+use plugin_world::{World, sh};
 use plugins::{Plugins, configure, map, soon};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -60,4 +63,33 @@ async fn a_plugin_of_the_field_runs_unmodified() {
     eprintln!("the plugin's memory: {memory:?}");
     assert_eq!(soon(plugin.stop(true)).await, Exit::Code(0));
     assert_eq!(plugins.sockets(), 0);
+}
+
+#[tokio::test]
+async fn a_driver_of_the_field_runs_unmodified() {
+    let Some(program) = std::env::var_os("FIELD_DRIVER_PLUGIN") else {
+        eprintln!("skipped: FIELD_DRIVER_PLUGIN names no program");
+        return;
+    };
+    let mut world = World::of(Plugins::of("field", Path::new(&program)));
+    let begin = Instant::now();
+    let plugin = world.attach("").await;
+    eprintln!("{:?}", plugin.config_schema().await.unwrap());
+    eprintln!("{:?}", plugin.task_schema().await.unwrap());
+    eprintln!("{:?}", plugin.capabilities().await.unwrap());
+    let mut health = plugin.driver_health().await.unwrap();
+    let said = soon(health.next()).await.unwrap().unwrap();
+    eprintln!("{said:?} at {:?}", begin.elapsed());
+    let unknown = soon(plugin.wait_task("nobody")).await.unwrap_err();
+    assert!(unknown.is_unknown_task(), "{unknown:?}");
+    let mut task = sh("");
+    task.config.clear();
+    if let Err(failure) = world.start(1, task).await {
+        panic!("{failure:?}: {}", soon(plugin.lost()).await);
+    }
+    assert_eq!(world.signal(1, "SIGUSR1").await, Ok(()));
+    eprintln!("{:?}", world.destroy(1).await.unwrap());
+    eprintln!("{:?}", world.log("web.stdout.0"));
+    plugin.prepare_end().await.unwrap();
+    assert_eq!(soon(plugin.stop(false)).await, Exit::Code(0));
 }

@@ -46,7 +46,8 @@ async fn a_bad_start_has_a_name_and_leaves_nothing() {
     use PluginError as E;
     let plugins = Plugins::example("device_plugin");
     let good = configured(&plugins, "").await;
-    let table: [(&str, fn(&E) -> bool); 9] = [
+    type Wanted = fn(&E) -> bool;
+    let table: [(&str, Wanted); 9] = [
         (
             "crash",
             |e| matches!(e, E::ExitedEarly { exit: Exit::Code(2), said } if said.contains("told to")),
@@ -69,22 +70,9 @@ async fn a_bad_start_has_a_name_and_leaves_nothing() {
         }
     }
     // Not one of them is left, and the one that does nothing wrong does not notice.
-    assert_eq!(started_from(&plugins), [good.remember().process.pid]);
+    assert_eq!(plugins.processes(), [good.remember().process.pid]);
     assert!(good.check().await.is_ok());
     good.stop(true).await;
-}
-
-/// The processes that were started from this plugin directory and live.
-fn started_from(plugins: &Plugins) -> Vec<i32> {
-    let all = std::fs::read_dir("/proc").unwrap();
-    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let program = plugins.path().join(&plugins.name);
-    let program = program.to_str().unwrap().as_bytes();
-    let ours = pids.filter(|pid| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.starts_with(program) && lives(*pid)
-    });
-    ours.collect()
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! What every plugin of the field has: who it is, and its configuration.
 
+use std::collections::BTreeSet;
+
 use drover_core::driver::spec::Spec;
+use drover_core::fingerprint::Processors;
 use drover_core::model::value::Value;
 
 use super::error::PluginError;
@@ -76,13 +79,14 @@ impl Version {
     }
 }
 
-/// What a driver is told of the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriverPorts {
-    /// The first port that its helpers may listen on.
-    pub min: u16,
-    /// The last.
-    pub max: u16,
+/// What a driver is told of the agent. Drivers of the field end in a panic when they start a task
+/// and were told nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverSettings {
+    /// The first and the last port that its helpers may listen on.
+    pub ports: (u16, u16),
+    /// The machine's processors.
+    pub processors: Processors,
 }
 
 impl Plugin {
@@ -123,12 +127,12 @@ impl Plugin {
         &self,
         config: &Value,
         api_version: &str,
-        driver: Option<DriverPorts>,
+        driver: Option<&DriverSettings>,
     ) -> Result<(), PluginError> {
-        let driver = driver.map(|ports| said::NomadDriverConfig {
-            client_min_port: ports.min.into(),
-            client_max_port: ports.max.into(),
-            topology: None,
+        let driver = driver.map(|settings| said::NomadDriverConfig {
+            client_min_port: settings.ports.0.into(),
+            client_max_port: settings.ports.1.into(),
+            topology: Some(topology(&settings.processors)),
         });
         let request = said::SetConfigRequest {
             msgpack_config: msgpack::encode(config)?,
@@ -144,6 +148,48 @@ impl Plugin {
         let (channel, origin) = self.wire.channel();
         BasePluginClient::with_origin(channel, origin)
             .max_decoding_message_size(self.wire.limits().message)
+    }
+}
+
+/// The machine's processors in the field's words.
+fn topology(processors: &Processors) -> said::ClientTopology {
+    use said::client_topology_core::Grade;
+    let nodes: BTreeSet<u32> = processors.cores.iter().map(|core| core.node).collect();
+    let cores = processors
+        .cores
+        .iter()
+        .map(|core| said::ClientTopologyCore {
+            socket_id: core.socket,
+            node_id: core.node,
+            core_id: core.id,
+            core_grade: if core.efficiency {
+                Grade::Efficiency.into()
+            } else {
+                Grade::Performance.into()
+            },
+            disable: false,
+            base_speed: core.base_mhz,
+            max_speed: core.max_mhz,
+            guess_speed: 0,
+        });
+    let (total, usable) = (processors.total_compute, processors.usable_compute);
+    said::ClientTopology {
+        distances: Some(distances(nodes.len())),
+        node_ids: nodes.into_iter().collect(),
+        cores: cores.collect(),
+        override_total_compute: total,
+        override_withold_compute: total.saturating_sub(usable),
+    }
+}
+
+/// As the kernel says it where nothing better is known: 10 to itself, 20 to any other.
+fn distances(nodes: usize) -> said::ClientTopologySlit {
+    let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
+    said::ClientTopologySlit {
+        dimension: u32::try_from(nodes).unwrap_or(u32::MAX),
+        values: pairs
+            .map(|(from, to)| if from == to { 10 } else { 20 })
+            .collect(),
     }
 }
 
@@ -202,6 +248,24 @@ mod tests {
         for bad in ["", "v", "x", "1.2.3.4", "1..2", "-beta"] {
             assert_eq!(Version::parse(bad), None, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn drivers_are_told_of_the_processors() {
+        use drover_core::fingerprint::Core;
+        let core = |id, node| Core {
+            id,
+            node,
+            ..Core::default()
+        };
+        let told = topology(&Processors {
+            total_compute: 3000,
+            usable_compute: 2500,
+            cores: vec![core(0, 0), core(1, 1)],
+        });
+        assert_eq!(told.node_ids, [0, 1]);
+        assert_eq!(told.distances.unwrap().values, [10, 20, 20, 10]);
+        assert_eq!(told.override_withold_compute, 500);
     }
 
     #[test]

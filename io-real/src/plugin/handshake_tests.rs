@@ -23,7 +23,8 @@ fn each_mistake_has_its_name() {
     use HandshakeError as E;
     let certificate = format!("1|2|unix|/s|grpc|{}", "A".repeat(51));
     let deep = format!("1|2|unix|/{}|grpc|", "a".repeat(200));
-    let table: [(&str, fn(&E) -> bool); 16] = [
+    type Wanted = fn(&E) -> bool;
+    let table: [(&str, Wanted); 16] = [
         ("", |e| matches!(e, E::Garbage(_))),
         ("hello", |e| matches!(e, E::Garbage(_))),
         ("a|b|c|d|e", |e| matches!(e, E::Garbage(_))),

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-pub use self::base::{API_VERSION, DriverPorts, PluginInfo, PluginKind, Version};
+pub use self::base::{API_VERSION, DriverSettings, PluginInfo, PluginKind, Version};
 pub use self::device::{DeviceStats, Devices};
 pub use self::driver::{
     Capabilities, DriverHealth, FsIsolation, Handle, StartedTask, TaskEvents, TaskStats, TaskStatus,

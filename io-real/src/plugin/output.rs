@@ -21,24 +21,42 @@ const LINES_PER_SECOND: u32 = 200;
 /// So many of the last lines are remembered, for when the plugin dies.
 const REMEMBERED: usize = 5;
 
-/// The last lines that a plugin printed.
+/// The last lines that a plugin printed; after a panic its first, which say why.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct LastLines(Arc<Mutex<Remembered>>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    lines: VecDeque<String>,
+    panicked: bool,
+}
 
 impl LastLines {
     fn push(&self, line: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == REMEMBERED {
-            lines.pop_front();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.panicked && is_panic(line) {
+            last.panicked = true;
+            last.lines.clear();
         }
-        lines.push_back(line.chars().take(500).collect());
+        if last.lines.len() == REMEMBERED {
+            if last.panicked {
+                return;
+            }
+            last.lines.pop_front();
+        }
+        last.lines.push_back(line.chars().take(500).collect());
     }
 
     /// All of them, as one text.
     pub(super) fn text(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Vec::from_iter(lines.iter().map(String::as_str)).join("\n")
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Vec::from_iter(last.lines.iter().map(String::as_str)).join("\n")
     }
+}
+
+/// Whether a program of the field dies of what this line says.
+fn is_panic(line: &str) -> bool {
+    line.starts_with("panic: ") || line.starts_with("fatal error: ")
 }
 
 /// Reads a pipe line by line, with a bound.
@@ -167,7 +185,7 @@ impl Line {
         };
         let Some(mut fields) = parsed.filter(|fields| fields.contains_key("@message")) else {
             // What follows the first line of a panic belongs to it.
-            *panicked |= line.starts_with("panic: ") || line.starts_with("fatal error: ");
+            *panicked |= is_panic(line);
             return Line {
                 level: if *panicked {
                     tracing::Level::ERROR
@@ -242,6 +260,19 @@ mod tests {
         assert_eq!(read("{not json").level, tracing::Level::DEBUG);
         assert_eq!(read("panic: no").level, tracing::Level::ERROR);
         assert_eq!(read("goroutine 1").level, tracing::Level::ERROR);
+    }
+
+    #[test]
+    fn the_first_lines_of_a_panic_are_remembered() {
+        let last = LastLines::default();
+        for line in ["a", "b", "c", "d", "e", "f"] {
+            last.push(line);
+        }
+        assert_eq!(last.text(), "b\nc\nd\ne\nf");
+        for line in ["panic: why", "1", "2", "3", "4", "5", "panic: again"] {
+            last.push(line);
+        }
+        assert_eq!(last.text(), "panic: why\n1\n2\n3\n4");
     }
 
     #[tokio::test]

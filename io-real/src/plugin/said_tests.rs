@@ -1,5 +1,7 @@
 //! What becomes of messages, good and bad.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use prost::Message;
 
 use super::*;

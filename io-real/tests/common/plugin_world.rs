@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use crate::plugins::{Plugins, configure, map, soon};
+use crate::plugins::{Plugins, configure, kill, map, soon};
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{AllocId, LaunchId, Run};
 use drover_core::input::{DriverInput, Found, Input, TaskKey};
@@ -62,7 +62,13 @@ pub fn sh(script: &str) -> TaskConfig {
 }
 
 impl World {
+    /// With the example.
     pub fn new() -> Self {
+        Self::of(Plugins::example("driver_plugin"))
+    }
+
+    /// With this plugin.
+    pub fn of(plugins: Plugins) -> Self {
         let dir = TempDir::new().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let data = DataDir::open(&dir.path().join("data")).unwrap();
@@ -71,7 +77,7 @@ impl World {
         dirs.build_task(ALLOC, "web", None).unwrap();
         let (driver, said) = driver(&data);
         Self {
-            plugins: Plugins::example("driver_plugin"),
+            plugins,
             driver,
             said,
             data,
@@ -237,6 +243,22 @@ impl World {
         fs::read_dir(self.data.path().join("plugin-tasks"))
             .unwrap()
             .count()
+    }
+}
+
+impl Drop for World {
+    /// Tasks outlive their plugins, but not their tests.
+    fn drop(&mut self) {
+        let logs = self.data.alloc_root().join(ALLOC.to_string());
+        for log in fs::read_dir(logs.join("alloc/logs")).unwrap() {
+            let text = fs::read_to_string(log.unwrap().path()).unwrap_or_default();
+            let pid: Option<i32> = text.lines().next().and_then(|line| line.parse().ok());
+            let Some(pid) = pid else { continue };
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if line == b"sleep\x001000\0" {
+                kill(pid);
+            }
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 
 use drover_core::driver::spec::{Strictness, decode};
 use drover_core::model::value::Value;
-use drover_io_real::plugin::{LaunchSpec, Limits, Plugin, PluginDir, PluginError, Program};
+use drover_io_real::plugin::{
+    DriverSettings, LaunchSpec, Limits, Plugin, PluginDir, PluginError, PluginKind, Program,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::future::Future;
@@ -88,9 +90,36 @@ impl Plugins {
         soon(Plugin::launch(&self.program(), &spec)).await
     }
 
+    /// The processes that were started from this directory and live.
+    pub fn processes(&self) -> Vec<i32> {
+        let all = fs::read_dir("/proc").unwrap();
+        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+        let program = self.path().join(&self.name);
+        let program = program.to_str().unwrap().as_bytes();
+        let ours = pids.filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with(program) && lives(*pid)
+        });
+        ours.collect()
+    }
+
     /// How many sockets there are.
     pub fn sockets(&self) -> usize {
         fs::read_dir(self.path().join("run")).unwrap().count()
+    }
+}
+
+impl Drop for Plugins {
+    /// Plugins outlive their hosts, but not their tests.
+    fn drop(&mut self) {
+        self.processes().into_iter().for_each(kill);
+    }
+}
+
+/// Kills a process, if it is there.
+pub fn kill(pid: i32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }
 
@@ -110,7 +139,15 @@ pub async fn configure(plugin: &Plugin, config: Value) -> Result<(), PluginError
     };
     let decoded = decode(&schema, &config, Strictness::Resolved).expect("a good configuration");
     let info = plugin.info().await?;
-    plugin.configure(&decoded, &info.api_version, None).await
+    // Drivers of the field rely on being told.
+    let settings = DriverSettings {
+        ports: (14_000, 14_512),
+        ..DriverSettings::default()
+    };
+    let settings = (info.kind == PluginKind::Driver).then_some(&settings);
+    plugin
+        .configure(&decoded, &info.api_version, settings)
+        .await
 }
 
 /// A map of these.

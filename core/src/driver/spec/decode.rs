@@ -96,10 +96,13 @@ impl Decoder {
                 Some(value) => self.labelled(labels.len(), nested, value, format!("{above}{name}")),
                 None => Value::Map(BTreeMap::new()),
             },
-            Spec::Default { primary, default } => match self.part(primary, body, above) {
-                Value::Null => self.part(default, body, above),
-                value => value,
-            },
+            Spec::Default { primary, default } => {
+                let value = self.part(primary, body, above);
+                if value == Value::Null {
+                    return self.part(default, body, above);
+                }
+                value
+            }
             Spec::Literal(value) => value.clone(),
         }
     }

@@ -1,5 +1,7 @@
 //! What a plugin may announce, and what becomes of configurations by it.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use super::*;
 
 fn attr(name: &str, kind: &str, required: bool) -> Spec {
