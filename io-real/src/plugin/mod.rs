@@ -11,6 +11,7 @@
 //! needs to find it again, or to end it; [`Plugin::stop`] is the end in order.
 
 mod base;
+pub mod bytes;
 mod details;
 mod device;
 pub(crate) mod driver;

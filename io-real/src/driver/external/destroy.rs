@@ -13,9 +13,11 @@ use super::handles::Stage;
 use super::{World, setup};
 use crate::plugin::{Plugin, PluginError};
 
-/// How long a task may take to end by force, and its end to be told. Twice that and the last call
-/// are less than the core waits.
-const FORCE_TIME: Duration = Duration::from_secs(3);
+/// How long a task may take to end by force. That, and what follows, is less than the core waits.
+const FORCE_TIME: Duration = Duration::from_secs(2);
+
+/// How long an end may take to be told.
+const END_TIME: Duration = Duration::from_secs(1);
 
 impl World {
     /// Ends whatever of a launch is alive, and makes its driver forget it. How it ended, if that
@@ -69,7 +71,8 @@ impl World {
     }
 }
 
-/// Ends a task that may run, and waits a moment for how it ended.
+/// Ends a task that may run, and finds out how it ended: by who waits for it, or, if that one
+/// hangs, by asking.
 async fn kill(
     plugin: &Plugin,
     id: &str,
@@ -83,6 +86,9 @@ async fn kill(
         }
         Ok(_) | Err(_) => {}
     }
-    let ended = timeout(FORCE_TIME, end.wait_for(Option::is_some)).await;
-    ended.ok()?.ok()?.clone()
+    if let Ok(Ok(end)) = timeout(END_TIME, end.wait_for(Option::is_some)).await {
+        return end.clone();
+    }
+    let status = timeout(END_TIME, plugin.inspect_task(id)).await;
+    status.ok()?.ok()?.exit
 }
