@@ -135,6 +135,47 @@ fn a_plugin_outlives_its_host_and_is_found_again() {
     });
 }
 
+#[test]
+fn a_plugin_may_print_while_there_is_no_host() {
+    let plugins = Plugins::example("device_plugin");
+    let life = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = life();
+    let plugin = first.block_on(plugins.launch("chatty")).unwrap();
+    let remembered = plugin.remember();
+    drop(plugin);
+    drop(first);
+    let pid = remembered.process.pid;
+    let printed = || {
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+        let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let before = printed();
+    while printed() < before + 1000 {
+        assert!(lives(pid));
+        std::thread::yield_now();
+    }
+    life().block_on(async {
+        let plugin = Plugin::reattach(&remembered, Limits::default()).await;
+        let plugin = plugin.unwrap();
+        // It is read on: more than a pipe can hold is printed.
+        let before = printed();
+        let reading = async {
+            while printed() < before + 100_000 {
+                assert!(lives(pid));
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(reading).await;
+        plugin.kill(true).await;
+    });
+}
+
 #[tokio::test]
 async fn no_stranger_is_taken_for_a_plugin() {
     let plugins = Plugins::example("device_plugin");

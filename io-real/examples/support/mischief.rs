@@ -37,6 +37,9 @@ impl Mischief {
     /// Does it before there is any call. The line that is printed instead of the handshake, if
     /// another is.
     pub(crate) fn at_start(&self) -> Option<String> {
+        if self.is("chatty") {
+            std::thread::spawn(chat);
+        }
         match self.0.as_str() {
             "crash" => {
                 eprintln!("panic: told to crash");
@@ -53,5 +56,16 @@ impl Mischief {
             "foreign" => Some("1|2|unix|/dev/null|grpc|".to_owned()),
             _ => None,
         }
+    }
+}
+
+/// Prints for ever, and takes it badly if nobody can hear.
+fn chat() {
+    use std::io::Write;
+    loop {
+        if writeln!(std::io::stderr(), "and another thing").is_err() {
+            std::process::exit(5);
+        }
+        std::thread::park_timeout(std::time::Duration::from_micros(100));
     }
 }

@@ -1,11 +1,13 @@
 //! Starting a plugin, and finding one again that an earlier agent started.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::error::PluginError;
@@ -86,8 +88,13 @@ impl Plugin {
         let (stdout, its_stdout) = output_pipe()?;
         let (stderr, its_stderr) = output_pipe()?;
         let env = environment(spec);
-        let process = Process::spawn(program, &spec.args, &env, [its_stdout, its_stderr])?;
-        let doomed = Doomed(Some(process));
+        let (own, args) = (program.try_clone()?, spec.args.clone());
+        // It comes back when the program is executed, which may lie on a disk that hangs.
+        let spawning = spawn_blocking(move || {
+            let process = Process::spawn(&own, &args, &env, [its_stdout, its_stderr])?;
+            Ok::<_, io::Error>(Doomed(Some(process)))
+        });
+        let doomed = spawning.await.map_err(io::Error::other)??;
         let result = connect(program.name(), doomed.get()?, spec, stdout, stderr).await;
         let process = doomed.survives()?;
         match result {
@@ -238,7 +245,7 @@ async fn shake(
         Some(line) if handshake::parse(&line).is_err() => Ok(handshake::parse(&line)?),
         Some(_) | None => Err(PluginError::ExitedEarly {
             exit,
-            said: last.text(),
+            said: last.complete().await,
         }),
     }
 }

@@ -96,11 +96,13 @@ impl Plugin {
                 timeout(soon, self.process.exited()).await.ok()
             }
         };
-        let said = self.last.text();
-        PluginError::Lost(match exit {
-            None => "its connection broke, and its process goes on".to_owned(),
-            Some(exit) if said.is_empty() => format!("it ended ({exit})"),
-            Some(exit) => format!("it ended ({exit}), saying {said:?}"),
+        let Some(exit) = exit else {
+            return PluginError::Lost("its connection broke, and its process goes on".to_owned());
+        };
+        let said = self.last.complete().await;
+        PluginError::Lost(match said.as_str() {
+            "" => format!("it ended ({exit})"),
+            said => format!("it ended ({exit}), saying {said:?}"),
         })
     }
 

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 /// What of a longer line is cut off.
@@ -21,9 +22,18 @@ const LINES_PER_SECOND: u32 = 200;
 /// So many of the last lines are remembered, for when the plugin dies.
 const REMEMBERED: usize = 5;
 
+/// How long what a dead plugin said may be on its way.
+const SOON: Duration = Duration::from_millis(200);
+
 /// The last lines that a plugin printed; after a panic its first, which say why.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastLines(Arc<Mutex<Remembered>>);
+pub(super) struct LastLines(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    remembered: Mutex<Remembered>,
+    complete: watch::Sender<bool>,
+}
 
 #[derive(Debug, Default)]
 struct Remembered {
@@ -33,7 +43,7 @@ struct Remembered {
 
 impl LastLines {
     fn push(&self, line: &str) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.remembered();
         if !last.panicked && is_panic(line) {
             last.panicked = true;
             last.lines.clear();
@@ -47,9 +57,22 @@ impl LastLines {
         last.lines.push_back(line.chars().take(500).collect());
     }
 
-    /// All of them, as one text.
-    pub(super) fn text(&self) -> String {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        let remembered = self.0.remembered.lock();
+        remembered.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them, as one text, of a plugin that has ended: what it said last may still be on
+    /// its way.
+    pub(super) async fn complete(&self) -> String {
+        let mut complete = self.0.complete.subscribe();
+        // What it started may hold the pipe open.
+        let _ = timeout(SOON, complete.wait_for(|complete| *complete)).await;
+        self.text()
+    }
+
+    fn text(&self) -> String {
+        let last = self.remembered();
         Vec::from_iter(last.lines.iter().map(String::as_str)).join("\n")
     }
 }
@@ -100,8 +123,7 @@ impl Lines {
 
     /// What is there of a line by now, without waiting for more of it.
     pub(super) async fn rest(&mut self, limit: usize) -> Option<Vec<u8>> {
-        let soon = Duration::from_millis(100);
-        timeout(soon, self.next(limit)).await.ok()?.ok()?
+        timeout(SOON, self.next(limit)).await.ok()?.ok()?
     }
 
     /// Reads on until the end and throws it away.
@@ -123,6 +145,7 @@ pub(super) async fn retell(plugin: String, pipe: OwnedFd, last: LastLines) {
         last.push(&line);
         teller.tell(&line);
     }
+    last.0.complete.send_replace(true);
 }
 
 /// Whoever tells the lines of one plugin.

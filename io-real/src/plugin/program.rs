@@ -178,6 +178,16 @@ impl Program {
         &self.path
     }
 
+    /// The same program once more.
+    pub(super) fn try_clone(&self) -> io::Result<Program> {
+        Ok(Program {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            file: self.file.try_clone()?,
+            script: self.script,
+        })
+    }
+
     /// Whether an interpreter runs it, which opens it once more.
     pub(super) fn is_script(&self) -> bool {
         self.script

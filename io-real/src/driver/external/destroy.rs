@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::handles::Stage;
 use super::{World, setup};
-use crate::plugin::{Plugin, PluginError};
+use crate::plugin::{Handle, Plugin, PluginError};
 
 /// How long a task may take to end by force. That, and what follows, is less than the core waits.
 const FORCE_TIME: Duration = Duration::from_secs(2);
@@ -55,9 +55,13 @@ impl World {
     ) -> Result<Option<ExitResult>, Failure> {
         let plugin = self.attached()?.plugin.clone();
         let id = setup::id(launch);
-        let result = match end {
-            Some(end) => kill(&plugin, &id, end).await,
-            None => None,
+        let result = match (end, stage) {
+            (Some(end), _) => kill(&plugin, &id, end).await,
+            (None, Stage::Started(bytes)) => {
+                find(&plugin, &id, &Handle::from_bytes(bytes.clone())).await?;
+                None
+            }
+            (None, Stage::Asked | Stage::Ended(_)) => None,
         };
         match plugin.destroy_task(&id, true).await {
             Ok(()) => {}
@@ -68,6 +72,15 @@ impl World {
             self.remember_end(launch, result).await;
         }
         Ok(result)
+    }
+}
+
+/// Makes a plugin know a task that it may have forgotten, so that it can end it.
+async fn find(plugin: &Plugin, id: &str, handle: &Handle) -> Result<(), Failure> {
+    match plugin.recover_task(id, handle).await {
+        // There is nothing to be ended then.
+        Ok(()) | Err(PluginError::Refused(_)) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use drover_core::ids::LaunchId;
 use drover_core::model::alloc::ExitResult;
@@ -28,12 +28,22 @@ pub(super) enum Stage {
 
 /// The files. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Handles(Arc<OwnedFd>);
+pub struct Handles(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dir: OwnedFd,
+    /// Held while an end is written, so that what is forgotten stays so.
+    ends: Mutex<()>,
+}
 
 impl Handles {
     /// Files in `dir`, which belongs to the agent alone: they hold tasks' environments.
     pub fn new(dir: OwnedFd) -> Handles {
-        Handles(Arc::new(dir))
+        Handles(Arc::new(Inner {
+            dir,
+            ends: Mutex::default(),
+        }))
     }
 
     /// Writes how far a launch came, so that it would survive a crash.
@@ -42,18 +52,27 @@ impl Handles {
         let (name, new) = (launch.to_string(), format!("{launch}.new"));
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
-        let file = openat(&self.0, &new, flags | OFlags::CLOEXEC, mode)?;
+        let file = openat(&self.0.dir, &new, flags | OFlags::CLOEXEC, mode)?;
         let mut file = File::from(file);
         file.write_all(&bytes)?;
         file.sync_all()?;
-        renameat(&self.0, &new, &self.0, &name)?;
-        Ok(fsync(self.0.as_fd())?)
+        renameat(&self.0.dir, &new, &self.0.dir, &name)?;
+        Ok(fsync(self.0.dir.as_fd())?)
+    }
+
+    /// Writes how a launch ended, unless it is forgotten.
+    pub(super) fn ended(&self, launch: LaunchId, result: ExitResult) -> io::Result<()> {
+        let _alone = self.0.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.read(launch)? {
+            Some(_) => self.write(launch, &Stage::Ended(result)),
+            None => Ok(()),
+        }
     }
 
     /// How far a launch came; `None` if its start was never asked for.
     pub(super) fn read(&self, launch: LaunchId) -> io::Result<Option<Stage>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(&self.0, launch.to_string(), flags, Mode::empty()) {
+        let file = match openat(&self.0.dir, launch.to_string(), flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
             file => File::from(file?),
         };
@@ -66,8 +85,9 @@ impl Handles {
 
     /// Forgets a launch.
     pub(super) fn remove(&self, launch: LaunchId) -> io::Result<()> {
+        let _alone = self.0.ends.lock().unwrap_or_else(PoisonError::into_inner);
         for name in [launch.to_string(), format!("{launch}.new")] {
-            match unlinkat(&self.0, name, AtFlags::empty()) {
+            match unlinkat(&self.0.dir, name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -100,6 +120,7 @@ mod tests {
         assert!(handles.read(launch).is_err());
         handles.remove(launch).unwrap();
         handles.remove(launch).unwrap();
+        handles.ended(launch, ExitResult::unknown("late")).unwrap();
         assert_eq!(handles.read(launch).unwrap(), None);
     }
 }

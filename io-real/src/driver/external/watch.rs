@@ -6,7 +6,6 @@ use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
 
-use super::handles::Stage;
 use super::{Attached, World, setup};
 use crate::plugin::{Handle, PluginError};
 
@@ -17,39 +16,52 @@ impl World {
         task: TaskKey,
         launch: LaunchId,
         handle: Handle,
-        attached: Arc<Attached>,
+        mut attached: Arc<Attached>,
     ) {
         let id = setup::id(launch);
-        let mut plugins = self.plugin.subscribe();
-        let mut knows = Some(attached);
-        loop {
-            let Some(attached) = knows.take() else {
-                // The one that is lost is still there until another is attached.
-                if plugins.changed().await.is_err() {
-                    return;
+        let result = loop {
+            match attached.plugin.wait_task(&id).await {
+                Ok(result) => break result,
+                Err(error) if error.is_lost() => {
+                    if !self.held.is_running(launch) {
+                        return;
+                    }
+                    tracing::warn!(%launch, %error, "a task's plugin is gone; nobody watches it");
                 }
-                let next = plugins.borrow_and_update().clone();
-                knows = match next {
-                    Some(next) => match self.found_again(&next, &id, &handle).await {
-                        Ok(found) => found.then_some(next),
-                        Err(result) => return self.tell_end(task, launch, result).await,
-                    },
-                    None => None,
-                };
+                Err(error) => {
+                    break ExitResult::unknown(format!("its driver does not wait for it: {error}"));
+                }
+            }
+            match self.found_by_next(attached, &id, &handle).await {
+                Some(Ok(next)) => attached = next,
+                Some(Err(result)) => break result,
+                None => return,
+            }
+        };
+        self.tell_end(task, launch, result).await;
+    }
+
+    /// The first plugin after this one that finds a task again; its end, if one does not know it.
+    /// `None` when there will be no further plugin.
+    async fn found_by_next(
+        &self,
+        mut last: Arc<Attached>,
+        id: &str,
+        handle: &Handle,
+    ) -> Option<Result<Arc<Attached>, ExitResult>> {
+        let mut plugins = self.plugin.subscribe();
+        loop {
+            let next = plugins.borrow_and_update().clone();
+            let next = next.filter(|next| !Arc::ptr_eq(next, &last));
+            let Some(next) = next else {
+                plugins.changed().await.ok()?;
                 continue;
             };
-            let error = match attached.plugin.wait_task(&id).await {
-                Ok(result) => return self.tell_end(task, launch, result).await,
-                Err(error) => error,
-            };
-            if !error.is_lost() {
-                let why = format!("its driver does not wait for it: {error}");
-                return self.tell_end(task, launch, ExitResult::unknown(why)).await;
+            match self.found_again(&next, id, handle).await {
+                Ok(true) => return Some(Ok(next)),
+                Ok(false) => last = next,
+                Err(result) => return Some(Err(result)),
             }
-            if !self.held.is_running(launch) {
-                return;
-            }
-            tracing::warn!(%launch, %error, "a task's plugin is gone, and nobody watches it");
         }
     }
 
@@ -84,16 +96,9 @@ impl World {
 
     /// Writes an end down, so that it can be told again after a crash.
     pub(super) async fn remember_end(&self, launch: LaunchId, result: &ExitResult) {
-        let (handles, stage) = (self.handles.clone(), Stage::Ended(result.clone()));
-        let work = move || {
-            // What is forgotten stays so.
-            match handles.read(launch)? {
-                Some(_) => handles.write(launch, &stage),
-                None => Ok(()),
-            }
-        };
-        if let Err(error) = self.blocking(work).await {
-            let error = error.message;
+        let (handles, result) = (self.handles.clone(), result.clone());
+        if let Err(failure) = self.blocking(move || handles.ended(launch, result)).await {
+            let error = failure.message;
             tracing::warn!(%launch, error, "cannot write down how a task ended");
         }
     }
