@@ -11,6 +11,7 @@ mod plugins;
 use drover_core::driver::said::SaidHealth;
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::value::Value;
+use drover_core::op::Failure;
 use drover_core::time::Span;
 use drover_io_real::driver::Driver;
 use drover_io_real::plugin::{Exit, Plugin};
@@ -249,5 +250,53 @@ async fn calls_that_hang_cost_their_task_only() {
     assert!(!lives(pid));
     let ended = world.destroy(2).await.unwrap().unwrap();
     assert_eq!(ended.code, Some(0));
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_is_answered_as_failed() {
+    let mut world = World::new();
+    let short = Duration::from_millis(500);
+    world.plugins.limits.call = short;
+    world.plugins.limits.start_task = short;
+    let hangs = |failure: &Failure, call: &str| {
+        assert!(failure.recoverable, "{failure:?}");
+        assert!(failure.message.contains(&format!("no answer to {call}")));
+    };
+    let plugin = world.attach("hang:StartTask").await;
+    hangs(&world.start(1, sh(SLEEP)).await.unwrap_err(), "StartTask");
+    end(&world, plugin).await;
+
+    let plugin = world.attach("hang:SignalTask").await;
+    world.start(2, sh(SLEEP)).await.unwrap();
+    hangs(&world.signal(2, "SIGHUP").await.unwrap_err(), "SignalTask");
+    end(&world, plugin).await;
+
+    let plugin = world.attach("hang:StopTask").await;
+    world.start(3, sh(SLEEP)).await.unwrap();
+    world.ask_stop(3, "SIGTERM", Span::ZERO);
+    match world.hear().await {
+        DriverInput::Stopped { result, .. } => hangs(&result.unwrap_err(), "StopTask"),
+        other => panic!("{other:?}"),
+    }
+    end(&world, plugin).await;
+
+    // What cannot be forgotten has ended all the same, and that is told.
+    let plugin = world.attach("hang:DestroyTask").await;
+    world.start(4, sh(SLEEP)).await.unwrap();
+    world.ask_destroy(4);
+    assert_eq!(world.exit(4).await.signal, 9);
+    match world.hear().await {
+        DriverInput::Destroyed { result, .. } => hangs(&result.unwrap_err(), "DestroyTask"),
+        other => panic!("{other:?}"),
+    }
+    end(&world, plugin).await;
+
+    world.begin_again();
+    let plugin = world.attach("hang:RecoverTask").await;
+    match world.recover(3).await {
+        Found::Gone(why) => assert!(why.contains("no answer to RecoverTask"), "{why}"),
+        other => panic!("{other:?}"),
+    }
     end(&world, plugin).await;
 }

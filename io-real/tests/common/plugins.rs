@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Plugins {
     pub dir: TempDir,
     pub name: String,
+    /// What plugins are given.
+    pub limits: Limits,
 }
 
 impl Plugins {
@@ -58,7 +60,8 @@ impl Plugins {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(dir.path().join("run")).unwrap();
         let name = name.to_owned();
-        Self { dir, name }
+        let limits = Limits::default();
+        Self { dir, name, limits }
     }
 
     pub fn path(&self) -> &Path {
@@ -77,10 +80,7 @@ impl Plugins {
             env: env.into(),
             socket_dir: Some(self.path().join("run")),
             start_timeout: Duration::from_secs(20),
-            limits: Limits {
-                call: Duration::from_secs(10),
-                ..Limits::default()
-            },
+            limits: self.limits,
             ..LaunchSpec::default()
         }
     }
