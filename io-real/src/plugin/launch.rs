@@ -95,21 +95,23 @@ impl Plugin {
             Ok::<_, io::Error>(Doomed(Some(process)))
         });
         let doomed = spawning.await.map_err(io::Error::other)??;
-        let result = connect(program.name(), doomed.get()?, spec, stdout, stderr).await;
+        let started = start(program.name(), doomed.get()?, spec, [stdout, stderr]).await;
         let process = doomed.survives()?;
-        match result {
-            Ok(connected) => Ok(Plugin {
+        match started {
+            Ok(started) => Ok(Plugin {
                 name: program.name().to_owned(),
-                address: connected.address,
-                wire: connected.wire,
-                last: connected.last,
-                own_socket_dir: spec.socket_dir.clone(),
+                address: started.address,
+                wire: started.wire,
+                last: started.last,
                 process,
-                _tasks: connected.tasks,
+                _tasks: started.tasks,
             }),
-            Err(error) => {
+            Err((error, address)) => {
                 process.kill(true);
                 let _ = timeout(super::GRACE, process.exited()).await;
+                if let Some(address) = address {
+                    super::tidy(&address);
+                }
                 Err(error)
             }
         }
@@ -139,7 +141,6 @@ impl Plugin {
             address: from.address.clone(),
             wire,
             last,
-            own_socket_dir: None,
             process,
             _tasks: tasks,
         })
@@ -159,7 +160,10 @@ impl Reattach {
         process.kill(false);
         let patience = Duration::from_secs(5);
         match timeout(patience, process.exited()).await {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                super::tidy(&self.address);
+                Ok(true)
+            }
             Err(_) => Err(PluginError::Timeout {
                 call: "kill",
                 after: patience,
@@ -169,35 +173,43 @@ impl Reattach {
 }
 
 /// What comes of a start.
-struct Connected {
+struct Started {
     address: Address,
     wire: Wire,
     last: LastLines,
     tasks: Vec<service::Task>,
 }
 
-async fn connect(
+/// Waits for the plugin to say where it listens, and connects. With an error, where it listens.
+async fn start(
     name: &str,
     process: &Process,
     spec: &LaunchSpec,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-) -> Result<Connected, PluginError> {
+    [stdout, stderr]: [OwnedFd; 2],
+) -> Result<Started, (PluginError, Option<Address>)> {
     let last = LastLines::default();
     let logs = retell(name.to_owned(), stderr, last.clone());
-    let logs = service::Task::new(tokio::spawn(logs));
-    let mut lines = Lines::new(stdout)?;
+    let mut tasks = vec![service::Task::new(tokio::spawn(logs))];
+    let early = |error| (error, None);
+    let mut lines = Lines::new(stdout).map_err(|error| early(error.into()))?;
     let shaken = timeout(spec.start_timeout, shake(process, &mut lines, &last)).await;
-    let address = shaken.map_err(|_| PluginError::StartTimeout(spec.start_timeout))??;
-    let wire = Wire::open(&address, process.identity().pid, spec.limits).await?;
-    let mut tasks = vec![logs, service::Task::new(tokio::spawn(lines.drain()))];
-    service::begin(name, &wire, &mut tasks).await?;
-    Ok(Connected {
-        address,
-        wire,
-        last,
-        tasks,
-    })
+    let late = |_| early(PluginError::StartTimeout(spec.start_timeout));
+    let address = shaken.map_err(late)?.map_err(early)?;
+    tasks.push(service::Task::new(tokio::spawn(lines.drain())));
+    let connecting = async {
+        let wire = Wire::open(&address, process.identity().pid, spec.limits).await?;
+        service::begin(name, &wire, &mut tasks).await?;
+        Ok(wire)
+    };
+    match connecting.await {
+        Ok(wire) => Ok(Started {
+            address,
+            wire,
+            last,
+            tasks,
+        }),
+        Err(error) => Err((error, Some(address))),
+    }
 }
 
 /// A process that is killed, with what it started, unless it is said to survive: also if nobody

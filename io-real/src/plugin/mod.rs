@@ -33,7 +33,6 @@ mod spec;
 mod stream;
 mod wire;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -65,7 +64,6 @@ pub struct Plugin {
     address: Address,
     wire: Wire,
     last: LastLines,
-    own_socket_dir: Option<PathBuf>,
     process: Process,
     _tasks: Vec<Task>,
 }
@@ -125,7 +123,7 @@ impl Plugin {
         service::shutdown(&self.wire, GRACE).await;
         match timeout(GRACE, self.process.exited()).await {
             Ok(exit) => {
-                self.tidy();
+                tidy(&self.address);
                 exit
             }
             Err(_) => {
@@ -140,17 +138,17 @@ impl Plugin {
         self.process.kill(family);
         // What hangs in the kernel is left to it.
         let exit = timeout(GRACE, self.process.exited()).await;
-        self.tidy();
+        tidy(&self.address);
         exit.unwrap_or(Exit::Unknown)
     }
+}
 
-    /// Removes the socket of a plugin that could not, if it is in our own directory.
-    fn tidy(&self) {
-        if let (Address::Unix(path), Some(dir)) = (&self.address, &self.own_socket_dir)
-            && path.parent() == Some(dir)
-        {
-            // Most remove it themselves.
-            let _ = std::fs::remove_file(path);
-        }
+/// Removes the socket of a plugin that has ended, if it did not do so itself and it is one.
+fn tidy(address: &Address) {
+    if let Address::Unix(path) = address
+        && wire::own_socket(path).is_ok()
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::warn!(path = %path.display(), %error, "cannot remove a dead plugin's socket");
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
@@ -103,9 +103,17 @@ impl Process {
                 Ok(())
             });
         }
-        let child = command.spawn()?;
-        let pid = Pid::from_child(&child);
-        // Our child, and not reaped: the pid is its own.
+        let mut child = command.spawn()?;
+        Process::of(&child).inspect_err(|_| {
+            // Without a handle nobody could end it later.
+            let _ = child.kill();
+            let _ = child.wait();
+        })
+    }
+
+    /// The process of a child that was not waited for, so that its number is its own.
+    fn of(child: &Child) -> io::Result<Process> {
+        let pid = Pid::from_child(child);
         let handle = pidfd_open(pid, PidfdFlags::empty())?;
         Process::watched(identity(pid)?, handle, true)
     }

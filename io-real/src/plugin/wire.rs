@@ -213,7 +213,8 @@ async fn connect_unix(path: &Path, pid: i32) -> Result<UnixStream, PluginError> 
     Ok(stream)
 }
 
-fn own_socket(path: &Path) -> Result<OwnedFd, PluginError> {
+/// The socket at this path, if it is one and our user's.
+pub(super) fn own_socket(path: &Path) -> Result<OwnedFd, PluginError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let socket = open(path, flags, Mode::empty()).map_err(io::Error::from)?;
     let stat = fstat(&socket).map_err(io::Error::from)?;
