@@ -3,6 +3,11 @@
 //! The shim has its own settings (no libc, static, fixed address), which cargo cannot give to one
 //! package of a workspace. So a second cargo builds it, in a directory of its own, shielded from
 //! the flags and wrappers of the build that this script is a part of.
+//!
+//! It also compiles the plugin protocol.
+
+#[path = "build/protocol.rs"]
+mod protocol;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -31,6 +36,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let program = build(&dir);
     println!("cargo:rustc-env=DROVER_SHIM={}", program.display());
+    protocol::compile();
 }
 
 fn build(dir: &Path) -> PathBuf {

@@ -16,6 +16,7 @@ pub mod gate;
 pub mod hooks;
 pub mod node;
 pub mod open_files;
+pub mod plugin;
 pub mod recorder;
 pub mod shim;
 pub mod store;

@@ -63,7 +63,7 @@ pub struct Parts {
 pub struct Node {
     agent: Agent,
     store: Store,
-    drivers: BTreeMap<&'static str, Arc<dyn Driver>>,
+    drivers: BTreeMap<String, Arc<dyn Driver>>,
     prober: Prober,
     devices: DevicePlugins,
     hooks: Hooks,
@@ -105,7 +105,7 @@ impl Node {
             drivers: parts
                 .drivers
                 .into_iter()
-                .map(|driver| (driver.name(), driver))
+                .map(|driver| (driver.name().to_owned(), driver))
                 .collect(),
             prober: parts.prober,
             devices: parts.devices,

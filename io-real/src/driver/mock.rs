@@ -75,7 +75,7 @@ impl Mock {
 }
 
 impl Driver for Mock {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.name
     }
 

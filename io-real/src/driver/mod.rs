@@ -2,6 +2,7 @@
 //! answer.
 
 mod answer;
+pub mod external;
 pub mod mock;
 pub mod raw_exec;
 mod signal;
@@ -46,7 +47,7 @@ impl Inbox {
 /// One driver.
 pub trait Driver: Send + Sync {
     /// Its name in job files.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Its condition on this machine.
     fn fingerprint(&self) -> DriverInfo;

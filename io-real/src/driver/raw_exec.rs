@@ -70,7 +70,7 @@ impl RawExec {
 }
 
 impl Driver for RawExec {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "raw_exec"
     }
 

@@ -1,0 +1,181 @@
+//! What a plugin may announce, and what becomes of configurations by it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::*;
+
+fn attr(name: &str, kind: &str, required: bool) -> Spec {
+    Spec::Attr {
+        name: name.to_owned(),
+        kind: Type::parse(kind).unwrap(),
+        required,
+    }
+}
+
+fn object(parts: impl IntoIterator<Item = (&'static str, Spec)>) -> Spec {
+    let parts = parts.into_iter().map(|(k, v)| (k.to_owned(), v));
+    Spec::Object(parts.collect())
+}
+
+fn value(text: &str) -> Value {
+    literal(text).unwrap()
+}
+
+fn decoded(spec: &Spec, config: &str) -> Result<Value, Vec<String>> {
+    let Value::Map(body) = value(config) else {
+        panic!("{config} is no body");
+    };
+    decode(spec, &body, Strictness::Resolved)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+}
+
+fn sample() -> Spec {
+    let port = object([("number", attr("number", "number", true))]);
+    object([
+        ("image", attr("image", "string", true)),
+        (
+            "tries",
+            Spec::Default {
+                primary: Box::new(attr("tries", "number", false)),
+                default: Box::new(Spec::Literal(Value::Int(3))),
+            },
+        ),
+        ("labels", attr("labels", "list(map(string))", false)),
+        (
+            "mount",
+            Spec::BlockList {
+                name: "mount".to_owned(),
+                min: 0,
+                max: 2,
+                nested: Box::new(object([("to", attr("to", "string", false))])),
+            },
+        ),
+        (
+            "port",
+            Spec::BlockMap {
+                name: "port".to_owned(),
+                labels: vec!["label".to_owned()],
+                nested: Box::new(port),
+            },
+        ),
+        (
+            "limits",
+            Spec::BlockAttrs {
+                name: "limits".to_owned(),
+                kind: Type::Number,
+                required: false,
+            },
+        ),
+        (
+            "auth",
+            Spec::Block {
+                name: "auth".to_owned(),
+                required: false,
+                nested: Box::new(object([("user", attr("user", "string", false))])),
+            },
+        ),
+    ])
+}
+
+#[test]
+fn every_field_of_the_announcement_is_there() {
+    assert_eq!(
+        decoded(&sample(), r#"{ image = "web" }"#),
+        Ok(value(
+            r#"{ image = "web", tries = 3, labels = null, mount = [], port = {}, limits = null,
+                 auth = null }"#
+        ))
+    );
+}
+
+#[test]
+fn what_is_given_has_the_type_that_is_wanted() {
+    let config = r#"{ image = 7, tries = "8", labels = { a = true }, mount = { to = "/x" },
+        port = { http = { number = 80.0 } }, limits = [{ files = 1.5 }], auth = [{ user = "me" }] }"#;
+    let wanted = r#"{ image = "7", tries = 8, labels = [{ a = "true" }], mount = [{ to = "/x" }],
+        port = { http = { number = 80 } }, limits = { files = 1.5 }, auth = { user = "me" } }"#;
+    assert_eq!(decoded(&sample(), config), Ok(value(wanted)));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let table = [
+        (r#"{}"#, "image: must be given"),
+        (
+            r#"{ image = "x", tires = 1 }"#,
+            r#"tires: unknown option "tires" (did you mean "tries"?)"#,
+        ),
+        (
+            r#"{ image = "x", tries = "few" }"#,
+            r#"tries: expected a number, found the string "few""#,
+        ),
+        (
+            r#"{ image = "x", mount = [{}, {}, {}] }"#,
+            "mount: only 2 blocks may be given",
+        ),
+        (
+            r#"{ image = "x", port = { a = {} } }"#,
+            r#"port["a"].number: must be given"#,
+        ),
+        (
+            r#"{ image = "x", auth = [{}, {}] }"#,
+            "auth: only one block may be given",
+        ),
+        (
+            r#"{ image = "x", auth = { usr = "me" } }"#,
+            r#"auth.usr: unknown option "usr" (did you mean "user"?)"#,
+        ),
+        (
+            r#"{ image = [1] }"#,
+            "image: expected a string, found a list",
+        ),
+    ];
+    for (config, told) in table {
+        assert_eq!(
+            decoded(&sample(), config),
+            Err(vec![told.to_owned()]),
+            "{config}"
+        );
+    }
+}
+
+#[test]
+fn a_reference_may_become_anything_until_it_is_replaced() {
+    let spec = object([("tries", attr("tries", "number", false))]);
+    let body = [("tries".to_owned(), Value::from("${meta.tries}"))].into();
+    assert!(decode(&spec, &body, Strictness::Unresolved).is_ok());
+    assert!(decode(&spec, &body, Strictness::Resolved).is_err());
+}
+
+#[test]
+fn types_and_literals_are_read_or_refused() {
+    for good in [
+        "",
+        "null",
+        "any",
+        "list(string)",
+        " map( set(bool) ) ",
+        "object({a=string, b = list(any)})",
+        "tuple([string,number])",
+    ] {
+        assert!(Type::parse(good).is_ok(), "{good}");
+    }
+    let deep = "list(".repeat(100);
+    for bad in [
+        "text",
+        "list",
+        "list(string",
+        "object({a})",
+        "string x",
+        &deep,
+    ] {
+        assert!(Type::parse(bad).is_err(), "{bad}");
+    }
+    let deep = "[".repeat(100);
+    for bad in [
+        "", "\"", "\"${a}\"", "[1", "{a}", "abs(1)", "1e999", "\"\\q\"", "- 1", "1 2", &deep,
+    ] {
+        assert!(literal(bad).is_err(), "{bad}");
+    }
+    assert_eq!(literal(r#""a\n\u00e4""#), Ok(Value::from("a\nä")));
+}

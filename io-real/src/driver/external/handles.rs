@@ -1,0 +1,126 @@
+//! What is remembered of a plugin's tasks: one small file for each launch, by which the next agent
+//! finds the task again.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drover_core::ids::LaunchId;
+use drover_core::model::alloc::ExitResult;
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// A file is never larger: the largest message of a plugin, and something around it.
+const MAX_SIZE: u64 = 16 << 20;
+
+/// How far a launch came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    /// The driver was, or was about to be, asked to start it.
+    Asked,
+    /// It was started; with these bytes the driver finds it again.
+    Started(Vec<u8>),
+    /// It ended.
+    Ended(ExitResult),
+}
+
+/// The files. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handles(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dir: OwnedFd,
+    /// Held while an end is written, so that what is forgotten stays so.
+    ends: Mutex<()>,
+}
+
+impl Handles {
+    /// Files in `dir`, which belongs to the agent alone: they hold tasks' environments.
+    pub fn new(dir: OwnedFd) -> Handles {
+        Handles(Arc::new(Inner {
+            dir,
+            ends: Mutex::default(),
+        }))
+    }
+
+    /// Writes how far a launch came, so that it would survive a crash.
+    pub(super) fn write(&self, launch: LaunchId, stage: &Stage) -> io::Result<()> {
+        let bytes = rmp_serde::to_vec_named(stage).map_err(io::Error::other)?;
+        let (name, new) = (launch.to_string(), format!("{launch}.new"));
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = openat(&self.0.dir, &new, flags | OFlags::CLOEXEC, mode)?;
+        let mut file = File::from(file);
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        renameat(&self.0.dir, &new, &self.0.dir, &name)?;
+        Ok(fsync(self.0.dir.as_fd())?)
+    }
+
+    /// Writes how a launch ended, unless it is forgotten.
+    pub(super) fn ended(&self, launch: LaunchId, result: ExitResult) -> io::Result<()> {
+        let _alone = self.0.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.read(launch)? {
+            Some(_) => self.write(launch, &Stage::Ended(result)),
+            None => Ok(()),
+        }
+    }
+
+    /// How far a launch came; `None` if its start was never asked for.
+    pub(super) fn read(&self, launch: LaunchId) -> io::Result<Option<Stage>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(&self.0.dir, launch.to_string(), flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            file => File::from(file?),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_SIZE).read_to_end(&mut bytes)?;
+        rmp_serde::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// Forgets a launch.
+    pub(super) fn remove(&self, launch: LaunchId) -> io::Result<()> {
+        let _alone = self.0.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in [launch.to_string(), format!("{launch}.new")] {
+            match unlinkat(&self.0.dir, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_is_remembered_until_it_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let handles = Handles::new(File::open(dir.path()).unwrap().into());
+        let launch = LaunchId(7);
+        assert_eq!(handles.read(launch).unwrap(), None);
+        let stages = [
+            Stage::Asked,
+            Stage::Started(vec![0, 200, 255]),
+            Stage::Ended(ExitResult::unknown("why")),
+        ];
+        for stage in stages {
+            handles.write(launch, &stage).unwrap();
+            assert_eq!(handles.read(launch).unwrap(), Some(stage));
+        }
+        std::fs::write(dir.path().join(launch.to_string()), b"\xc1").unwrap();
+        assert!(handles.read(launch).is_err());
+        handles.remove(launch).unwrap();
+        handles.remove(launch).unwrap();
+        handles.ended(launch, ExitResult::unknown("late")).unwrap();
+        assert_eq!(handles.read(launch).unwrap(), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The services that every plugin has beside its own: health, an end in order, what it prints,
+//! and the broker of further connections.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tonic::codegen::tokio_stream;
+
+use super::error::PluginError;
+use super::output::Teller;
+use super::proto::health::health_client::HealthClient;
+use super::proto::health::{HealthCheckRequest, health_check_response::ServingStatus};
+use super::proto::plugin::grpc_broker_client::GrpcBrokerClient;
+use super::proto::plugin::grpc_controller_client::GrpcControllerClient;
+use super::proto::plugin::grpc_stdio_client::GrpcStdioClient;
+use super::proto::plugin::{ConnInfo, Empty};
+use super::wire::Wire;
+
+/// The name under which a plugin says that it serves.
+const SERVICE: &str = "plugin";
+
+/// Work in the background that ends with its owner.
+#[derive(Debug)]
+pub(super) struct Task(JoinHandle<()>);
+
+impl Task {
+    pub(super) fn new(work: JoinHandle<()>) -> Task {
+        Task(work)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Asks whether the plugin serves, and opens what stays open.
+pub(super) async fn begin(
+    name: &str,
+    wire: &Wire,
+    tasks: &mut Vec<Task>,
+) -> Result<(), PluginError> {
+    check(wire).await?;
+    tasks.push(Task::new(tokio::spawn(stdio(name.to_owned(), wire))));
+    tasks.push(Task::new(tokio::spawn(broker(wire))));
+    Ok(())
+}
+
+/// Asks whether the plugin serves.
+pub(super) async fn check(wire: &Wire) -> Result<(), PluginError> {
+    let (channel, origin) = wire.channel();
+    let mut client = HealthClient::with_origin(channel, origin);
+    let service = SERVICE.to_owned();
+    let answer = client.check(HealthCheckRequest { service });
+    let answer = wire.call("Check", answer).await?;
+    match answer.status() {
+        ServingStatus::Serving => Ok(()),
+        other => Err(PluginError::Invalid(format!(
+            "its health is {}",
+            other.as_str_name()
+        ))),
+    }
+}
+
+/// Asks the plugin to end. It may end before it has answered.
+pub(super) async fn shutdown(wire: &Wire, patience: Duration) {
+    let (channel, origin) = wire.channel();
+    let mut client = GrpcControllerClient::with_origin(channel, origin);
+    let answer = client.shutdown(Empty {});
+    if let Err(error) = wire.call_within("Shutdown", patience, answer).await {
+        tracing::debug!(%error, "a plugin did not answer that it ends");
+    }
+}
+
+/// Tells again what a plugin prints through itself. Not all do.
+fn stdio(name: String, wire: &Wire) -> impl Future<Output = ()> + Send + 'static {
+    let (channel, origin) = wire.channel();
+    let limit = wire.limits().message;
+    async move {
+        let mut client =
+            GrpcStdioClient::with_origin(channel, origin).max_decoding_message_size(limit);
+        let Ok(stream) = client.stream_stdio(()).await else {
+            return;
+        };
+        let mut stream = stream.into_inner();
+        let mut teller = Teller::new(name);
+        while let Ok(Some(data)) = stream.message().await {
+            for line in String::from_utf8_lossy(&data.data).lines() {
+                teller.tell(line);
+            }
+        }
+    }
+}
+
+/// Holds the broker's stream open, as plugins expect it. Nobody brokers anything.
+fn broker(wire: &Wire) -> impl Future<Output = ()> + Send + 'static {
+    let (channel, origin) = wire.channel();
+    async move {
+        let mut client = GrpcBrokerClient::with_origin(channel, origin);
+        let nothing = tokio_stream::pending::<ConnInfo>();
+        if let Ok(stream) = client.start_stream(nothing).await {
+            let mut stream = stream.into_inner();
+            while let Ok(Some(offer)) = stream.message().await {
+                let (id, address) = (offer.service_id, offer.address);
+                tracing::debug!(
+                    id,
+                    address,
+                    "a plugin offers a connection, which nobody wants"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The life of a plugin of devices, with real processes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "common/plugins.rs"]
+mod plugins;
+
+use drover_core::device::said::SaidGroup;
+use drover_core::driver::spec::{Strictness, decode};
+use drover_core::model::value::Value;
+use drover_io_real::plugin::{Exit, Limits, Plugin, PluginError, PluginKind, Reattach};
+use plugins::{Plugins, configure, lives, map, soon};
+use std::fs;
+use std::time::Duration;
+
+/// Three files are devices, of which two are there.
+fn config(plugins: &Plugins) -> Value {
+    let dir = plugins.path().join("files");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("a"), "12345").unwrap();
+    fs::write(dir.join("b"), "").unwrap();
+    map([
+        ("dir", Value::String(dir.display().to_string())),
+        (
+            "files",
+            Value::List(["a", "b", "c"].map(Value::from).into()),
+        ),
+        ("poll_ms", Value::Int(10)),
+    ])
+}
+
+fn health(groups: &[SaidGroup]) -> Vec<(&str, bool)> {
+    let devices = groups.iter().flat_map(|group| &group.devices);
+    devices
+        .map(|device| (device.id.as_str(), device.healthy))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_plugin_of_devices_lives_and_ends() {
+    let plugins = Plugins::example("device_plugin");
+    let plugin = plugins.launch("").await.unwrap();
+    let info = plugin.info().await.unwrap();
+    assert_eq!(
+        (info.kind, info.name.as_str(), info.version.text.as_str()),
+        (PluginKind::Device, "example-files", "v0.1.0")
+    );
+    configure(&plugin, config(&plugins)).await.unwrap();
+    let mut devices = plugin.devices().await.unwrap();
+    let groups = soon(devices.next()).await.unwrap().unwrap();
+    assert_eq!(groups[0].kind, "file");
+    assert_eq!(groups[0].attributes["size"].int, Some(1));
+    assert_eq!(health(&groups), [("a", true), ("b", true), ("c", false)]);
+    // What is the same is not told again; what changes is.
+    fs::remove_file(plugins.path().join("files/b")).unwrap();
+    let groups = soon(devices.next()).await.unwrap().unwrap();
+    assert_eq!(health(&groups), [("a", true), ("b", false), ("c", false)]);
+
+    let given = plugin.reserve(vec!["a".to_owned()]).await.unwrap();
+    assert_eq!(given.envs["EXAMPLE_FILES"], "a");
+    assert_eq!(given.mounts[0].task_path, "/dev/files/a");
+    assert!(given.mounts[0].read_only);
+    let refused = plugin.reserve(vec!["z".to_owned()]).await.unwrap_err();
+    assert_eq!(refused.to_string(), r#"Reserve: unknown device "z""#);
+
+    let mut stats = plugin.device_stats(Duration::from_millis(5)).await.unwrap();
+    for _ in 0..2 {
+        let said = soon(stats.next()).await.unwrap().unwrap();
+        let summary = said[0].instances["a"].summary.as_ref().unwrap();
+        assert_eq!(summary.int_numerator, Some(5));
+        assert_eq!((summary.float_numerator, summary.bool), (None, None));
+    }
+
+    let pid = plugin.remember().process.pid;
+    assert_eq!(plugins.sockets(), 1);
+    assert_eq!(soon(plugin.stop(true)).await, Exit::Code(0));
+    assert!(!lives(pid));
+    assert_eq!(plugins.sockets(), 0);
+    assert!(soon(devices.next()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_configuration_is_checked_by_the_announced_schema() {
+    let plugins = Plugins::example("device_plugin");
+    let plugin = plugins.launch("").await.unwrap();
+    let schema = plugin.config_schema().await.unwrap().unwrap();
+    let problems = |config: Value| {
+        let Value::Map(config) = config else {
+            panic!("no map")
+        };
+        let problems = decode(&schema, &config, Strictness::Resolved).unwrap_err();
+        Vec::from_iter(problems.iter().map(ToString::to_string))
+    };
+    assert_eq!(problems(map([])), ["dir: must be given"]);
+    let config = map([("dir", Value::from("/x")), ("file", Value::Null)]);
+    assert_eq!(
+        problems(config),
+        [r#"file: unknown option "file" (did you mean "files"?)"#]
+    );
+    plugin.stop(true).await;
+}
+
+#[test]
+fn a_plugin_outlives_its_host_and_is_found_again() {
+    let plugins = Plugins::example("device_plugin");
+    let life = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = life();
+    let remembered = first.block_on(async {
+        let plugin = plugins.launch("").await.unwrap();
+        configure(&plugin, config(&plugins)).await.unwrap();
+        plugin.remember()
+    });
+    drop(first);
+    // What is remembered may lie on a disk.
+    let text = serde_json::to_string(&remembered).unwrap();
+    let remembered: Reattach = serde_json::from_str(&text).unwrap();
+    assert!(lives(remembered.process.pid));
+    life().block_on(async {
+        let plugin = Plugin::reattach(&remembered, Limits::default()).await;
+        let plugin = plugin.unwrap();
+        // It is the same one, with its configuration.
+        let mut devices = plugin.devices().await.unwrap();
+        let groups = soon(devices.next()).await.unwrap().unwrap();
+        assert_eq!(groups[0].devices.len(), 3);
+        drop(plugin);
+        assert!(remembered.end().await.unwrap());
+        assert!(!remembered.end().await.unwrap());
+        let gone = Plugin::reattach(&remembered, Limits::default()).await;
+        assert!(gone.unwrap_err().is_lost());
+    });
+}
+
+#[test]
+fn a_plugin_may_print_while_there_is_no_host() {
+    let plugins = Plugins::example("device_plugin");
+    let life = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = life();
+    let plugin = first.block_on(plugins.launch("chatty")).unwrap();
+    let remembered = plugin.remember();
+    drop(plugin);
+    drop(first);
+    let pid = remembered.process.pid;
+    let printed = || {
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+        let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let before = printed();
+    while printed() < before + 1000 {
+        assert!(lives(pid));
+        std::thread::yield_now();
+    }
+    life().block_on(async {
+        let plugin = Plugin::reattach(&remembered, Limits::default()).await;
+        let plugin = plugin.unwrap();
+        // It is read on: more than a pipe can hold is printed.
+        let before = printed();
+        let reading = async {
+            while printed() < before + 100_000 {
+                assert!(lives(pid));
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(reading).await;
+        plugin.kill(true).await;
+    });
+}
+
+#[tokio::test]
+async fn no_stranger_is_taken_for_a_plugin() {
+    let plugins = Plugins::example("device_plugin");
+    let plugin = plugins.launch("").await.unwrap();
+    let real = plugin.remember();
+    let me = i32::try_from(std::process::id()).unwrap();
+    let strangers: [fn(&mut Reattach, i32); 4] = [
+        |reattach, _| reattach.process.start_time += 1,
+        |reattach, _| reattach.process.boot_id.push('0'),
+        |reattach, me| reattach.process.pid = me,
+        |reattach, _| reattach.process.pid = 1,
+    ];
+    for make_stranger in strangers {
+        let mut stranger = real.clone();
+        make_stranger(&mut stranger, me);
+        let taken = Plugin::reattach(&stranger, Limits::default()).await;
+        assert!(taken.unwrap_err().is_lost(), "{stranger:?}");
+        assert!(!stranger.end().await.unwrap(), "{stranger:?}");
+    }
+    assert!(plugin.check().await.is_ok());
+    // The right process, but another listens at its socket.
+    let path = plugins.path().join("other");
+    let _listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let mut moved = real.clone();
+    moved.address = drover_io_real::plugin::Address::Unix(path);
+    let taken = Plugin::reattach(&moved, Limits::default()).await;
+    assert!(matches!(taken.unwrap_err(), PluginError::Stranger(_)));
+    plugin.stop(true).await;
+}
+
+#[tokio::test]
+async fn nothing_of_the_host_leaks_into_a_plugin() {
+    // A descriptor that a careless library left open for every program.
+    let careless = fs::File::open("/dev/null").unwrap();
+    rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).unwrap();
+    let plugins = Plugins::script(concat!(
+        "#!/bin/sh\n",
+        "[ -z \"$CARGO_MANIFEST_DIR\" ] && [ \"$PLUGIN_PROTOCOL_VERSIONS\" = 2 ] &&\n",
+        "echo \"$(ls -l /proc/$$/fd | grep -c /dev/null) $(id -u)\"\n",
+    ));
+    let error = plugins.launch("").await.unwrap_err();
+    let uid = rustix::process::getuid().as_raw();
+    // Its standard input, and nothing else.
+    let said = format!("its first line is no handshake but \"1 {uid}\": is it a plugin?");
+    assert_eq!(error.to_string(), said);
+}

@@ -1,0 +1,302 @@
+//! Tasks of a driver that is a plugin, with real processes: each is answered and its end told
+//! once, whatever becomes of the plugin and of the agent.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "common/plugin_world.rs"]
+mod plugin_world;
+#[path = "common/plugins.rs"]
+mod plugins;
+
+use drover_core::driver::said::SaidHealth;
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::value::Value;
+use drover_core::op::Failure;
+use drover_core::time::Span;
+use drover_io_real::driver::Driver;
+use drover_io_real::plugin::{Exit, Plugin};
+use plugin_world::{World, sh};
+use plugins::{lives, soon};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SLEEP: &str = "echo $$; exec sleep 1000";
+
+async fn end(world: &World, plugin: Arc<Plugin>) {
+    world.driver.detach();
+    assert_eq!(soon(plugin.stop(false)).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_task_of_a_plugin_lives_and_ends() {
+    let mut world = World::new();
+    assert_eq!(world.driver.name(), "example_exec");
+    let plugin = world.attach("").await;
+    world
+        .start(1, sh("echo out; echo err >&2; exit 3"))
+        .await
+        .unwrap();
+    let exit = world.exit(1).await;
+    assert_eq!((exit.code, exit.signal), (Some(3), 0));
+    assert_eq!(world.log("web.stdout.0"), "out\n");
+    assert_eq!(world.log("web.stderr.0"), "err\n");
+    // Told already; found again until it is forgotten.
+    assert_eq!(world.destroy(1).await, Ok(None));
+    world.begin_again();
+    assert_eq!(world.recover(1).await, Found::Exited(exit));
+    world.forget(1);
+    while world.remembered() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.recover(1).await, Found::NeverStarted);
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
+    let mut world = World::new();
+    let plugin = world.attach("").await;
+    let can = plugin.capabilities().await.unwrap();
+    assert!(can.send_signals && !can.exec && can.mounts);
+    let mut health = plugin.driver_health().await.unwrap();
+    let said = soon(health.next()).await.unwrap().unwrap();
+    assert_eq!(said.health, SaidHealth::Healthy);
+    let greeting = &said.attributes["driver.example.greeting"];
+    assert_eq!(greeting.string.as_deref(), Some("hello"));
+    let mut events = plugin.task_events().await.unwrap();
+    world.start(1, sh(SLEEP)).await.unwrap();
+    let event = soon(events.next()).await.unwrap().unwrap();
+    assert_eq!((&*event.task_name, &*event.message), ("web", "started"));
+    let every = Duration::from_millis(5);
+    let mut stats = plugin.task_stats(&event.task_id, every).await.unwrap();
+    let used = soon(stats.next()).await.unwrap().unwrap();
+    let memory = used.total.memory.unwrap();
+    assert!(memory.rss.is_some() && memory.swap.is_none());
+    assert_eq!(used.total.cpu, None);
+    let status = plugin.inspect_task(&event.task_id).await.unwrap();
+    assert_eq!((status.running, status.exit), (Some(true), None));
+    let killed = world.destroy(1).await.unwrap().unwrap();
+    assert_eq!((killed.code, killed.signal), (Some(137), 9));
+    let unknown = plugin.inspect_task(&event.task_id).await.unwrap_err();
+    assert!(unknown.is_unknown_task(), "{unknown:?}");
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn tasks_are_asked_to_end_and_forced_to() {
+    let mut world = World::new();
+    let plugin = world.attach("").await;
+    let polite = "trap 'exit 7' TERM; trap 'echo usr' USR1; echo $$; while :; do sleep 0.01; done";
+    world.start(1, sh(polite)).await.unwrap();
+    world.pid("web.stdout.0").await;
+    assert_eq!(world.signal(1, "SIGUSR1").await, Ok(()));
+    let refused = world.signal(1, "SIGNOPE").await.unwrap_err();
+    assert!(refused.message.contains("no signal"), "{refused:?}");
+    world.ask_stop(1, "SIGTERM", Span::secs(20));
+    let mut said = [world.hear().await, world.hear().await];
+    said.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
+    match &said {
+        [
+            DriverInput::Stopped { result, .. },
+            DriverInput::Exited { result: exit, .. },
+        ] => {
+            assert_eq!(*result, Ok(()));
+            assert_eq!(exit.code, Some(7));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(world.signal(1, "SIGUSR1").await.is_err());
+    assert_eq!(world.destroy(1).await, Ok(None));
+    // What was never started is destroyed already, and does not start any more.
+    assert_eq!(world.destroy(2).await, Ok(None));
+    assert!(!world.start(2, sh(SLEEP)).await.unwrap_err().recoverable);
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_start_that_cannot_be_is_told_with_its_reason() {
+    let mut world = World::new();
+    let early = world.start(1, sh("true")).await.unwrap_err();
+    assert!(early.recoverable, "{early:?}");
+    let plugin = world.attach("").await;
+    let mut typo = sh("true");
+    typo.config.insert("comand".to_owned(), Value::from("x"));
+    let failure = world.start(2, typo).await.unwrap_err();
+    let told = r#"comand: unknown option "comand" (did you mean "command"?)"#;
+    assert_eq!(
+        (failure.message.as_str(), failure.recoverable),
+        (told, false)
+    );
+    let mut missing = sh("true");
+    missing
+        .config
+        .insert("command".to_owned(), Value::from("/no"));
+    let failure = world.start(3, missing).await.unwrap_err();
+    assert!(
+        failure.message.contains("cannot start the command"),
+        "{failure:?}"
+    );
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn tasks_outlive_the_agent_with_their_plugin() {
+    let mut world = World::new();
+    let plugin = world.attach("").await;
+    let remembered = plugin.remember();
+    world.start(1, sh(SLEEP)).await.unwrap();
+    let pid = world.pid("web.stdout.0").await;
+    drop(plugin);
+    world.begin_again();
+    assert!(lives(pid));
+    let plugin = world.reattach(&remembered).await;
+    assert_eq!(world.recover(1).await, Found::Running);
+    assert_eq!(world.recover(9).await, Found::NeverStarted);
+    let exit = world.destroy(1).await.unwrap().unwrap();
+    assert_eq!(exit.signal, 9);
+    assert!(!lives(pid));
+    world.driver.detach();
+    soon(plugin.stop(false)).await;
+    assert!(!lives(remembered.process.pid));
+}
+
+#[tokio::test]
+async fn the_next_plugin_finds_the_tasks_of_one_that_died() {
+    let mut world = World::new();
+    let first = world.attach("").await;
+    world.start(1, sh(SLEEP)).await.unwrap();
+    let pid = world.pid("web.stdout.0").await;
+    soon(first.kill(false)).await;
+    soon(first.lost()).await;
+    assert!(lives(pid));
+    // Nobody can be asked now, and nothing is told that is not known.
+    let failed = world.destroy(1).await.unwrap_err();
+    assert!(failed.recoverable, "{failed:?}");
+    let second = world.launch("").await;
+    let mut events = second.task_events().await.unwrap();
+    let second = world.use_it(second).await;
+    let event = soon(events.next()).await.unwrap().unwrap();
+    assert_eq!(event.message, "found again");
+    assert_eq!(world.signal(1, "SIGTERM").await, Ok(()));
+    let exit = world.exit(1).await;
+    assert_eq!(exit.code, None);
+    assert!(exit.message.unwrap().contains("nobody saw"));
+    assert_eq!(world.destroy(1).await, Ok(None));
+    end(&world, second).await;
+}
+
+#[tokio::test]
+async fn an_end_that_nobody_can_know_is_told_as_such() {
+    let mut world = World::new();
+    let first = world.attach("").await;
+    world.start(1, sh(SLEEP)).await.unwrap();
+    let pid = world.pid("web.stdout.0").await;
+    soon(first.kill(false)).await;
+    let task = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(task, rustix::process::Signal::KILL).unwrap();
+    let gone = async {
+        while lives(pid) {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(gone).await;
+    let second = world.attach("").await;
+    let exit = world.exit(1).await;
+    assert_eq!(exit.code, None);
+    assert!(exit.message.is_some());
+    end(&world, second).await;
+}
+
+#[tokio::test]
+async fn a_plugin_that_dies_or_hangs_while_it_starts_a_task_costs_that_start_only() {
+    let mut world = World::new();
+    let dying = world.attach("die:Started").await;
+    let failure = world.start(1, sh(SLEEP)).await.unwrap_err();
+    assert!(failure.recoverable, "{failure:?}");
+    let lost = soon(dying.lost()).await.to_string();
+    assert!(lost.contains("exit code 3"), "{lost}");
+    // The next agent is not told that it never started.
+    world.begin_again();
+    assert!(matches!(world.recover(1).await, Found::Gone(_)));
+    let careless = world.attach("no handle").await;
+    let failure = world.start(2, sh(SLEEP)).await.unwrap_err();
+    assert!(failure.message.contains("without a handle"), "{failure:?}");
+    end(&world, careless).await;
+    let hanging = world.attach("hang:StartTask").await;
+    world.ask_start(3, sh(SLEEP));
+    assert!(hanging.check().await.is_ok());
+    world.ask_destroy(3);
+    match world.hear().await {
+        DriverInput::Destroyed { result, .. } => assert_eq!(result, Ok(None)),
+        other => panic!("{other:?}"),
+    }
+    end(&world, hanging).await;
+    match world.hear().await {
+        DriverInput::StartFailed { failure, .. } => assert!(failure.recoverable),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn calls_that_hang_cost_their_task_only() {
+    let mut world = World::new();
+    let plugin = world.attach("hang:WaitTask").await;
+    world.start(1, sh(SLEEP)).await.unwrap();
+    world.start(2, sh("true")).await.unwrap();
+    // A wait that is never answered: whoever destroys it asks what is known.
+    let pid = world.pid("web.stdout.0").await;
+    let killed = world.destroy(1).await.unwrap().unwrap();
+    assert_eq!(killed.signal, 9);
+    assert!(!lives(pid));
+    let ended = world.destroy(2).await.unwrap().unwrap();
+    assert_eq!(ended.code, Some(0));
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_is_answered_as_failed() {
+    let mut world = World::new();
+    let short = Duration::from_millis(500);
+    world.plugins.limits.call = short;
+    world.plugins.limits.start_task = short;
+    let hangs = |failure: &Failure, call: &str| {
+        assert!(failure.recoverable, "{failure:?}");
+        assert!(failure.message.contains(&format!("no answer to {call}")));
+    };
+    let plugin = world.attach("hang:StartTask").await;
+    hangs(&world.start(1, sh(SLEEP)).await.unwrap_err(), "StartTask");
+    end(&world, plugin).await;
+
+    let plugin = world.attach("hang:SignalTask").await;
+    world.start(2, sh(SLEEP)).await.unwrap();
+    hangs(&world.signal(2, "SIGHUP").await.unwrap_err(), "SignalTask");
+    end(&world, plugin).await;
+
+    let plugin = world.attach("hang:StopTask").await;
+    world.start(3, sh(SLEEP)).await.unwrap();
+    world.ask_stop(3, "SIGTERM", Span::ZERO);
+    match world.hear().await {
+        DriverInput::Stopped { result, .. } => hangs(&result.unwrap_err(), "StopTask"),
+        other => panic!("{other:?}"),
+    }
+    end(&world, plugin).await;
+
+    // What cannot be forgotten has ended all the same, and that is told.
+    let plugin = world.attach("hang:DestroyTask").await;
+    world.start(4, sh(SLEEP)).await.unwrap();
+    world.ask_destroy(4);
+    assert_eq!(world.exit(4).await.signal, 9);
+    match world.hear().await {
+        DriverInput::Destroyed { result, .. } => hangs(&result.unwrap_err(), "DestroyTask"),
+        other => panic!("{other:?}"),
+    }
+    end(&world, plugin).await;
+
+    world.begin_again();
+    let plugin = world.attach("hang:RecoverTask").await;
+    match world.recover(3).await {
+        Found::Gone(why) => assert!(why.contains("no answer to RecoverTask"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    end(&world, plugin).await;
+}
