@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod cli;
+pub mod config;
 pub mod door;
 pub mod http;
 pub mod jobspec;

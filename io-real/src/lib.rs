@@ -17,6 +17,7 @@ pub mod hooks;
 pub mod node;
 pub mod open_files;
 pub mod plugin;
+pub mod plugins;
 pub mod recorder;
 pub mod shim;
 pub mod store;

@@ -22,6 +22,7 @@ use crate::door::{Inside, Knock};
 use crate::driver::{Driver, DriverStream, Inbox, failed};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
+use crate::plugins::Plugins;
 use crate::recorder::Recorder;
 use crate::store::Store;
 
@@ -45,6 +46,8 @@ pub struct Parts {
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Who finds out what the machine is.
     pub prober: Prober,
+    /// What runs beside the agent and serves it.
+    pub plugins: Plugins,
     /// Who has devices.
     pub devices: DevicePlugins,
     /// Who does the work of hooks.
@@ -65,6 +68,7 @@ pub struct Node {
     store: Store,
     drivers: BTreeMap<String, Arc<dyn Driver>>,
     prober: Prober,
+    plugins: Plugins,
     devices: DevicePlugins,
     hooks: Hooks,
     answers: mpsc::UnboundedReceiver<Input>,
@@ -108,6 +112,7 @@ impl Node {
                 .map(|driver| (driver.name().to_owned(), driver))
                 .collect(),
             prober: parts.prober,
+            plugins: parts.plugins,
             devices: parts.devices,
             hooks: parts.hooks,
             answers: parts.answers,
@@ -202,12 +207,12 @@ impl Node {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Driver(name, task, effect) => match self.drivers.get(&*name) {
+            Effect::Driver(name, task, effect) => match self.driver(&name) {
                 Some(driver) => driver.carry_out(task, effect),
                 None => self.no_driver(&name, &task, &effect),
             },
             Effect::Forget(name, launch) => {
-                if let Some(driver) = self.drivers.get(&*name) {
+                if let Some(driver) = self.driver(&name) {
                     driver.forget(launch);
                 }
             }
@@ -236,14 +241,24 @@ impl Node {
         }
     }
 
+    /// The driver of this name: one of this program, or a plugin.
+    fn driver(&self, name: &str) -> Option<Arc<dyn Driver>> {
+        let own = self.drivers.get(name).cloned();
+        own.or_else(|| Some(Arc::new(self.plugins.driver(name)?)))
+    }
+
     /// Begins what is asked about the machine.
     fn look(&self, effect: &NodeEffect) {
         let inbox = self.inbox.clone();
         match effect {
             NodeEffect::Probe { op, probe } => {
                 let (op, probe, prober) = (*op, probe.to_string(), self.prober.clone());
+                let plugins = self.plugins.clone();
                 tokio::spawn(async move {
-                    let result = prober.ask(&probe).await;
+                    let result = match plugins.probe(&probe).await {
+                        Some(found) => found,
+                        None => prober.ask(&probe).await,
+                    };
                     inbox.deliver(Input::Node(NodeInput::Probed { op, probe, result }));
                 });
             }
@@ -251,7 +266,7 @@ impl Node {
                 let news = DriverStream::new(*op, name, inbox);
                 match self.drivers.get(&**name) {
                     Some(driver) => driver.watch(news),
-                    None => news.ended("this agent has no such driver"),
+                    None => self.plugins.watch_driver(name, news),
                 }
             }
             NodeEffect::WatchDevices { op, plugin: name } => {

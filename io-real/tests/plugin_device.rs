@@ -57,7 +57,7 @@ async fn a_plugin_of_devices_lives_and_ends() {
     assert_eq!(health(&groups), [("a", true), ("b", false), ("c", false)]);
 
     let given = plugin.reserve(vec!["a".to_owned()]).await.unwrap();
-    assert_eq!(given.envs["EXAMPLE_FILES"], "a");
+    assert_eq!(given.env["EXAMPLE_FILES"], "a");
     assert_eq!(given.mounts[0].task_path, "/dev/files/a");
     assert!(given.mounts[0].read_only);
     let refused = plugin.reserve(vec!["z".to_owned()]).await.unwrap_err();

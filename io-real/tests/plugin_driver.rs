@@ -8,7 +8,7 @@ mod plugin_world;
 #[path = "common/plugins.rs"]
 mod plugins;
 
-use drover_core::driver::said::SaidHealth;
+use drover_core::input::DriverHealth;
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
@@ -60,7 +60,7 @@ async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
     assert!(can.send_signals && !can.exec && can.mounts);
     let mut health = plugin.driver_health().await.unwrap();
     let said = soon(health.next()).await.unwrap().unwrap();
-    assert_eq!(said.health, SaidHealth::Healthy);
+    assert_eq!(said.health, DriverHealth::Healthy);
     let greeting = &said.attributes["driver.example.greeting"];
     assert_eq!(greeting.string.as_deref(), Some("hello"));
     let mut events = plugin.task_events().await.unwrap();

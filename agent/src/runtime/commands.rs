@@ -17,6 +17,7 @@ use super::{Recording, Running, Settings, Signals, init_log, start};
 use crate::admission::Refused;
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
+use crate::config::{self, FileConfig};
 use crate::http;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
@@ -182,7 +183,13 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         .map_err(|error| error.to_string())?
         .to_string();
     let data_dir = args.data_dir.clone().unwrap_or_else(default_data_dir);
+    let mut file = match &args.config {
+        Some(path) => config::read(path)?,
+        None => FileConfig::default(),
+    };
+    file.plugin_dir = args.plugin_dir.clone().or(file.plugin_dir);
     let settings = Settings {
+        file,
         data_dir,
         node_name: args.node_name.clone(),
         datacenter: args.dc.clone(),
@@ -232,6 +239,7 @@ impl Serving {
             () = signals.next() => false,
         };
         self.server.abort();
+        self.running.plugins.end().await;
         ended
     }
 
@@ -240,6 +248,7 @@ impl Serving {
         // Whether it ended well or not, it ended.
         let _ = (&mut self.running.core).await;
         self.server.abort();
+        self.running.plugins.end().await;
     }
 }
 

@@ -10,6 +10,8 @@ mod up;
 
 use std::path::PathBuf;
 
+use crate::config::FileConfig;
+
 pub use commands::{agent, up};
 pub use setup::{Running, SetupError, start};
 pub use shutdown::Signals;
@@ -27,6 +29,8 @@ pub struct Settings {
     pub http_addr: String,
     /// What the flight recorder may take.
     pub recording: Recording,
+    /// What the configuration file says.
+    pub file: FileConfig,
 }
 
 /// What the flight recorder may take of the disk, and where.

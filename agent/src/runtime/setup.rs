@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use drover_core::config::Config;
+use drover_core::fingerprint::Processors;
 use drover_core::fingerprint::manager::ProbeConfig;
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
@@ -16,7 +17,8 @@ use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_core::time::Span;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
-use drover_io_real::device::DevicePlugins;
+use drover_io_real::device::declared::DeclaredDevices;
+use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::door::Door;
 use drover_io_real::driver::mock::Mock;
@@ -27,6 +29,7 @@ use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::hooks::Hooks;
 use drover_io_real::node::{Node, Parts};
 use drover_io_real::open_files;
+use drover_io_real::plugins::{PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
 use drover_io_real::shim::ShimHome;
 use drover_io_real::store::{Store, StoreError};
@@ -34,6 +37,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Recording, Settings};
+use crate::config::FileConfig;
 
 /// The control group below which all tasks are.
 const CGROUP_PARENT: &str = "drover";
@@ -52,6 +56,8 @@ pub struct Running {
     pub remarks: Vec<String>,
     /// Held for as long as the agent runs.
     pub data_dir: DataDir,
+    /// What runs beside the agent and serves it.
+    pub plugins: Plugins,
 }
 
 /// Why an agent cannot start. Each says what to do.
@@ -125,7 +131,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
-    let devices = DevicePlugins::default();
+    let devices = DevicePlugins::new(own_devices(&settings.file));
+    let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
     let looks = fingerprint::Settings {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),
@@ -140,7 +147,14 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         .meta
         .as_ref()
         .map_or_else(|| NodeId(facts::random()), |meta| meta.node);
-    let config = config(settings, id, &data_dir);
+    let mut config = config(settings, id, &data_dir);
+    config
+        .probes
+        .extend(plugins.probes().map(|name| ProbeConfig {
+            name: name.into(),
+            every: None,
+            essential: false,
+        }));
     let recorder = recorder(settings, &data_dir).unwrap_or_else(|error| {
         remarks.push(format!("nothing is recorded: {error}"));
         Recorder::off()
@@ -150,6 +164,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         saved: opened.saved,
         store: opened.store,
         drivers,
+        plugins: plugins.clone(),
         prober: Prober::new(context, drover_io_real::gate::Gate::default()),
         hooks: Hooks::new(dirs, inbox.clone(), devices.clone()),
         devices,
@@ -164,7 +179,47 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         core,
         remarks,
         data_dir,
+        plugins,
     })
+}
+
+/// What has devices in this program.
+fn own_devices(file: &FileConfig) -> Vec<Arc<dyn DevicePlugin>> {
+    if file.devices.is_empty() {
+        return Vec::new();
+    }
+    vec![Arc::new(DeclaredDevices::new(file.devices.clone()))]
+}
+
+/// The plugins that the configuration names.
+fn plugins(
+    settings: &Settings,
+    data_dir: &DataDir,
+    dirs: &AllocDirs,
+    inbox: &Inbox,
+) -> Result<Plugins, SetupError> {
+    if settings.file.plugins.is_empty() {
+        return Ok(Plugins::none());
+    }
+    let dir = settings.file.plugin_dir.clone();
+    let own = |name| {
+        let made = data_dir.own(name, None);
+        made.map_err(|error| SetupError::Io("make a directory for plugins", error))
+    };
+    // What an earlier agent's plugins left there is of no use to anybody.
+    drop(own("sockets")?);
+    let place = PluginSettings {
+        dir: dir.unwrap_or_else(|| data_dir.path().join("plugins")),
+        memory: own("plugin-state")?,
+        handles: own("plugin-tasks")?,
+        sockets: data_dir.path().join("sockets"),
+        dirs: dirs.clone(),
+        root: data_dir.alloc_root(),
+        processors: Processors::default(),
+        inbox: inbox.clone(),
+    };
+    Plugins::new(settings.file.plugins.clone(), place)
+        .map_err(|error| SetupError::Io("use plugins", error))
 }
 
 /// The flight recorder, or why there is none.

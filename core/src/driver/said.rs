@@ -1,36 +1,11 @@
-//! What drivers' plugins say of themselves and of their tasks, before anybody looked at it.
+//! What drivers' plugins say of their tasks, before anybody looked at it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::said::SaidAttribute;
 use crate::model::float::Float;
 use crate::time::Timestamp;
-
-/// A driver's condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SaidDriver {
-    /// Whether it can work here, and does.
-    pub health: SaidHealth,
-    /// Why it is what it is.
-    pub description: String,
-    /// What is true of it, whole; what is missing is gone.
-    pub attributes: BTreeMap<String, SaidAttribute>,
-}
-
-/// Whether a driver works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum SaidHealth {
-    /// The machine does not have what it needs.
-    #[default]
-    Undetected,
-    /// It does not work now.
-    Unhealthy,
-    /// It works.
-    Healthy,
-}
 
 /// Something that happened to a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! Devices: who tells of them, and what tasks need in order to use them. What is believed, and
 //! who gets which, the core decides.
 
+pub mod declared;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 
 use drover_core::device::said::SaidGroup;
 use drover_core::device::said_stats::SaidStats;
-use drover_core::driver::said::{SaidDriver, SaidUsage};
+use drover_core::driver::said::SaidUsage;
 use drover_core::driver::spec::Spec;
+use drover_core::input::DriverFingerprint;
 use prost::Message;
 
 use super::error::PluginError;
@@ -33,7 +34,7 @@ pub fn device_stats(bytes: &[u8]) -> Result<Vec<SaidStats>, PluginError> {
 ///
 /// # Errors
 /// It is no such message.
-pub fn driver_health(bytes: &[u8]) -> Result<SaidDriver, PluginError> {
+pub fn driver_health(bytes: &[u8]) -> Result<DriverFingerprint, PluginError> {
     read(bytes).map(driver_said::driver)
 }
 

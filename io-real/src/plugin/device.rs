@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use drover_core::device::said::SaidGroup;
-use drover_core::device::said_reservation::SaidReservation;
 use drover_core::device::said_stats::SaidStats;
+use drover_core::input::HookOutput;
 
 use super::Plugin;
 use super::error::PluginError;
@@ -34,7 +34,7 @@ impl Plugin {
     ///
     /// # Errors
     /// It does not answer, or does not know one of them.
-    pub async fn reserve(&self, ids: Vec<String>) -> Result<SaidReservation, PluginError> {
+    pub async fn reserve(&self, ids: Vec<String>) -> Result<HookOutput, PluginError> {
         let mut client = self.device();
         let request = proto::ReserveRequest { device_ids: ids };
         let given = self.wire.call("Reserve", client.reserve(request)).await?;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use drover_core::driver::said::{SaidDriver, SaidTaskEvent, SaidUsage};
+use drover_core::driver::said::{SaidTaskEvent, SaidUsage};
 use drover_core::driver::spec::Spec;
+use drover_core::input::DriverFingerprint;
 use drover_core::input::DriverNetwork;
 use drover_core::model::alloc::ExitResult;
 use prost::Message;
@@ -16,8 +17,8 @@ use super::wire::Channel;
 use super::{Plugin, driver_said, spec};
 
 pub(crate) use super::proto::driver::{
-    AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, LinuxResources,
-    Resources, TaskConfig as TaskSetup,
+    AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, Device,
+    LinuxResources, Mount, Resources, TaskConfig as TaskSetup,
 };
 
 /// What a driver can do.
@@ -343,7 +344,7 @@ impl DriverHealth {
     ///
     /// # Errors
     /// The driver could not find out, broke the stream off, is gone, or sends too much.
-    pub async fn next(&mut self) -> Result<Option<SaidDriver>, PluginError> {
+    pub async fn next(&mut self) -> Result<Option<DriverFingerprint>, PluginError> {
         match self.0.next().await? {
             Some(message) if message.err.is_empty() => Ok(Some(driver_said::driver(message))),
             Some(message) => Err(PluginError::Invalid(format!(

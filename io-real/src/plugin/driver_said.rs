@@ -1,23 +1,21 @@
 //! From a driver's messages to the core's words. Nothing is judged here: what is missing is
 //! missing.
 
-use drover_core::driver::said::{
-    SaidCpu, SaidDriver, SaidHealth, SaidMemory, SaidProcess, SaidTaskEvent, SaidUsage,
-};
-use drover_core::input::DriverNetwork;
+use drover_core::driver::said::{SaidCpu, SaidMemory, SaidProcess, SaidTaskEvent, SaidUsage};
+use drover_core::input::{DriverFingerprint, DriverHealth, DriverNetwork};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::float::Float;
 
 use super::proto::driver as proto;
 use super::said;
 
-pub(super) fn driver(message: proto::FingerprintResponse) -> SaidDriver {
+pub(super) fn driver(message: proto::FingerprintResponse) -> DriverFingerprint {
     use proto::fingerprint_response::Health as H;
-    SaidDriver {
+    DriverFingerprint {
         health: match message.health() {
-            H::Undetected => SaidHealth::Undetected,
-            H::Unhealthy => SaidHealth::Unhealthy,
-            H::Healthy => SaidHealth::Healthy,
+            H::Undetected => DriverHealth::Undetected,
+            H::Unhealthy => DriverHealth::Unhealthy,
+            H::Healthy => DriverHealth::Healthy,
         },
         description: message.health_description,
         attributes: message

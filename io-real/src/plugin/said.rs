@@ -2,8 +2,9 @@
 //! missing.
 
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
-use drover_core::device::said_reservation::{SaidMount, SaidNode, SaidReservation};
 use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
+use drover_core::input::HookOutput;
+use drover_core::model::device::{DeviceNode, Mount};
 use drover_core::model::float::Float;
 use drover_core::time::Timestamp;
 
@@ -45,21 +46,21 @@ pub(super) fn attribute(attribute: structs::Attribute) -> SaidAttribute {
     said
 }
 
-pub(super) fn reservation(given: device::ContainerReservation) -> SaidReservation {
-    let mounts = given.mounts.into_iter().map(|mount| SaidMount {
+pub(super) fn reservation(given: device::ContainerReservation) -> HookOutput {
+    let mounts = given.mounts.into_iter().map(|mount| Mount {
         task_path: mount.task_path,
         host_path: mount.host_path,
         read_only: mount.read_only,
     });
-    let devices = given.devices.into_iter().map(|device| SaidNode {
+    let devices = given.devices.into_iter().map(|device| DeviceNode {
         task_path: device.task_path,
         host_path: device.host_path,
         permissions: device.permissions,
     });
-    SaidReservation {
-        envs: given.envs,
+    HookOutput {
+        env: given.envs,
         mounts: mounts.collect(),
-        devices: devices.collect(),
+        nodes: devices.collect(),
     }
 }
 

@@ -57,6 +57,8 @@ pub fn sh(script: &str) -> TaskConfig {
         cpu_shares: 100,
         memory_limit: 256 << 20,
         memory_reserved: 0,
+        reserved: drover_core::model::device::Reserved::default(),
+        device_env: [].into(),
         logs: LogConfig::default(),
     }
 }

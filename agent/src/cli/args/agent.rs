@@ -39,6 +39,12 @@ pub struct AgentArgs {
     /// Where the flight recorder writes; in the data directory unless given
     #[arg(long, value_name = "DIR")]
     pub recording_dir: Option<PathBuf>,
+    /// The agent's configuration file: plugins and devices
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where plugins are; in the data directory unless given
+    #[arg(long, value_name = "DIR")]
+    pub plugin_dir: Option<PathBuf>,
     /// How much the agent tells: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,

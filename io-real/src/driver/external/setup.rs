@@ -8,14 +8,15 @@ use drover_core::driver::spec::{Spec, Strictness, decode};
 use drover_core::effect::TaskConfig;
 use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
+use drover_core::model::device::DeviceNode;
 use drover_core::op::Failure;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::dirs::AllocDirs;
 use crate::plugin::driver::{
-    AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, LinuxResources,
-    Resources, TaskSetup,
+    AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, Device,
+    LinuxResources, Mount, Resources, TaskSetup,
 };
 use crate::plugin::msgpack;
 
@@ -57,9 +58,29 @@ pub(super) fn task(
         task_group_name: config.group.clone(),
         job_name: config.job.clone(),
         job_id: config.job.clone(),
+        device_env: config.device_env.clone(),
+        mounts: config.reserved.mounts.iter().map(mount).collect(),
+        devices: config.reserved.nodes.iter().map(node).collect(),
         alloc_id: task.alloc.to_string(),
         ..TaskSetup::default()
     })
+}
+
+fn mount(mount: &drover_core::model::device::Mount) -> Mount {
+    Mount {
+        task_path: mount.task_path.clone(),
+        host_path: mount.host_path.clone(),
+        readonly: mount.read_only,
+        ..Mount::default()
+    }
+}
+
+fn node(node: &DeviceNode) -> Device {
+    Device {
+        task_path: node.task_path.clone(),
+        host_path: node.host_path.clone(),
+        cgroup_permissions: node.permissions.clone(),
+    }
 }
 
 /// The id of a task at its driver: that of its launch, so that it can be asked for by name.

@@ -1,0 +1,160 @@
+//! Plain values of a configuration file: nothing is computed there.
+
+use std::collections::BTreeMap;
+
+use drover_core::model::value::Value;
+use drover_core::text::quote;
+use hcl_edit::expr::{Expression, ObjectKey};
+use hcl_edit::structure::{Body, Structure};
+
+/// How deep values and blocks may lie in each other.
+const MAX_DEPTH: usize = 32;
+
+/// The attributes of a body, to be taken one by one.
+pub(super) struct Fields(BTreeMap<String, Value>, Vec<&'static str>);
+
+/// The attributes of a body; its blocks are left to others.
+pub(super) fn fields(body: &Body) -> Result<Fields, String> {
+    let mut fields = BTreeMap::new();
+    for attribute in body.attributes() {
+        let name = attribute.key.as_str();
+        let value = value(&attribute.value, 0).map_err(|why| format!("{name}: {why}"))?;
+        if fields.insert(name.to_owned(), value).is_some() {
+            return Err(format!("{} is given twice", quote(name)));
+        }
+    }
+    Ok(Fields(fields, Vec::new()))
+}
+
+impl Fields {
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.1.push(name);
+        self.0.remove(name).filter(|value| *value != Value::Null)
+    }
+
+    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
+        self.take(name).map(|value| text(name, value)).transpose()
+    }
+
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
+        match self.take(name) {
+            None => Ok(Vec::new()),
+            Some(Value::List(items)) => items.into_iter().map(|item| text(name, item)).collect(),
+            Some(other) => Err(format!(
+                "{name}: a list is needed, not {}",
+                super::kind_of(&other)
+            )),
+        }
+    }
+
+    pub(super) fn text_map(
+        &mut self,
+        name: &'static str,
+    ) -> Result<BTreeMap<String, String>, String> {
+        match self.take(name) {
+            None => Ok(BTreeMap::new()),
+            Some(Value::Map(map)) => (map.into_iter())
+                .map(|(key, value)| Ok((key, text(name, value)?)))
+                .collect(),
+            Some(other) => Err(format!(
+                "{name}: a map is needed, not {}",
+                super::kind_of(&other)
+            )),
+        }
+    }
+
+    /// Refuses what nobody took.
+    pub(super) fn nothing_else(self, about: &str) -> Result<(), String> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "{about}: {}",
+                super::unknown("setting", name, &self.1)
+            )),
+        }
+    }
+}
+
+fn text(name: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(format!(
+            "{name}: a string is needed, not {}",
+            super::kind_of(&other)
+        )),
+    }
+}
+
+/// A whole body as a map: a block is a list of the bodies of its name, below its labels.
+pub(super) fn body(body: &Body) -> Result<BTreeMap<String, Value>, String> {
+    deep(body, 0)
+}
+
+fn deep(body: &Body, depth: usize) -> Result<BTreeMap<String, Value>, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("it is deeper than {MAX_DEPTH}"));
+    }
+    let mut map = BTreeMap::new();
+    for structure in body {
+        match structure {
+            Structure::Attribute(attribute) => {
+                let name = attribute.key.as_str();
+                let value =
+                    value(&attribute.value, depth).map_err(|why| format!("{name}: {why}"))?;
+                if map.insert(name.to_owned(), value).is_some() {
+                    return Err(format!("{} is given twice", quote(name)));
+                }
+            }
+            Structure::Block(block) => {
+                let name = block.ident.as_str();
+                let mut inner = Value::Map(deep(&block.body, depth + 1)?);
+                for label in block.labels.iter().rev() {
+                    inner = Value::Map([(label.as_str().to_owned(), inner)].into());
+                }
+                let list = map
+                    .entry(name.to_owned())
+                    .or_insert_with(|| Value::List(Vec::new()));
+                match list {
+                    Value::List(items) => items.push(inner),
+                    _ => return Err(format!("{} is a value and a block", quote(name))),
+                }
+            }
+        }
+    }
+    Ok(map)
+}
+
+fn value(expression: &Expression, depth: usize) -> Result<Value, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("it is deeper than {MAX_DEPTH}"));
+    }
+    Ok(match expression {
+        Expression::Null(_) => Value::Null,
+        Expression::Bool(value) => Value::Bool(*value.value()),
+        Expression::String(text) => Value::String(text.value().clone()),
+        Expression::Number(number) => match (number.value().as_i64(), number.value().as_f64()) {
+            (Some(whole), _) => Value::Int(whole),
+            (None, Some(float)) => Value::Float(float.to_bits()),
+            (None, None) => return Err(format!("{} is too large", number.value())),
+        },
+        Expression::Array(items) => {
+            let items = items.iter().map(|item| value(item, depth + 1));
+            Value::List(items.collect::<Result<_, _>>()?)
+        }
+        Expression::Object(object) => {
+            let mut map = BTreeMap::new();
+            for (key, item) in object {
+                let key = match key {
+                    ObjectKey::Ident(name) => name.as_str().to_owned(),
+                    ObjectKey::Expression(Expression::String(text)) => text.value().clone(),
+                    ObjectKey::Expression(_) => {
+                        return Err("a key is to be a plain name".to_owned());
+                    }
+                };
+                map.insert(key, value(item.expr(), depth + 1)?);
+            }
+            Value::Map(map)
+        }
+        _ => return Err("a plain value is needed: nothing is computed here".to_owned()),
+    })
+}

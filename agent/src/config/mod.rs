@@ -1,0 +1,220 @@
+//! The agent's configuration file: what is too much for a command line.
+//!
+//! ```hcl
+//! plugin_dir = "/opt/drover/plugins"
+//!
+//! plugin "fpga" {                 # the name of a program in plugin_dir
+//!   args = ["-quiet"]
+//!   config { devices = ["a", "b"] }
+//! }
+//!
+//! device "acme/fpga/x1" {         # a device of this machine that needs no plugin
+//!   id    = "slot-3"
+//!   nodes = ["/dev/fpga0"]
+//! }
+//! ```
+
+mod literal;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use drover_core::model::device::GroupId;
+use drover_core::model::value::Value;
+use drover_core::text::{nearest, quote};
+use drover_io_real::device::declared::Declared;
+use drover_io_real::plugins::PluginConfig;
+use hcl_edit::structure::{Block, Body};
+
+use literal::{Fields, fields};
+
+/// A file is never larger.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// What a configuration file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileConfig {
+    /// Where plugins are.
+    pub plugin_dir: Option<PathBuf>,
+    /// The plugins that are started.
+    pub plugins: Vec<PluginConfig>,
+    /// Devices that need no plugin.
+    pub devices: Vec<Declared>,
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// It cannot be read, or says what cannot be; where, and what is known instead.
+pub fn read(path: &Path) -> Result<FileConfig, String> {
+    let told = |why: String| format!("the configuration {}: {why}", path.display());
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(|error| told(error.to_string()))?;
+    let read = file.take(MAX_SIZE + 1).read_to_string(&mut text);
+    read.map_err(|error| told(error.to_string()))?;
+    if text.len() as u64 > MAX_SIZE {
+        return Err(told(format!("it has more than {MAX_SIZE} bytes")));
+    }
+    parse(&text).map_err(told)
+}
+
+/// Reads the text of a configuration.
+///
+/// # Errors
+/// See [`read`].
+pub fn parse(text: &str) -> Result<FileConfig, String> {
+    let body: Body = text.parse().map_err(|error| format!("{error}"))?;
+    let mut config = FileConfig::default();
+    let mut top = fields(&body)?;
+    config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
+    top.nothing_else("the configuration")?;
+    for block in body.blocks() {
+        match block.ident.as_str() {
+            "plugin" => config.plugins.push(plugin(block)?),
+            "device" => config.devices.push(device(block)?),
+            other => return Err(unknown("block", other, &["plugin", "device"])),
+        }
+    }
+    let mut names: Vec<&str> = config
+        .plugins
+        .iter()
+        .map(|plugin| plugin.file.as_str())
+        .collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("plugin {} is there twice", quote(pair[0])));
+    }
+    Ok(config)
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known.iter().copied());
+    let near = near.map_or_else(
+        || format!("known are {}", known.join(", ")),
+        |near| format!("did you mean {near}?"),
+    );
+    format!("unknown {what} {}; {near}", quote(name))
+}
+
+/// The one label of a block.
+fn label(block: &Block) -> Result<&str, String> {
+    match block.labels.as_slice() {
+        [label] => Ok(label.as_str()),
+        _ => Err(format!(
+            "{} needs one name, such as {0} \"x\" {{ … }}",
+            block.ident.as_str()
+        )),
+    }
+}
+
+fn plugin(block: &Block) -> Result<PluginConfig, String> {
+    let file = label(block)?.to_owned();
+    let about = format!("plugin {}", quote(&file));
+    let mut given = fields(&block.body)?;
+    let args = given.texts("args")?;
+    given.nothing_else(&about)?;
+    let mut config = BTreeMap::new();
+    for inner in block.body.blocks() {
+        match inner.ident.as_str() {
+            "config" => config.extend(literal::body(&inner.body)?),
+            other => return Err(format!("{about}: {}", unknown("block", other, &["config"]))),
+        }
+    }
+    Ok(PluginConfig { file, args, config })
+}
+
+fn device(block: &Block) -> Result<Declared, String> {
+    let name = label(block)?;
+    let about = format!("device {}", quote(name));
+    let mut parts = name.splitn(3, '/');
+    let (Some(vendor), Some(kind), Some(model)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(format!("{about}: its name is to be vendor/type/name"));
+    };
+    let mut given: Fields = fields(&block.body)?;
+    let id = given
+        .text("id")?
+        .ok_or_else(|| format!("{about}: needs an id"))?;
+    let declared = Declared {
+        group: GroupId {
+            vendor: vendor.to_owned(),
+            kind: kind.to_owned(),
+            name: model.to_owned(),
+        },
+        id,
+        nodes: given.texts("nodes")?,
+        mounts: given.texts("mounts")?,
+        env: given.text_map("env")?,
+        attributes: given.text_map("attributes")?,
+    };
+    given.nothing_else(&about)?;
+    if let Some(inner) = block.body.blocks().next() {
+        return Err(format!(
+            "{about}: {}",
+            unknown("block", inner.ident.as_str(), &[])
+        ));
+    }
+    Ok(declared)
+}
+
+/// A value as an error names it.
+fn kind_of(value: &Value) -> &'static str {
+    value.kind()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+        plugin_dir = "/opt/plugins"
+        plugin "fpga" {
+          args = ["-quiet"]
+          config {
+            devices = ["a", "b"]
+            limit   = 2
+            nested { on = true }
+          }
+        }
+        plugin "podman" {}
+        device "acme/fpga/x1" {
+          id         = "slot-3"
+          nodes      = ["/dev/fpga0"]
+          env        = { FPGA = "0" }
+          attributes = { memory = "4 GiB" }
+        }
+    "#;
+
+    #[test]
+    fn plugins_and_devices_are_read() {
+        let config = parse(WHOLE).unwrap();
+        assert_eq!(config.plugin_dir, Some(PathBuf::from("/opt/plugins")));
+        assert_eq!(config.plugins.len(), 2);
+        assert_eq!(config.plugins[0].args, ["-quiet"]);
+        assert_eq!(config.plugins[0].config["limit"], Value::Int(2));
+        let nested = config.plugins[0].config["nested"].as_list().unwrap();
+        assert_eq!(nested[0].as_map().unwrap()["on"], Value::Bool(true));
+        assert_eq!(config.devices[0].group.to_string(), "acme/fpga/x1");
+        assert_eq!(config.devices[0].env["FPGA"], "0");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
+        for (text, expected) in [
+            ("plugin_dri = \"/x\"", "did you mean plugin_dir?"),
+            ("plugn \"x\" {}", "did you mean plugin?"),
+            ("plugin \"x\" { arg = [] }", "did you mean args?"),
+            ("plugin {}", "needs one name"),
+            ("plugin \"x\" {}\nplugin \"x\" {}", "is there twice"),
+            ("device \"gpu\" { id = \"a\" }", "vendor/type/name"),
+            ("device \"a/b/c\" {}", "needs an id"),
+            ("plugin_dir = 3", "a string is needed"),
+            ("plugin_dir = upper(\"x\")", "a plain value"),
+            ("plugin \"x\" {", "expected"),
+        ] {
+            let why = parse(text).unwrap_err();
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+    }
+}
