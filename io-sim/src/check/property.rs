@@ -184,7 +184,7 @@ properties! {
     /// A driver's health and attributes are what it said last; attributes that vanish are gone.
     ADriverIsWhatItLastSaid: "a_driver_is_what_it_last_said", [P27], AtRest;
     /// A driver's attributes are its own.
-    ADriverSpeaksOfItself: "a_driver_speaks_of_itself", [P12], AtRest;
+    ADriverSpeaksOfItself: "a_driver_speaks_of_itself", [P12], Always;
     /// What the probes find is known.
     TheMachineIsKnown: "the_machine_is_known", [P27 P11], AtRest;
     /// Devices are known as they are, whatever was said of them before.

@@ -49,6 +49,7 @@ impl Checker {
         self.the_last_word_of_a_driver_counts(agent)?;
         self.a_port_is_promised_once(agent)?;
         self.a_device_is_promised_once(agent)?;
+        self.a_driver_speaks_of_itself(agent)?;
         self.look_at_devices(agent);
         self.who_waits_is_named(agent)?;
         self.nothing_waits_for_a_nudge(world, agent)
