@@ -131,8 +131,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
-    let devices = DevicePlugins::new(own_devices(&settings.file));
     let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
+    let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let looks = fingerprint::Settings {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),

@@ -73,6 +73,10 @@ impl Drivers {
 
     /// Takes news of a driver.
     pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DriverNews) -> Changed {
+        let others: Vec<Arc<str>> = (self.drivers.keys())
+            .filter(|other| ***other != *name)
+            .cloned()
+            .collect();
         let Some(driver) = self
             .drivers
             .get_mut(name)
@@ -84,7 +88,7 @@ impl Drivers {
         match news {
             DriverNews::Fingerprint(said) => {
                 driver.stream.heard(cx);
-                let (info, attributes) = believed(name, said);
+                let (info, attributes) = believed(&others, said);
                 driver.becomes(cx, name, info, attributes)
             }
             DriverNews::Failed(why) => {
@@ -170,14 +174,17 @@ impl Driver {
     }
 }
 
-/// A driver may speak of itself, and of nothing else: `driver.<name>.…`. What it says otherwise
-/// costs it that, and is told.
-fn believed(name: &str, said: DriverFingerprint) -> (DriverInfo, BTreeMap<String, String>) {
-    let own = format!("driver.{name}");
+/// A driver may speak of itself, and of nobody else: `driver.…`, where not every plugin of the
+/// field uses its own name behind the dot, but nothing that is another driver's. What it says
+/// otherwise costs it that, and is told.
+fn believed(
+    others: &[Arc<str>],
+    said: DriverFingerprint,
+) -> (DriverInfo, BTreeMap<String, String>) {
     let mut refused = None;
     let mut attributes = BTreeMap::new();
     for (key, value) in said.attributes {
-        match attribute(&own, &key, &value) {
+        match attribute(others, &key, &value) {
             Ok(_) if attributes.len() >= MAX_ATTRIBUTES => {
                 refused.get_or_insert(format!("more than {MAX_ATTRIBUTES} attributes"));
             }
@@ -201,12 +208,16 @@ fn believed(name: &str, said: DriverFingerprint) -> (DriverInfo, BTreeMap<String
     (info, attributes)
 }
 
-fn attribute(own: &str, key: &str, value: &SaidAttribute) -> Result<String, String> {
-    let below =
-        (key.strip_prefix(own)).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if !below || key.len() > MAX_NAME || key.chars().any(char::is_control) {
+fn attribute(others: &[Arc<str>], key: &str, value: &SaidAttribute) -> Result<String, String> {
+    let of_driver = key.strip_prefix("driver.");
+    let of_other = |rest: &str| {
+        let mut others = others.iter();
+        others.any(|other| rest == &**other || rest.starts_with(&format!("{other}.")))
+    };
+    let own = of_driver.is_some_and(|rest| !rest.is_empty() && !of_other(rest));
+    if !own || key.len() > MAX_NAME || key.chars().any(char::is_control) {
         let key: String = key.chars().take(MAX_NAME).collect();
-        return Err(format!("attribute {} is not of {own}", quote(&key)));
+        return Err(format!("attribute {} is not its own", quote(&key)));
     }
     let text = value.string.as_deref().unwrap_or_default();
     if text.len() > MAX_TEXT {

@@ -13,6 +13,7 @@ use drover_core::op::{Failure, Op};
 use futures::future::BoxFuture;
 
 use crate::driver::Inbox;
+use crate::plugins::Plugins;
 
 /// Somebody who has devices: a plugin, or a part of this program.
 pub trait DevicePlugin: Send + Sync {
@@ -31,25 +32,32 @@ pub trait DevicePlugin: Send + Sync {
     ) -> BoxFuture<'a, Result<HookOutput, Failure>>;
 }
 
-/// Every plugin, by name. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct DevicePlugins(Arc<BTreeMap<String, Arc<dyn DevicePlugin>>>);
+/// Every plugin: those of this program by name, and those that run beside it. Cheap to clone.
+#[derive(Clone)]
+pub struct DevicePlugins {
+    own: Arc<BTreeMap<String, Arc<dyn DevicePlugin>>>,
+    others: Plugins,
+}
 
 impl DevicePlugins {
-    /// These plugins.
-    pub fn new(plugins: Vec<Arc<dyn DevicePlugin>>) -> DevicePlugins {
-        let named = plugins.into_iter().map(|one| (one.name().to_owned(), one));
-        DevicePlugins(Arc::new(named.collect()))
+    /// These of this program, and others.
+    pub fn new(own: Vec<Arc<dyn DevicePlugin>>, others: Plugins) -> DevicePlugins {
+        let named = own.into_iter().map(|one| (one.name().to_owned(), one));
+        DevicePlugins {
+            own: Arc::new(named.collect()),
+            others,
+        }
     }
 
-    /// Their names.
+    /// The names of those of this program.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.own.keys().map(String::as_str)
     }
 
-    /// One of them.
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn DevicePlugin>> {
-        self.0.get(name)
+    /// One of all.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn DevicePlugin>> {
+        let own = self.own.get(name).cloned();
+        own.or_else(|| self.others.devices(name))
     }
 
     /// What a task needs in order to use all of these: variables of a later group win, the rest
