@@ -6,4 +6,5 @@ pub mod group;
 pub mod manager;
 pub mod reservation;
 pub mod said;
+pub mod said_stats;
 pub mod unit;
