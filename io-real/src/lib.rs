@@ -18,5 +18,6 @@ pub mod node;
 pub mod open_files;
 pub mod recorder;
 pub mod shim;
+pub mod stats;
 pub mod store;
 mod user;

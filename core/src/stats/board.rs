@@ -51,9 +51,9 @@ impl Board {
         self.tasks.get(task)
     }
 
-    /// Forgets the tasks of which there is no need any more.
-    pub fn retain(&mut self, mut needed: impl FnMut(&TaskKey) -> bool) {
-        self.tasks.retain(|task, _| needed(task));
+    /// Forgets the tasks that were not measured since then.
+    pub fn forget_before(&mut self, time: Timestamp) {
+        self.tasks.retain(|_, usage| usage.at >= time);
     }
 
     /// What an allocation uses that holds these devices: what its running tasks use together. It
@@ -133,8 +133,8 @@ mod tests {
         assert_eq!((sum.at, sum.tasks.len()), (Timestamp(7), 3));
         let none = board.of(AllocId(2), &[], |_| false);
         assert_eq!(none.usage.memory.rss, None);
-        board.retain(|key| key.alloc != AllocId(2));
-        assert!(board.of(AllocId(2), &[], |_| true).tasks.is_empty());
+        board.forget_before(Timestamp(80));
+        assert_eq!(board.of(AllocId(2), &[], |_| true).tasks.len(), 1);
         assert_eq!(board.of(AllocId(1), &[], |_| true).tasks.len(), 1);
     }
 }
