@@ -34,7 +34,7 @@ fn look_at(
     let looked = Looked {
         task: key(),
         launch: LaunchId(launch),
-        driver: "raw_exec".to_owned(),
+        driver: "raw_exec".into(),
     };
     let mhz = Some(1000.0);
     let look = sampler.look(vec![looked], depth, mhz);

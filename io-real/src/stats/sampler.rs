@@ -44,7 +44,7 @@ pub struct Looked {
     /// The launch that runs.
     pub launch: LaunchId,
     /// Who runs it.
-    pub driver: String,
+    pub driver: Arc<str>,
 }
 
 /// Measures tasks. Cheap to clone; the clones are the same sampler.
@@ -123,7 +123,7 @@ impl State {
                 watched.looked = now;
                 continue;
             }
-            let driver = drivers.get(looked.driver.as_str());
+            let driver = drivers.get(&*looked.driver);
             let place = driver.and_then(|driver| driver.place(looked.launch));
             let watched = place.and_then(|place| Watched::open(&place, now));
             if let Some(watched) = watched {

@@ -5,6 +5,7 @@ mod alloc;
 mod eval;
 mod job;
 mod node;
+mod stats;
 
 pub use alloc::{
     Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
@@ -16,3 +17,7 @@ pub use job::{
     full_job, register_answer, summary,
 };
 pub use node::{Driver, NodeShape};
+pub use stats::{
+    AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
+    HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
+};
