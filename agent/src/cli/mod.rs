@@ -22,11 +22,14 @@ pub mod jobfile;
 mod lookup;
 mod monitor;
 mod node_status;
+mod node_usage;
 mod operator;
 mod rehearse;
 mod replay;
 pub mod screen;
 pub mod table;
+mod top;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -151,6 +154,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {

@@ -27,6 +27,8 @@ mod stats;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
+mod stats_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
