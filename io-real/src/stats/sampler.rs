@@ -13,7 +13,7 @@ use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
 use drover_core::stats::board::Board;
 use drover_core::time::Span;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::processes::Proc;
@@ -104,18 +104,21 @@ impl Sampler {
     ) -> Vec<Looked> {
         // Held to the end of the pass, also if who asked goes away meanwhile.
         let mut state = self.state.clone().lock_owned().await;
-        state.open(&tasks, &self.drivers);
         let now = Instant::now();
-        if tasks.iter().all(|it| !state.wants(it, depth, now)) {
+        if tasks.iter().all(|it| state.is_fresh(it, depth, now)) {
             return Vec::new();
         }
-        let board = self.board.clone();
-        let work = move || state.sample(tasks, depth, mhz, round, &board);
+        let (board, drivers) = (self.board.clone(), self.drivers.clone());
+        let work = move || {
+            state.open(&tasks, &drivers);
+            state.sample(tasks, depth, mhz, round, &board)
+        };
         self.gate.run(work).await.unwrap_or_default()
     }
 }
 
 impl State {
+    /// Finds what is looked at for the first time, and lets go what nobody looks at any more.
     fn open(&mut self, tasks: &[Looked], drivers: &BTreeMap<&'static str, Arc<dyn Driver>>) {
         let now = Instant::now();
         for looked in tasks {
@@ -133,27 +136,14 @@ impl State {
         self.watched.retain(|_, it| now - it.looked < RECENT);
     }
 
-    fn wants(&self, looked: &Looked, depth: Depth, now: Instant) -> bool {
+    fn is_fresh(&self, looked: &Looked, depth: Depth, now: Instant) -> bool {
         let watched = self.watched.get(&looked.launch);
-        watched.is_some_and(|it| !it.is_fresh(now, depth))
+        watched.is_some_and(|it| it.is_fresh(now, depth))
     }
-}
 
-/// The work of a pass, which blocks.
-trait Pass {
+    /// Measures what is not fresh. Returns those that need a second sample.
     fn sample(
-        self,
-        tasks: Vec<Looked>,
-        depth: Depth,
-        mhz: Option<f64>,
-        round: Round,
-        board: &Lock<Board>,
-    ) -> Vec<Looked>;
-}
-
-impl Pass for OwnedMutexGuard<State> {
-    fn sample(
-        mut self,
+        &mut self,
         tasks: Vec<Looked>,
         depth: Depth,
         mhz: Option<f64>,
@@ -165,7 +155,7 @@ impl Pass for OwnedMutexGuard<State> {
             proc,
             buffer,
             swept,
-        } = &mut *self;
+        } = self;
         if proc.is_none() {
             *proc = Proc::open();
         }
