@@ -18,6 +18,8 @@ use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::value::Value;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Timestamp};
+use drover_io_real::gate::Gate;
+use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -28,10 +30,16 @@ use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
 use crate::door::{Door, Inside, Knock};
-use crate::http::{self, Settings};
+use crate::http::{self, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
+
+/// Who finds no task that could be measured, and only the machine.
+fn nothing_measured(dir: &Path) -> Measures {
+    let tasks = Sampler::new([], Gate::default());
+    Measures::new(tasks, HostSampler::new(Disks::new(dir.to_owned())))
+}
 
 /// An agent with its API.
 pub(crate) struct Rig {
@@ -55,7 +63,7 @@ impl Rig {
             ..Settings::default()
         };
         let world = World::new(dir.path().to_owned());
-        let router = http::router(door, settings);
+        let router = http::router(door, settings, nothing_measured(dir.path()));
         let tasks = vec![
             tokio::spawn(world.own(inside)),
             tokio::spawn(http::serve(listener, router)),

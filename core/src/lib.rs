@@ -32,7 +32,8 @@
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
 //! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`]
 //! validates what drivers are given; [`store`] remembers; [`broadcast`] tells the latest;
-//! [`gc`] chooses what is cleaned away; [`model`] has the field's nouns.
+//! [`gc`] chooses what is cleaned away; [`stats`] adds up what was measured; [`model`] has the field's
+//! nouns.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -54,6 +55,7 @@ pub mod local;
 pub mod model;
 pub mod op;
 pub mod record;
+pub mod stats;
 pub mod store;
 pub mod stream;
 pub mod task;

@@ -2,6 +2,8 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::effect::{Reply, Told};
@@ -42,6 +44,23 @@ impl std::fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
+/// How the core does, for whoever watches over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// How many answers wait to be taken in.
+    pub answers: usize,
+    /// How many requests of people and programs wait.
+    pub requests: usize,
+    /// How long the core and what carries out its effects have worked.
+    pub step_time: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Beat {
+    answers: AtomicUsize,
+    worked: AtomicU64,
+}
+
 /// The way to the agent's core. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Door {
@@ -49,6 +68,7 @@ pub struct Door {
     index: watch::Receiver<u64>,
     events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
     allocs: Arc<OwnedFd>,
+    beat: Arc<Beat>,
 }
 
 /// The inner side of a door.
@@ -58,6 +78,7 @@ pub struct Inside {
     pub knocks: mpsc::Receiver<Knock>,
     index: watch::Sender<u64>,
     events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
+    beat: Arc<Beat>,
 }
 
 impl Door {
@@ -66,11 +87,13 @@ impl Door {
         let (to_inside, knocks) = mpsc::channel(WAITING);
         let (index, index_outside) = watch::channel(0);
         let (events, _) = broadcast::channel(BEHIND);
+        let beat = Arc::<Beat>::default();
         let door = Door {
             knocks: to_inside,
             index: index_outside,
             events: events.clone(),
             allocs,
+            beat: beat.clone(),
         };
         (
             door,
@@ -78,6 +101,7 @@ impl Door {
                 knocks,
                 index,
                 events,
+                beat,
             },
         )
     }
@@ -146,6 +170,15 @@ impl Door {
         self.events.subscribe()
     }
 
+    /// How the core does.
+    pub fn pulse(&self) -> Pulse {
+        Pulse {
+            answers: self.beat.answers.load(Ordering::Relaxed),
+            requests: WAITING - self.knocks.capacity(),
+            step_time: Duration::from_nanos(self.beat.worked.load(Ordering::Relaxed)),
+        }
+    }
+
     /// The directory of the allocations' directories, as a handle.
     pub fn alloc_root(&self) -> Arc<OwnedFd> {
         self.allocs.clone()
@@ -153,6 +186,13 @@ impl Door {
 }
 
 impl Inside {
+    /// Notes that the core worked for so long, and how many answers wait for it now.
+    pub fn worked(&self, time: Duration, answers: usize) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.beat.worked.fetch_add(nanos, Ordering::Relaxed);
+        self.beat.answers.store(answers, Ordering::Relaxed);
+    }
+
     /// Passes on what the core tells. Whoever does not listen misses it.
     pub fn tell(&self, told: Told) {
         match told {

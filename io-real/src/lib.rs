@@ -20,5 +20,6 @@ pub mod plugin;
 pub mod plugins;
 pub mod recorder;
 pub mod shim;
+pub mod stats;
 pub mod store;
 mod user;

@@ -130,6 +130,7 @@ impl Node {
         while !stopped {
             self.recorder.hand_over(&self.agent, clock::now());
             let next = self.next().await;
+            let began = Instant::now();
             stopped = self.take(next);
             for _ in 0..AT_ONCE {
                 let Ok(input) = self.answers.try_recv() else {
@@ -137,6 +138,7 @@ impl Node {
                 };
                 stopped |= self.take(Next::Answer(input));
             }
+            self.inside.worked(began.elapsed(), self.answers.len());
         }
     }
 

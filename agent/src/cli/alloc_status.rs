@@ -6,8 +6,9 @@ use super::args::AllocStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::table::{block, short, table};
+use super::usage::{bytes, memory_used, mhz, sections};
 use super::{job_status, lookup};
-use crate::http::shapes::{Alloc, AllocStub, TaskStateShape};
+use crate::http::shapes::{Alloc, AllocStats, AllocStub, ResourceUsage, TaskStateShape};
 use crate::times;
 
 /// Runs the command.
@@ -35,10 +36,27 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     let head = head(cx, &alloc.stub, args.verbose);
     cx.screen.say(&head)?;
     addresses(cx, &alloc)?;
+    let stats = match args.stats {
+        true => Some(stats(cx, &alloc).await?),
+        false => None,
+    };
     for (name, stage) in tasks_in_order(&alloc) {
-        say_task(cx, &alloc, &name, stage)?;
+        let stats = stats.as_ref().map(|stats| stats.tasks.get(&name));
+        let used = stats.map(|task| task.map(|task| task.resource_usage.clone()));
+        say_task(
+            cx,
+            &alloc,
+            &name,
+            stage,
+            used.map(Option::unwrap_or_default),
+        )?;
     }
     Ok(0)
+}
+
+async fn stats(cx: &Context, alloc: &Alloc) -> Result<AllocStats, Failure> {
+    let path = format!("/v1/client/allocation/{}/stats", alloc.stub.id);
+    cx.client.get(&path, &[]).await
 }
 
 fn head(cx: &Context, alloc: &AllocStub, verbose: bool) -> String {
@@ -147,7 +165,14 @@ fn say_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
     Ok(0)
 }
 
-fn say_task(cx: &mut Context, alloc: &Alloc, name: &str, stage: &str) -> Result<(), Failure> {
+/// A task, with what it uses if that was asked for.
+fn say_task(
+    cx: &mut Context,
+    alloc: &Alloc,
+    name: &str,
+    stage: &str,
+    used: Option<ResourceUsage>,
+) -> Result<(), Failure> {
     let state = alloc
         .stub
         .task_states
@@ -167,13 +192,23 @@ fn say_task(cx: &mut Context, alloc: &Alloc, name: &str, stage: &str) -> Result<
         .get(name)
         .cloned()
         .unwrap_or_default();
-    let row = [
-        format!("{} MHz", resources.cpu.cpu_shares),
-        format!("{} MiB", resources.memory.memory_mb),
-        format!("{} MiB", alloc.allocated_resources.shared.disk_mb),
-    ];
-    let table = table(["CPU", "Memory", "Disk"], [row]);
+    let (shares, memory) = (resources.cpu.cpu_shares, resources.memory.memory_mb);
+    let (cpu, memory) = match &used {
+        None => (format!("{shares} MHz"), format!("{memory} MiB")),
+        Some(used) => {
+            let own = bytes(memory_used(&used.memory_stats));
+            let cpu = mhz(used.cpu_stats.total_ticks, shares as f64);
+            (cpu, format!("{own}/{memory} MiB"))
+        }
+    };
+    let disk = format!("{} MiB", alloc.allocated_resources.shared.disk_mb);
+    let table = table(["CPU", "Memory", "Disk"], [[cpu, memory, disk]]);
     cx.screen.say(&format!("Task Resources:\n{table}\n"))?;
+    let used = used.as_ref().map(sections).unwrap_or_default();
+    if !used.is_empty() {
+        cx.screen.say(used.trim_end_matches('\n'))?;
+        cx.screen.say("")?;
+    }
     cx.screen
         .say(&format!("Task Events:\n{}\n", times_of(&state)))?;
     cx.screen

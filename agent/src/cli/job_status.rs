@@ -41,6 +41,7 @@ pub(super) async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
         alloc: Some(id),
         json: args.json,
         short: args.short,
+        stats: false,
         verbose: args.verbose,
         template: None,
     };

@@ -23,11 +23,14 @@ mod lookup;
 mod monitor;
 mod node_detail;
 mod node_status;
+mod node_usage;
 mod operator;
 mod rehearse;
 mod replay;
 pub mod screen;
 pub mod table;
+mod top;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -152,6 +155,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {

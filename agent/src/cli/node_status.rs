@@ -1,12 +1,14 @@
 //! `drover node status`.
 
+use drover_core::time::Span;
 use serde_json::Value;
 
 use super::args::NodeStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::table::{block, short, table};
-use super::{job_status, lookup, node_detail};
-use crate::http::shapes::{Alloc, AllocStub, NodeShape};
+use super::{job_status, lookup, node_detail, node_usage};
+use crate::http::shapes::{Alloc, AllocStub, HostStats, NodeShape};
+use crate::times;
 
 /// Runs the command.
 ///
@@ -25,8 +27,15 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
         return cx.say_json(&whole);
     }
     let node: NodeShape = cx.client.get(&path, &[]).await?;
-    cx.screen.say(&head(&node))?;
+    let host = match args.stats {
+        true => Some(node_usage::host(cx, &id).await?),
+        false => None,
+    };
+    cx.screen.say(&head(&node, host.as_ref()))?;
     let allocs: Vec<Alloc> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
+    if let Some(host) = &host {
+        node_usage::say(cx, &node, host, &allocs).await?;
+    }
     let mut allocs: Vec<AllocStub> = allocs.into_iter().map(|alloc| alloc.stub).collect();
     allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.create_index));
     cx.screen.title("\nAllocations")?;
@@ -89,7 +98,7 @@ async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
     Ok(0)
 }
 
-fn head(node: &NodeShape) -> String {
+fn head(node: &NodeShape, host: Option<&HostStats>) -> String {
     let drivers = node.drivers.iter().filter(|(_, driver)| driver.detected);
     let drivers = drivers.map(|(name, driver)| {
         if driver.healthy {
@@ -98,7 +107,8 @@ fn head(node: &NodeShape) -> String {
             format!("{name} (unhealthy)")
         }
     });
-    block([
+    let uptime = host.map(|host| Span::secs(i64::try_from(host.uptime).unwrap_or(0)));
+    let first = [
         ("ID", node.id.clone()),
         ("Name", node.name.clone()),
         ("Node Pool", node.node_pool.clone()),
@@ -107,6 +117,8 @@ fn head(node: &NodeShape) -> String {
         ("Drain", node.drain.to_string()),
         ("Eligibility", node.scheduling_eligibility.clone()),
         ("Status", node.status.clone()),
-        ("Driver Status", drivers.collect::<Vec<_>>().join(",")),
-    ])
+    ];
+    let uptime = uptime.map(|span| ("Uptime", times::rough(span)));
+    let last = ("Driver Status", drivers.collect::<Vec<_>>().join(","));
+    block(first.into_iter().chain(uptime).chain([last]))
 }

@@ -42,6 +42,11 @@ impl Screen {
         }
     }
 
+    /// Whether it is a terminal on which something can be drawn anew.
+    pub fn is_moving(&self) -> bool {
+        self.moving
+    }
+
     /// Writes lines. What others said in them cannot move the cursor.
     ///
     /// # Errors

@@ -8,21 +8,24 @@ pub fn table<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
     let header = header.map(str::to_owned);
-    let rows: Vec<[String; N]> = core::iter::once(header)
-        .chain(rows)
-        .map(|row| row.map(cell))
-        .collect();
-    let mut widths = [0; N];
+    columns(core::iter::once(header).chain(rows).map(Vec::from))
+}
+
+/// Rows of which the first is the header, and which may have any number of columns.
+pub fn columns(rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let cells = |row: Vec<String>| row.into_iter().map(cell).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
+    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or(0)];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let line = |row: &[String; N]| {
+    let line = |row: &Vec<String>| {
         let padded = row
             .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+            .zip(&widths)
+            .map(|(cell, &width)| format!("{cell:width$}"));
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

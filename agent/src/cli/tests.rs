@@ -242,3 +242,53 @@ async fn who_is_not_there_is_named() {
     );
     assert!(failure.message.contains("drover up"));
 }
+
+#[tokio::test]
+async fn what_is_used_is_shown_when_asked_for() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let id = alloc_of(&rig, "web").await;
+    let (code, out, _) = run(&rig, &["alloc", "status", "-stats", &id]).await;
+    assert_eq!(code, 0);
+    assert!(out.contains("\n0/20 MHz  0 B/16 MiB  300 MiB"), "{out}");
+    assert!(!out.contains("Memory Stats"), "nothing is measured here");
+    let (_, plain, _) = run(&rig, &["alloc", "status", &id]).await;
+    assert!(plain.contains("\n20 MHz  16 MiB"), "{plain}");
+    let (code, out, _) = run(&rig, &["node", "status", "-self", "-stats"]).await;
+    assert_eq!(code, 0);
+    let sections = [
+        "\nUptime        = ",
+        "\nAllocated Resources\nCPU",
+        "\n20/0 MHz",
+        "\nAllocation Resource Utilization\nCPU",
+        "\nHost Resource Utilization\nCPU",
+        "\nCPU Stats\nCPU    = cpu0\nUser",
+        "\nMemory Stats\nTotal     = ",
+        "\nAllocations\nID",
+    ];
+    let places = sections.map(|section| out.find(section));
+    assert!(places.iter().all(Option::is_some), "{places:?} {out}");
+    assert!(places.is_sorted(), "{places:?} {out}");
+    let (_, plain, _) = run(&rig, &["node", "status", "-self"]).await;
+    assert!(!plain.contains("CPU Stats"), "{plain}");
+}
+
+#[tokio::test]
+async fn top_shows_each_task_that_runs() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    submit(&rig, "work", "batch", Some(0)).await;
+    let id = alloc_of(&rig, "web").await;
+    assert_eq!(run(&rig, &["alloc", "restart", &id]).await.0, 0);
+    let (code, out, err) = run(&rig, &["top", "-sort", "name"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].contains("1 tasks, CPU"), "{out}");
+    assert_eq!(
+        lines[2..],
+        [
+            "JOB  TASK  ALLOC     CPU %  MEMORY  DEVICES  RESTARTS".to_owned(),
+            format!("web  t     {id}  -      -       0        1"),
+        ]
+    );
+}

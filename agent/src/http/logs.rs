@@ -70,7 +70,7 @@ struct Wanted {
 
 pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let wanted = wanted(&id, &params)?;
-    await_start(&api, &wanted).await?;
+    await_start(&api.door, &wanted).await?;
     let root = api.door.alloc_root();
     let asked = wanted.clone();
     let (files, at) = blocking(move || {
@@ -85,7 +85,7 @@ pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params:
     } else {
         "application/json"
     };
-    tokio::spawn(pump(api, Arc::new(files), at, wanted, chunks));
+    tokio::spawn(pump(api.door, Arc::new(files), at, wanted, chunks));
     let stream =
         futures::stream::poll_fn(move |cx| taken.poll_recv(cx).map(|b| b.map(Ok::<_, Infallible>)));
     let mut response = Response::new(Body::from_stream(stream));
@@ -151,18 +151,18 @@ fn stage(view: View<'_>, alloc: AllocId, task: &TaskName) -> TaskStage {
     }
 }
 
-async fn ask_stage(api: &Api, wanted: &Wanted) -> Result<TaskStage, Gone> {
+async fn ask_stage(door: &Door, wanted: &Wanted) -> Result<TaskStage, Gone> {
     let (alloc, task) = (wanted.alloc, wanted.task.clone());
-    api.door.ask(move |view| stage(view, alloc, &task)).await
+    door.ask(move |view| stage(view, alloc, &task)).await
 }
 
 /// Fails for what has no logs. Who follows to the end waits for the beginning, too.
-async fn await_start(api: &Api, wanted: &Wanted) -> Result<(), ApiError> {
-    let mut changes = api.door.index();
-    let mut events = api.door.events();
+async fn await_start(door: &Door, wanted: &Wanted) -> Result<(), ApiError> {
+    let mut changes = door.index();
+    let mut events = door.events();
     loop {
         changes.borrow_and_update();
-        match ask_stage(api, wanted).await? {
+        match ask_stage(door, wanted).await? {
             TaskStage::Alive | TaskStage::Over => return Ok(()),
             TaskStage::NoAlloc => {
                 let words = format!("Unknown allocation \"{}\"", wanted.alloc);
@@ -201,10 +201,6 @@ pub(crate) fn follow(
     stream: &'static str,
     from_now: bool,
 ) -> mpsc::Receiver<Bytes> {
-    let api = Api {
-        door,
-        settings: Arc::default(),
-    };
     let wanted = Wanted {
         alloc,
         task,
@@ -217,10 +213,10 @@ pub(crate) fn follow(
     };
     let (chunks, taken) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if await_start(&api, &wanted).await.is_err() {
+        if await_start(&door, &wanted).await.is_err() {
             return;
         }
-        let root = api.door.alloc_root();
+        let root = door.alloc_root();
         let asked = wanted.clone();
         let opened = blocking(move || {
             let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
@@ -228,7 +224,7 @@ pub(crate) fn follow(
             Ok((files, at))
         });
         if let Ok((files, at)) = opened.await {
-            pump(api, Arc::new(files), at, wanted, chunks).await;
+            pump(door, Arc::new(files), at, wanted, chunks).await;
         }
     });
     taken
@@ -236,19 +232,19 @@ pub(crate) fn follow(
 
 /// Sends the log until its end, or for ever.
 async fn pump(
-    api: Api,
+    door: Door,
     files: Arc<LogFiles>,
     mut at: Place,
     wanted: Wanted,
     to: mpsc::Sender<Bytes>,
 ) {
-    let mut changes = Changes::new(&api, &files, &wanted);
+    let mut changes = Changes::new(&door, &files, &wanted);
     loop {
         changes.note();
         // Asked before reading: what a task wrote before its end is then read before this ends.
         let over = wanted.until_end
             && !matches!(
-                ask_stage(&api, &wanted).await,
+                ask_stage(&door, &wanted).await,
                 Ok(TaskStage::Alive | TaskStage::NotStarted)
             );
         let reader = files.clone();
@@ -306,15 +302,15 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(api: &Api, files: &LogFiles, wanted: &Wanted) -> Changes {
+    fn new(door: &Door, files: &LogFiles, wanted: &Wanted) -> Changes {
         Changes {
             files: if wanted.follow {
                 watch(files).ok()
             } else {
                 None
             },
-            index: api.door.index(),
-            events: api.door.events(),
+            index: door.index(),
+            events: door.events(),
             until_end: wanted.until_end,
         }
     }

@@ -14,15 +14,20 @@ pub mod guard;
 mod handles;
 mod job;
 mod jobs;
+mod kept;
 mod logfile;
 pub(crate) mod logs;
+mod metrics;
 mod nodes;
 mod params;
 mod serve;
 pub mod shapes;
+mod stats;
 
 #[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod stats_tests;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +39,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
 pub use serve::serve;
+pub use stats::Measures;
 
 use crate::door::Door;
 use errors::ApiError;
@@ -57,14 +63,16 @@ pub struct Settings {
 pub(crate) struct Api {
     pub(crate) door: Door,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) measures: Measures,
 }
 
 /// The whole API.
-pub fn router(door: Door, settings: Settings) -> Router {
+pub fn router(door: Door, settings: Settings, measures: Measures) -> Router {
     let names = Names(settings.names.iter().cloned().collect());
     let api = Api {
         door,
         settings: Arc::new(settings),
+        measures,
     };
     routes()
         .method_not_allowed_fallback(async || ApiError::method())
@@ -105,8 +113,10 @@ fn routes() -> Router<Api> {
         .route("/v1/node/{id}/allocations", get(nodes::allocations))
         .route(
             "/v1/client/allocation/{id}/{action}",
-            put(client::act).post(client::act),
+            get(stats::alloc).put(client::act).post(client::act),
         )
+        .route("/v1/client/stats", get(stats::host))
+        .route("/v1/metrics", get(metrics::metrics))
         .route("/v1/client/fs/logs/{id}", get(logs::logs))
         .route("/v1/client/fs/ls/{id}", get(files::ls))
         .route("/v1/client/fs/stat/{id}", get(files::stat))

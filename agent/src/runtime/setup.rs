@@ -26,18 +26,21 @@ use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
 use drover_io_real::facts;
 use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
+use drover_io_real::gate::Gate;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::node::{Node, Parts};
 use drover_io_real::open_files;
 use drover_io_real::plugins::{PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
 use drover_io_real::shim::ShimHome;
+use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use drover_io_real::store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Recording, Settings};
 use crate::config::FileConfig;
+use crate::http::Measures;
 
 /// The control group below which all tasks are.
 const CGROUP_PARENT: &str = "drover";
@@ -54,6 +57,8 @@ pub struct Running {
     pub core: JoinHandle<()>,
     /// What the operator should know of this machine.
     pub remarks: Vec<String>,
+    /// Who measures what its tasks and the machine use.
+    pub measures: Measures,
     /// Held for as long as the agent runs.
     pub data_dir: DataDir,
     /// What runs beside the agent and serves it.
@@ -133,6 +138,11 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     ];
     let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
+    let gate = Gate::default();
+    let measures = Measures::new(
+        Sampler::new(drivers.iter().cloned(), gate.clone()),
+        HostSampler::new(Disks::new(data_dir.alloc_root())),
+    );
     let looks = fingerprint::Settings {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),
@@ -165,7 +175,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         store: opened.store,
         drivers,
         plugins: plugins.clone(),
-        prober: Prober::new(context, drover_io_real::gate::Gate::default()),
+        prober: Prober::new(context, gate),
         hooks: Hooks::new(dirs, inbox.clone(), devices.clone()),
         devices,
         answers,
@@ -178,6 +188,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         door,
         core,
         remarks,
+        measures,
         data_dir,
         plugins,
     })

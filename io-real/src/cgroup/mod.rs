@@ -26,6 +26,8 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::stats::GroupDirs;
+
 /// Which control groups a machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
@@ -153,6 +155,23 @@ impl Cgroups {
     fn group_dirs(&self, name: &str) -> io::Result<Vec<PathBuf>> {
         check(name)?;
         Ok(self.dirs().map(|dir| dir.join(name)).collect())
+    }
+
+    /// Where a group is counted, there or not.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name.
+    pub fn counted(&self, name: &str) -> io::Result<GroupDirs> {
+        check(name)?;
+        let own = |dir: &PathBuf| dir.join(name);
+        Ok(match self.controlled.as_slice() {
+            [cpu, memory] => GroupDirs::V1 {
+                cpu: own(cpu),
+                memory: own(memory),
+                unified: self.unified.as_ref().map(own),
+            },
+            dirs => GroupDirs::V2(dirs.iter().map(own).collect()),
+        })
     }
 
     /// The group's directory in a version 2 tree, if there is such a tree.

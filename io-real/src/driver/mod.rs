@@ -18,6 +18,8 @@ use drover_core::input::{DriverInput, Input, TaskKey};
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
 
+use crate::stats::Place;
+
 /// The way of answers to the core.
 #[derive(Clone, Debug)]
 pub struct Inbox(mpsc::UnboundedSender<Input>);
@@ -61,6 +63,11 @@ pub trait Driver: Send + Sync {
     /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
     /// follows.
     fn carry_out(&self, task: TaskKey, effect: DriverEffect);
+
+    /// Where what a launch uses can be measured, if it runs and that is known.
+    fn place(&self, _launch: LaunchId) -> Option<Place> {
+        None
+    }
 
     /// Begins to remove what it keeps of a launch that is over for good, without blocking.
     fn forget(&self, launch: LaunchId);

@@ -27,6 +27,7 @@ use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
+use crate::stats::Place;
 
 /// The driver. Cheap to clone.
 #[derive(Clone)]
@@ -119,6 +120,15 @@ impl Driver for RawExec {
                 });
             }
         }
+    }
+
+    fn place(&self, launch: LaunchId) -> Option<Place> {
+        let process = self.world.held.live(launch)?.task();
+        let cgroups = self.world.means.cgroups.as_ref();
+        Some(Place {
+            group: cgroups.and_then(|groups| groups.counted(&launch.to_string()).ok()),
+            process: Some((process.pid, process.start_time)),
+        })
     }
 
     fn forget(&self, launch: LaunchId) {

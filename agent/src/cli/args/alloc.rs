@@ -13,6 +13,9 @@ pub struct AllocStatusArgs {
     /// Show less
     #[arg(long)]
     pub short: bool,
+    /// Show what its tasks use
+    #[arg(long)]
+    pub stats: bool,
     /// Show whole ids and times
     #[arg(long)]
     pub verbose: bool,

@@ -70,6 +70,8 @@ pub enum Command {
     /// Look at roll-outs
     #[command(subcommand)]
     Deployment(DeploymentCommand),
+    /// Watch what runs and what it uses
+    Top(TopArgs),
     /// Act on the whole of what the agent keeps
     #[command(subcommand)]
     System(SystemCommand),
@@ -169,6 +171,9 @@ pub struct NodeStatusArgs {
     /// The node of the agent that is asked
     #[arg(long = "self")]
     pub this: bool,
+    /// Show what the machine and its allocations use
+    #[arg(long)]
+    pub stats: bool,
     /// Show the answer as JSON
     #[arg(long)]
     pub json: bool,
@@ -178,6 +183,17 @@ pub struct NodeStatusArgs {
     /// Not supported
     #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
     pub template: Option<String>,
+}
+
+/// `top`.
+#[derive(Clone, Debug, Args)]
+pub struct TopArgs {
+    /// What tasks are sorted by
+    #[arg(long)]
+    pub sort: Option<super::top::Order>,
+    /// Show it once and end, also on a terminal
+    #[arg(long)]
+    pub once: bool,
 }
 
 /// `eval status`.

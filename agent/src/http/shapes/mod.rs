@@ -6,6 +6,7 @@ mod eval;
 mod job;
 mod machine;
 mod node;
+mod stats;
 
 pub use alloc::{
     Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
@@ -18,3 +19,7 @@ pub use job::{
 };
 pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};
+pub use stats::{
+    AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
+    HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
+};

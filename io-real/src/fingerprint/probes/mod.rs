@@ -14,7 +14,7 @@ pub(super) mod gce;
 pub(super) mod host;
 pub(super) mod landlock;
 pub(super) mod memory;
-mod mounts;
+pub(crate) mod mounts;
 pub(super) mod network;
 pub(super) mod plugins_cni;
 mod routes;

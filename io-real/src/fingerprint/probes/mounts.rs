@@ -9,19 +9,19 @@ const LONGEST: usize = 16 << 20;
 
 /// One mount.
 #[derive(Debug)]
-pub(super) struct Mount {
+pub(crate) struct Mount {
     /// Where.
-    pub(super) point: PathBuf,
+    pub(crate) point: PathBuf,
     /// Which kind of file system.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// What, such as `/dev/sda1`.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// The file system's options.
-    pub(super) options: String,
+    pub(crate) options: String,
 }
 
 /// All mounts that the agent sees, later ones over earlier ones.
-pub(super) fn read(root: &Root) -> Result<Vec<Mount>, ProbeError> {
+pub(crate) fn read(root: &Root) -> Result<Vec<Mount>, ProbeError> {
     let text = root.text("proc/self/mountinfo", LONGEST)?;
     let text = text.unwrap_or_default();
     Ok(text.lines().filter_map(mount).collect())

@@ -1,0 +1,112 @@
+//! A row for each task that runs.
+
+use core::cmp::Ordering;
+
+use clap::ValueEnum;
+
+use super::super::context::Context;
+use super::super::failure::Failure;
+use super::super::table::short;
+use super::super::usage::{bytes, memory_used};
+use crate::http::shapes::{AllocStats, AllocStub, ResourceUsage};
+
+/// What rows are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// Work; most first
+    #[default]
+    Cpu,
+    /// Memory; most first
+    Memory,
+    /// Devices; most first
+    Devices,
+    /// Restarts; most first
+    Restarts,
+    /// Job and task
+    Name,
+}
+
+/// A task that runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Row {
+    pub(super) job: String,
+    pub(super) task: String,
+    pub(super) alloc: String,
+    /// Percent of a core, if it was measured.
+    pub(super) cpu: Option<f64>,
+    /// Bytes, if they were measured.
+    pub(super) memory: Option<u64>,
+    pub(super) devices: usize,
+    pub(super) restarts: u64,
+}
+
+impl Order {
+    /// Which of two rows is first. Equal ones are sorted by name, so that nothing dances.
+    pub(super) fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let by = match self {
+            // What was not measured comes last.
+            Order::Cpu => b.cpu.unwrap_or(-1.0).total_cmp(&a.cpu.unwrap_or(-1.0)),
+            Order::Memory => b.memory.cmp(&a.memory),
+            Order::Devices => b.devices.cmp(&a.devices),
+            Order::Restarts => b.restarts.cmp(&a.restarts),
+            Order::Name => Ordering::Equal,
+        };
+        let name = |row: &Row| (row.job.clone(), row.task.clone(), row.alloc.clone());
+        by.then_with(|| name(a).cmp(&name(b)))
+    }
+}
+
+impl Row {
+    pub(super) fn cells(&self) -> [String; 7] {
+        let unset = || "-".to_owned();
+        [
+            self.job.clone(),
+            self.task.clone(),
+            self.alloc.clone(),
+            self.cpu.map_or_else(unset, |cpu| format!("{cpu:.1}")),
+            self.memory.map_or_else(unset, bytes),
+            self.devices.to_string(),
+            self.restarts.to_string(),
+        ]
+    }
+
+    fn used(&mut self, usage: &ResourceUsage) {
+        let measured = usage.cpu_stats.measured.iter().flatten();
+        let has_percent = measured.into_iter().any(|name| name == "Percent");
+        self.cpu = has_percent.then_some(usage.cpu_stats.percent);
+        let memory = &usage.memory_stats;
+        self.memory = memory.measured.as_ref().map(|_| memory_used(memory));
+        let groups = usage.device_stats.iter().flatten();
+        self.devices = groups.map(|group| group.instance_stats.len()).sum();
+    }
+}
+
+/// Asks for all tasks that run and for what each uses.
+///
+/// # Errors
+/// The agent does not answer.
+pub(super) async fn gather(cx: &Context) -> Result<Vec<Row>, Failure> {
+    let query = [("namespace", "*")];
+    let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &query).await?;
+    let mut rows = Vec::new();
+    for alloc in allocs.iter().filter(|it| it.client_status == "running") {
+        let path = format!("/v1/client/allocation/{}/stats", alloc.id);
+        // One that is gone meanwhile is shown without, and not the next time.
+        let stats: AllocStats = cx.client.get(&path, &[]).await.unwrap_or_default();
+        let running = alloc.task_states.iter();
+        for (name, state) in running.filter(|(_, state)| state.state == "running") {
+            let mut row = Row {
+                job: alloc.job_id.clone(),
+                task: name.clone(),
+                alloc: short(&alloc.id, false),
+                restarts: state.restarts,
+                ..Row::default()
+            };
+            if let Some(task) = stats.tasks.get(name) {
+                row.used(&task.resource_usage);
+            }
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}

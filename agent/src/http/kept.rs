@@ -1,0 +1,55 @@
+//! Answers that are kept, encoded, for as long as what they say is fresh.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use drover_core::ids::AllocId;
+use drover_io_real::stats::FRESH;
+
+/// How many are kept.
+const MOST: usize = 1024;
+
+/// What an answer is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum About {
+    Host,
+    Alloc(AllocId),
+    /// In the text form of Prometheus, or not.
+    Metrics(bool),
+}
+
+#[derive(Debug)]
+struct Answer {
+    since: Instant,
+    index: u64,
+    text: Bytes,
+}
+
+/// The answers.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<BTreeMap<About, Answer>>);
+
+impl Kept {
+    /// An answer that is fresh, and not older than the state of this index.
+    pub(super) fn get(&self, about: About, index: u64) -> Option<Bytes> {
+        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = answers.get(&about)?;
+        let fresh = answer.index == index && answer.since.elapsed() < FRESH;
+        fresh.then(|| answer.text.clone())
+    }
+
+    /// Keeps an answer of the state of this index.
+    pub(super) fn put(&self, about: About, index: u64, text: Bytes) {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() >= MOST {
+            answers.retain(|_, answer| answer.since.elapsed() < FRESH);
+        }
+        // Rather not keep this one than look through very many for the oldest.
+        if answers.len() < MOST {
+            let since = Instant::now();
+            answers.insert(about, Answer { since, index, text });
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The forms of metrics, and of everything that is measured, with fixed values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::agent::Agent;
+use drover_core::config::Config;
+use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::TaskKey;
+use drover_core::model::device::{AssignedDevices, GroupId};
+use drover_core::model::float::Float;
+use drover_core::model::node::{DriverInfo, Node};
+use drover_core::stats::board::Board;
+use drover_core::stats::cpu::CoreUse;
+use drover_core::stats::host::{Disk, Host, HostMemory, Volume};
+use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
+use drover_core::store::Saved;
+use drover_core::time::Now;
+
+use super::{gather, json, text};
+use crate::http::shapes::{AllocStats, HostStats, NodeShape};
+use crate::testing::BEGAN;
+
+fn shown(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+fn host() -> Host {
+    let core = CoreUse {
+        user: 20.0,
+        system: 10.5,
+        idle: 60.0,
+        total: 35.25,
+    };
+    let volume = Volume::of(1000, 400, 200, 50, 40);
+    let disk = |point: &str| Disk {
+        device: "/dev/vda".to_owned(),
+        mountpoint: point.to_owned(),
+        volume,
+    };
+    Host {
+        memory: HostMemory {
+            total: Some(4096),
+            available: None,
+            used: Some(0),
+            free: Some(1024),
+        },
+        cores: vec![("cpu0".to_owned(), core)],
+        mhz_of_a_core: Some(2000.0),
+        disks: vec![disk("/"), disk("/var/lib")],
+        alloc_dir: Some(volume),
+        uptime: Some(77),
+        at: BEGAN,
+        ..Host::default()
+    }
+}
+
+fn usage() -> TaskUsage {
+    let memory = Memory {
+        rss: Some(1 << 20),
+        cache: Some(0),
+        swap: None,
+        usage: Some(2 << 20),
+        max_usage: Some(3 << 20),
+        ..Memory::default()
+    };
+    let cpu = Cpu {
+        percent: Some(12.5),
+        user: Some(0.0),
+        total_ticks: Some(250.0),
+        ..Cpu::default()
+    };
+    let usage = Usage { memory, cpu };
+    TaskUsage {
+        usage,
+        processes: [(42, usage)].into(),
+        at: BEGAN,
+    }
+}
+
+/// Two devices; of one, next to nothing was said.
+fn devices() -> Vec<SaidStats> {
+    let value = |value: SaidValue| BTreeMap::from([("value".to_owned(), value)]);
+    let zero = SaidValue {
+        int_numerator: Some(0),
+        int_denominator: Some(100),
+        unit: "%".to_owned(),
+        description: "busy".to_owned(),
+        ..SaidValue::default()
+    };
+    let odd = SaidValue {
+        float_numerator: Some(Float::new(0.5)),
+        string: Some(String::new()),
+        bool: Some(false),
+        ..SaidValue::default()
+    };
+    let full = SaidInstance {
+        summary: Some(zero.clone()),
+        stats: Some(SaidObject {
+            nested: [(
+                "inner".to_owned(),
+                SaidObject {
+                    attributes: value(odd),
+                    ..SaidObject::default()
+                },
+            )]
+            .into(),
+            attributes: value(zero),
+        }),
+        time: Some(BEGAN),
+    };
+    vec![SaidStats {
+        vendor: "acme".to_owned(),
+        kind: "gpu".to_owned(),
+        name: "big".to_owned(),
+        instances: [
+            ("a".to_owned(), full),
+            ("b".to_owned(), SaidInstance::default()),
+        ]
+        .into(),
+    }]
+}
+
+/// Two tasks, each with a device of one group; and a third that has ended.
+fn board() -> (Board, Vec<AssignedDevices>) {
+    let mut board = Board::default();
+    board.devices.say("acme", devices()).unwrap();
+    for name in ["one", "two", "over"] {
+        let task = TaskKey {
+            alloc: AllocId(1),
+            task: TaskName::from(name),
+        };
+        board.note(task, Arc::new(usage()));
+    }
+    let held = |task: &str, id: &str| AssignedDevices {
+        task: task.to_owned(),
+        plugin: "acme".to_owned(),
+        group: GroupId {
+            vendor: "acme".to_owned(),
+            kind: "gpu".to_owned(),
+            name: "big".to_owned(),
+        },
+        ids: vec![id.to_owned()],
+    };
+    (board, vec![held("one", "a"), held("two", "b")])
+}
+
+#[test]
+fn the_shape_of_an_allocation() {
+    let (board, held) = board();
+    let usage = board.of(AllocId(1), &held, |name| name.as_str() != "over");
+    insta::assert_snapshot!("allocation", shown(&AllocStats::of(&usage)));
+}
+
+#[test]
+fn the_shape_of_nothing_measured() {
+    let nothing = Board::default().of(AllocId(1), &[], |_| true);
+    insta::assert_snapshot!("nothing", shown(&AllocStats::of(&nothing)));
+}
+
+#[test]
+fn the_shape_of_the_machine_and_its_devices() {
+    let (board, _) = board();
+    let stats = HostStats::of(&host(), &board.devices.all());
+    insta::assert_snapshot!("host", shown(&stats));
+}
+
+#[test]
+fn the_shape_of_a_node() {
+    let attributes = [
+        ("cpu.numcores", "2"),
+        ("driver.raw_exec", "1"),
+        ("driver.raw_exec.version", "1.0"),
+        ("kernel.name", "linux"),
+    ];
+    let info = DriverInfo {
+        detected: true,
+        healthy: false,
+        description: "it is ill".to_owned(),
+    };
+    let node = Node {
+        name: "box".to_owned(),
+        datacenter: "dc1".to_owned(),
+        attributes: attributes.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        meta: [("rack".to_owned(), "r1".to_owned())].into(),
+        drivers: [("raw_exec".to_owned(), info)].into(),
+        ..Node::default()
+    };
+    let config = Config::new(1, node, "/alloc");
+    let agent = Agent::restore(config, Saved::default(), Now::default());
+    insta::assert_snapshot!("node", shown(&NodeShape::of(agent.view(), "1.0").full()));
+}
+
+#[test]
+fn metrics_as_prometheus_reads_them() {
+    let metrics = gather::fixed(&host(), usage());
+    insta::assert_snapshot!("prometheus", text::text(&metrics));
+}
+
+#[test]
+fn metrics_as_json() {
+    let metrics = gather::fixed(&host(), usage());
+    insta::assert_snapshot!("metrics", shown(&json::shape(&metrics, BEGAN)));
+}

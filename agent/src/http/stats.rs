@@ -1,0 +1,197 @@
+//! What the machine and its allocations use.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use drover_core::agent::{AllocView, View};
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::model::alloc::TaskLife;
+use drover_core::model::node::Node;
+use drover_core::stats::board::AllocUsage;
+use drover_core::store::record::AllocRecord;
+use drover_io_real::stats::{Depth, HostSampler, Looked, Sampler};
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::errors::ApiError;
+use super::kept::{About, Kept};
+use super::params::{Params, uuid};
+use super::shapes::{AllocStats, HostStats};
+
+/// Who measures.
+#[derive(Clone)]
+pub struct Measures {
+    /// Tasks.
+    pub tasks: Sampler,
+    /// The machine.
+    pub host: HostSampler,
+    kept: Arc<Kept>,
+}
+
+impl std::fmt::Debug for Measures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Measures")
+    }
+}
+
+impl Measures {
+    /// These measure.
+    pub fn new(tasks: Sampler, host: HostSampler) -> Measures {
+        Measures {
+            tasks,
+            host,
+            kept: Arc::default(),
+        }
+    }
+
+    pub(super) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+}
+
+/// An allocation, as far as measuring it needs it.
+#[derive(Clone, Debug)]
+pub(super) struct Outline {
+    pub(super) record: Arc<AllocRecord>,
+    /// Its tasks that run.
+    pub(super) running: Vec<Looked>,
+}
+
+impl Outline {
+    pub(super) fn of(alloc: AllocView<'_>) -> Outline {
+        let runs = alloc.tasks().iter();
+        let runs = runs.filter(|task| task.state().state == TaskLife::Running);
+        let looked = runs.filter_map(|task| {
+            Some(Looked {
+                task: task.spec().key.clone(),
+                launch: task.record().launch.as_ref()?.id,
+                driver: task.spec().driver.clone(),
+            })
+        });
+        Outline {
+            record: alloc.record().clone(),
+            running: looked.collect(),
+        }
+    }
+
+    fn runs(&self, task: &TaskName) -> bool {
+        self.running.iter().any(|it| it.task.task == *task)
+    }
+
+    /// What it uses, as far as that is known by now.
+    pub(super) fn usage(&self, sampler: &Sampler) -> AllocUsage {
+        let runs = |task: &TaskName| self.runs(task);
+        let held = &self.record.devices;
+        sampler.board().of(self.record.id, held, runs)
+    }
+
+    /// What one task of it uses, as if there were no other.
+    fn usage_of(&self, sampler: &Sampler, name: &TaskName) -> AllocUsage {
+        let mut usage = self.usage(sampler);
+        let task = usage.tasks.remove(name);
+        let mut only = AllocUsage::default();
+        if let Some(task) = task {
+            if self.runs(name) {
+                only.usage = task.usage.usage;
+                only.devices = task.devices.clone();
+                only.at = task.usage.at;
+            }
+            only.tasks.insert(name.clone(), task);
+        }
+        only
+    }
+}
+
+/// MHz of a core of this node, if that is known.
+pub(super) fn mhz_of_a_core(node: &Node) -> Option<f64> {
+    let number = |name: &str| node.attributes.get(name)?.parse::<f64>().ok();
+    let cores = number("cpu.numcores").filter(|cores| *cores > 0.0)?;
+    Some(number("cpu.totalcompute")? / cores)
+}
+
+pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.non_empty("node_id").map(str::to_owned);
+    // The machine has nothing to do with the state; whose it is does not change.
+    if let (None, false, Some(text)) = (
+        &asked,
+        params.pretty,
+        api.measures.kept().get(About::Host, 0),
+    ) {
+        return Ok(json(text));
+    }
+    let known = api.door.ask(|view| {
+        let node = view.node();
+        (node.id.to_string(), mhz_of_a_core(node))
+    });
+    let (id, mhz) = known.await?;
+    if let Some(asked) = asked.filter(|asked| *asked != id) {
+        return Err(ApiError::not_found(format!("Unknown node {asked}")));
+    }
+    let host = api.measures.host.look(mhz).await;
+    let devices = api.measures.tasks.board().devices.all();
+    let stats = HostStats::of(&host, &devices);
+    if params.pretty {
+        return answer::json(&params, &stats);
+    }
+    let text = encode(&stats)?;
+    api.measures.kept().put(About::Host, 0, text.clone());
+    Ok(json(text))
+}
+
+pub(super) async fn alloc(
+    State(api): State<Api>,
+    Path((id, action)): Path<(String, String)>,
+    params: Params,
+) -> Answer {
+    if action != "stats" {
+        return Err(ApiError::not_found("resource not found"));
+    }
+    let id: AllocId = uuid("alloc", &id)?;
+    let task = params.non_empty("task").map(TaskName::from);
+    let plain = task.is_none() && !params.pretty;
+    let index = *api.door.index().borrow();
+    if plain && let Some(text) = api.measures.kept().get(About::Alloc(id), index) {
+        return Ok(json(text));
+    }
+    let known = api.door.ask(move |view: View<'_>| {
+        let alloc = view.alloc(id).map(Outline::of);
+        alloc.map(|alloc| (alloc, mhz_of_a_core(view.node())))
+    });
+    let Some((alloc, mhz)) = known.await? else {
+        return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
+    };
+    let sampler = &api.measures.tasks;
+    let running = alloc.running.clone();
+    sampler.look(running, Depth::Processes, mhz).await;
+    let usage = match &task {
+        None => alloc.usage(sampler),
+        Some(name) => alloc.usage_of(sampler, name),
+    };
+    let stats = AllocStats::of(&usage);
+    if !plain {
+        return answer::json(&params, &stats);
+    }
+    let text = encode(&stats)?;
+    api.measures
+        .kept()
+        .put(About::Alloc(id), index, text.clone());
+    Ok(json(text))
+}
+
+pub(super) fn encode(value: &impl serde::Serialize) -> Result<Bytes, ApiError> {
+    let encoded = serde_json::to_vec(value);
+    let encoded =
+        encoded.map_err(|error| ApiError::failed(format!("cannot encode the answer: {error}")))?;
+    Ok(Bytes::from(encoded))
+}
+
+pub(super) fn json(text: Bytes) -> Response {
+    let mut response = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,85 @@
+//! What a control group counts.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::counters::{Reading, Take, v1, v2};
+use super::read::{Buffer, open};
+
+/// The directories of a group. With version 2 alone all are the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupDirs {
+    /// Version 2.
+    V2(PathBuf),
+    /// Version 1.
+    V1 {
+        /// Of the `cpu` controller.
+        cpu: PathBuf,
+        /// Of the `memory` controller.
+        memory: PathBuf,
+        /// In the controller-less version 2 tree of a hybrid system.
+        unified: Option<PathBuf>,
+    },
+}
+
+/// The files of a group, held open.
+#[derive(Debug)]
+pub(super) struct GroupFiles {
+    counters: Vec<(File, Take)>,
+    members: Option<File>,
+}
+
+impl GroupFiles {
+    /// Opens what there is. `None`: the group is gone.
+    pub(super) fn open(dirs: &GroupDirs) -> Option<GroupFiles> {
+        let mut counters = Vec::new();
+        let mut add = |dir: &Path, files: &[(&str, Take)]| {
+            let opened = files.iter().filter_map(|(name, take)| {
+                let file = open(&dir.join(name))?;
+                Some((file, *take))
+            });
+            counters.extend(opened);
+        };
+        let members = match dirs {
+            GroupDirs::V2(dir) => {
+                add(dir, v2::FILES);
+                dir
+            }
+            GroupDirs::V1 {
+                cpu,
+                memory,
+                unified,
+            } => {
+                // Where `cpuacct` is mounted apart, nobody makes a group in it; the unified tree
+                // counts the same.
+                if let Some(dir) = unified {
+                    add(dir, v2::FILES);
+                }
+                add(cpu, v1::CPUACCT);
+                add(cpu, v1::CPU);
+                add(memory, v1::MEMORY);
+                memory
+            }
+        };
+        let members = open(&members.join("cgroup.procs"));
+        (!counters.is_empty()).then_some(GroupFiles { counters, members })
+    }
+
+    /// Reads each file once. `None`: the group is gone.
+    pub(super) fn read(&self, buffer: &mut Buffer) -> Option<Reading> {
+        let mut reading = Reading::default();
+        let mut read = false;
+        for (file, take) in &self.counters {
+            if let Some(text) = buffer.read(file) {
+                take(text, &mut reading);
+                read = true;
+            }
+        }
+        read.then_some(reading)
+    }
+
+    /// The list of its members.
+    pub(super) fn members<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
+        buffer.read(self.members.as_ref()?)
+    }
+}

@@ -1,0 +1,195 @@
+//! Measuring tasks when somebody looks.
+//!
+//! A sample is good for a second, whoever asks. The first look at a task takes a tenth of a second,
+//! because percentages need two samples; so does one after a minute in which nobody looked, since
+//! what a task did an hour ago is not what it does. Between looks nothing runs; files stay open
+//! until somebody looks at something and nobody has looked at them for a minute.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use drover_core::ids::LaunchId;
+use drover_core::input::TaskKey;
+use drover_core::stats::board::Board;
+use drover_core::time::Span;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::processes::Proc;
+use super::read::Buffer;
+use super::task::{Outcome, Round, Watched, With};
+use super::{RECENT, SHORT};
+use crate::clock;
+use crate::driver::Driver;
+use crate::gate::Gate;
+
+/// How long it is kept what a task used that ended.
+const KEPT: Span = Span::secs(3600);
+
+/// How much is wanted to be known of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// What all of it uses.
+    Totals,
+    /// What each of its processes uses as well.
+    Processes,
+}
+
+/// A task that is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// Which.
+    pub task: TaskKey,
+    /// The launch that runs.
+    pub launch: LaunchId,
+    /// Who runs it.
+    pub driver: Arc<str>,
+}
+
+/// Measures tasks. Cheap to clone; the clones are the same sampler.
+#[derive(Clone)]
+pub struct Sampler {
+    drivers: Arc<BTreeMap<String, Arc<dyn Driver>>>,
+    gate: Gate,
+    board: Arc<Lock<Board>>,
+    state: Arc<Mutex<State>>,
+}
+
+/// What is being looked at. One pass at a time.
+#[derive(Default)]
+struct State {
+    watched: BTreeMap<LaunchId, Watched>,
+    proc: Option<Proc>,
+    buffer: Buffer,
+    /// When the board was last cleared of what is long over.
+    swept: Option<Instant>,
+}
+
+impl Sampler {
+    /// Measures what these drivers run.
+    pub fn new(drivers: impl IntoIterator<Item = Arc<dyn Driver>>, gate: Gate) -> Sampler {
+        let named = drivers
+            .into_iter()
+            .map(|driver| (driver.name().to_owned(), driver));
+        Sampler {
+            drivers: Arc::new(named.collect()),
+            gate,
+            board: Arc::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// What was measured so far. Not to be held while waiting.
+    pub fn board(&self) -> MutexGuard<'_, Board> {
+        // Nothing that holds the lock leaves it half changed.
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that what the board says of these tasks is not older than a second. Of what
+    /// cannot be measured the board says nothing, or what it said last.
+    pub async fn look(&self, tasks: Vec<Looked>, depth: Depth, mhz: Option<f64>) {
+        let again = self.pass(tasks, depth, mhz, Round::First).await;
+        if !again.is_empty() {
+            sleep(SHORT).await;
+            self.pass(again, depth, mhz, Round::Second).await;
+        }
+    }
+
+    /// One pass over those that are not fresh. Returns those that need a second sample.
+    async fn pass(
+        &self,
+        tasks: Vec<Looked>,
+        depth: Depth,
+        mhz: Option<f64>,
+        round: Round,
+    ) -> Vec<Looked> {
+        // Held to the end of the pass, also if who asked goes away meanwhile.
+        let mut state = self.state.clone().lock_owned().await;
+        let now = Instant::now();
+        if tasks.iter().all(|it| state.is_fresh(it, depth, now)) {
+            return Vec::new();
+        }
+        let (board, drivers) = (self.board.clone(), self.drivers.clone());
+        let work = move || {
+            state.open(&tasks, &drivers);
+            state.sample(tasks, depth, mhz, round, &board)
+        };
+        self.gate.run(work).await.unwrap_or_default()
+    }
+}
+
+impl State {
+    /// Finds what is looked at for the first time, and lets go what nobody looks at any more.
+    fn open(&mut self, tasks: &[Looked], drivers: &BTreeMap<String, Arc<dyn Driver>>) {
+        let now = Instant::now();
+        for looked in tasks {
+            if let Some(watched) = self.watched.get_mut(&looked.launch) {
+                watched.looked = now;
+                continue;
+            }
+            let driver = drivers.get(&*looked.driver);
+            let place = driver.and_then(|driver| driver.place(looked.launch));
+            let watched = place.and_then(|place| Watched::open(&place, now));
+            if let Some(watched) = watched {
+                self.watched.insert(looked.launch, watched);
+            }
+        }
+        self.watched.retain(|_, it| now - it.looked < RECENT);
+    }
+
+    fn is_fresh(&self, looked: &Looked, depth: Depth, now: Instant) -> bool {
+        let watched = self.watched.get(&looked.launch);
+        watched.is_some_and(|it| it.is_fresh(now, depth))
+    }
+
+    /// Measures what is not fresh. Returns those that need a second sample.
+    fn sample(
+        &mut self,
+        tasks: Vec<Looked>,
+        depth: Depth,
+        mhz: Option<f64>,
+        round: Round,
+        board: &Lock<Board>,
+    ) -> Vec<Looked> {
+        let State {
+            watched,
+            proc,
+            buffer,
+            swept,
+        } = self;
+        if proc.is_none() {
+            *proc = Proc::open();
+        }
+        let mut with = With {
+            proc: proc.as_ref(),
+            buffer,
+            depth,
+            mhz,
+            wall: clock::now().wall,
+        };
+        let mut again = Vec::new();
+        for looked in tasks {
+            let Some(it) = watched.get_mut(&looked.launch) else {
+                continue;
+            };
+            match it.look(&mut with, round) {
+                Outcome::Fresh => {}
+                Outcome::Again => again.push(looked),
+                Outcome::Gone => {
+                    watched.remove(&looked.launch);
+                }
+                Outcome::Measured(usage) => {
+                    let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+                    board.note(looked.task, usage);
+                }
+            }
+        }
+        if swept.is_none_or(|at| at.elapsed() > RECENT) {
+            *swept = Some(Instant::now());
+            let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
+            board.forget_before(with.wall + Span(-KEPT.0));
+        }
+        again
+    }
+}

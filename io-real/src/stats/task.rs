@@ -1,0 +1,195 @@
+//! One launch that is looked at: its files, what they said last, and what that came to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use drover_core::stats::cpu::Spent;
+use drover_core::stats::usage::{Memory, TaskUsage, Usage};
+use drover_core::time::Timestamp;
+
+use super::counters::{Reading, pids};
+use super::group::GroupFiles;
+use super::processes::{MOST, Proc, Worked, usages};
+use super::read::Buffer;
+use super::{Depth, FRESH, Place, RECENT, SHORT};
+
+/// What a launch is measured by.
+#[derive(Debug)]
+enum Source {
+    Group(GroupFiles),
+    /// No group: the process that it began with, and what descends from it.
+    Tree((i32, u64)),
+}
+
+/// The counters at one moment.
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    depth: Depth,
+    spent: Spent,
+    processes: Worked,
+}
+
+/// The first pass of a look, or the one that is there to have two samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    First,
+    Second,
+}
+
+/// What a look comes to.
+pub(super) enum Outcome {
+    /// What is known is good enough.
+    Fresh,
+    /// A second sample is needed, a little later.
+    Again,
+    /// This was measured.
+    Measured(Arc<TaskUsage>),
+    /// The launch is gone.
+    Gone,
+}
+
+/// A launch that is looked at.
+#[derive(Debug)]
+pub(super) struct Watched {
+    source: Source,
+    last: Option<Sample>,
+    /// What the last two samples came to; none while there is only one that counts.
+    usage: Option<Arc<TaskUsage>>,
+    /// When somebody last looked.
+    pub(super) looked: Instant,
+}
+
+impl Watched {
+    /// `None`: nothing of it can be measured.
+    pub(super) fn open(place: &Place, now: Instant) -> Option<Watched> {
+        let group = place.group.as_ref().and_then(GroupFiles::open);
+        let tree = || place.process.map(Source::Tree);
+        Some(Watched {
+            source: group.map(Source::Group).or_else(tree)?,
+            last: None,
+            usage: None,
+            looked: now,
+        })
+    }
+
+    /// Whether what was measured last is good enough.
+    pub(super) fn is_fresh(&self, now: Instant, depth: Depth) -> bool {
+        let fresh = |last: &Sample| now - last.at < FRESH && last.depth >= depth;
+        self.usage.is_some() && self.last.as_ref().is_some_and(fresh)
+    }
+
+    /// Measures it, if what was measured last is not good enough.
+    pub(super) fn look(&mut self, with: &mut With<'_>, round: Round) -> Outcome {
+        let now = Instant::now();
+        if self.is_fresh(now, with.depth) {
+            return Outcome::Fresh;
+        }
+        let recent = self.has_recent(now, with.depth);
+        let short = |last: &Sample| now - last.at < SHORT;
+        if recent && self.usage.is_none() && self.last.as_ref().is_some_and(short) {
+            // Somebody else took the first one just now.
+            return Outcome::Again;
+        }
+        if !self.sample(with) {
+            return Outcome::Gone;
+        }
+        match (recent, round) {
+            (false, Round::First) => {
+                self.usage = None;
+                Outcome::Again
+            }
+            (true, _) | (false, Round::Second) => match &self.usage {
+                Some(usage) => Outcome::Measured(usage.clone()),
+                None => Outcome::Fresh,
+            },
+        }
+    }
+
+    /// Whether there is a sample that the next one can be compared with.
+    fn has_recent(&self, now: Instant, depth: Depth) -> bool {
+        let recent = |last: &Sample| now - last.at < RECENT && last.depth >= depth;
+        self.last.as_ref().is_some_and(recent)
+    }
+
+    /// Takes a sample. False: the launch is gone.
+    fn sample(&mut self, with: &mut With<'_>) -> bool {
+        let Some((reading, seen)) = self.read(with) else {
+            return false;
+        };
+        let at = Instant::now();
+        let worked: Worked = seen.iter().map(|(id, (spent, _))| (*id, *spent)).collect();
+        if let Some(last) = &self.last {
+            let elapsed = u64::try_from((at - last.at).as_nanos()).unwrap_or(u64::MAX);
+            let mut cpu = reading.spent.since(&last.spent, elapsed, with.mhz);
+            let processes = usages(&seen, &last.processes, elapsed, with.mhz);
+            if let Source::Tree(_) = self.source {
+                // What a process that ended had worked is not in the sum any more.
+                let sum = processes.values().copied().reduce(Usage::plus);
+                cpu = sum.unwrap_or_default().cpu;
+            }
+            let memory = reading.memory;
+            self.usage = Some(Arc::new(TaskUsage {
+                usage: Usage { memory, cpu },
+                processes,
+                at: with.wall,
+            }));
+        }
+        self.last = Some(Sample {
+            at,
+            depth: with.depth,
+            spent: reading.spent,
+            processes: worked,
+        });
+        true
+    }
+
+    /// One pass over everything.
+    fn read(&self, with: &mut With<'_>) -> Option<(Reading, Seen)> {
+        match &self.source {
+            Source::Group(files) => {
+                let reading = files.read(with.buffer)?;
+                let members = match with.depth {
+                    Depth::Processes => files.members(with.buffer).unwrap_or_default(),
+                    Depth::Totals => &[],
+                };
+                let members = pids(members, MOST);
+                Some((reading, with.each(&members)))
+            }
+            Source::Tree(root) => {
+                let members = with.proc.map(|proc| proc.tree(*root, with.buffer))?;
+                let seen = with.each(&members);
+                let memory = seen.values().map(|(_, memory)| *memory);
+                let memory = memory.reduce(Memory::plus)?;
+                let spent = Spent::default();
+                Some((Reading { memory, spent }, seen))
+            }
+        }
+    }
+}
+
+type Seen = BTreeMap<(u32, u64), (Spent, Memory)>;
+
+/// What a pass over many launches has at hand.
+pub(super) struct With<'a> {
+    pub(super) proc: Option<&'a Proc>,
+    pub(super) buffer: &'a mut Buffer,
+    pub(super) depth: Depth,
+    /// MHz of a core, if that is known.
+    pub(super) mhz: Option<f64>,
+    pub(super) wall: Timestamp,
+}
+
+impl With<'_> {
+    fn each(&mut self, members: &[u32]) -> Seen {
+        let Some(proc) = self.proc else {
+            return Seen::new();
+        };
+        let look = |pid: &u32| {
+            let (id, spent, memory) = proc.look(*pid, self.buffer)?;
+            Some((id, (spent, memory)))
+        };
+        members.iter().filter_map(look).collect()
+    }
+}

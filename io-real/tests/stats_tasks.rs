@@ -1,0 +1,101 @@
+//! Measuring real tasks and this machine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use common::driver::{World, key, sh};
+use common::hear;
+use drover_core::ids::LaunchId;
+use drover_core::stats::usage::{TaskUsage, Usage};
+use drover_io_real::driver::Driver;
+use drover_io_real::gate::Gate;
+use drover_io_real::stats::{Depth, Disks, HostSampler, Looked, Sampler};
+use std::sync::Arc;
+
+/// A task that is up, keeps a processor busy and waits for a child.
+const BUSY: &str = "sleep 1000 & echo up > up; while :; do :; done";
+
+fn sampler(world: &mut World) -> Sampler {
+    let driver: Arc<dyn Driver> = Arc::new(world.life().driver.clone());
+    Sampler::new([driver], Gate::default())
+}
+
+fn look(world: &mut World, sampler: &Sampler, launch: u128) -> Option<Arc<TaskUsage>> {
+    look_at(world, sampler, launch, Depth::Processes)
+}
+
+fn look_at(
+    world: &mut World,
+    sampler: &Sampler,
+    launch: u128,
+    depth: Depth,
+) -> Option<Arc<TaskUsage>> {
+    let looked = Looked {
+        task: key(),
+        launch: LaunchId(launch),
+        driver: "raw_exec".into(),
+    };
+    let mhz = Some(1000.0);
+    let look = sampler.look(vec![looked], depth, mhz);
+    world.life().runtime.block_on(look);
+    sampler.board().task(&key()).cloned()
+}
+
+#[test]
+fn a_busy_task_is_measured_at_the_first_look() {
+    let mut world = World::new("stats");
+    let grouped = world.groups.is_some();
+    let up = world.fifo("up");
+    world.start(1, sh(BUSY)).unwrap();
+    assert_eq!(hear(&up), "up");
+    let sampler = sampler(&mut world);
+    // On a machine that has no time for it, it may do nothing in the time of the first look.
+    let worked = |it: &Usage| it.cpu.percent.unwrap() > 0.0;
+    let mut seen = look(&mut world, &sampler, 1).unwrap();
+    while !worked(&seen.usage) || !seen.processes.values().any(worked) {
+        seen = look(&mut world, &sampler, 1).unwrap();
+    }
+    let usage = seen.usage;
+    assert!(usage.cpu.total_ticks.unwrap() > 0.0, "{usage:?}");
+    assert!(usage.memory.rss.unwrap() > 0, "{usage:?}");
+    assert_eq!(usage.memory.usage.is_some(), grouped);
+    assert_eq!(seen.processes.len(), 2, "the shell and its child");
+    assert_eq!(seen.processes.values().filter(|it| worked(it)).count(), 1);
+    // Within a second nothing is measured again.
+    let next = look(&mut world, &sampler, 1).unwrap();
+    assert!(Arc::ptr_eq(&seen, &next) || next.at.0 - seen.at.0 >= 900_000_000);
+    world.end_quietly(1);
+}
+
+#[test]
+fn what_is_gone_keeps_what_was_measured_last() {
+    let mut world = World::new("stats-gone");
+    let sampler = sampler(&mut world);
+    assert!(look(&mut world, &sampler, 7).is_none(), "never started");
+    let up = world.fifo("up");
+    world.start(1, sh(BUSY)).unwrap();
+    assert_eq!(hear(&up), "up");
+    let last = look_at(&mut world, &sampler, 1, Depth::Totals).unwrap();
+    assert!(last.processes.is_empty(), "they were not asked for");
+    world.end_quietly(1);
+    // Its processes are not known yet, so it is looked for again.
+    assert_eq!(look(&mut world, &sampler, 1).unwrap(), last);
+}
+
+#[test]
+fn this_machine_is_measured() {
+    let mut world = World::new("stats-host");
+    let disks = Disks::new(world.data.alloc_root().to_owned());
+    let sampler = HostSampler::new(disks);
+    let look = sampler.look(Some(1000.0));
+    let host = world.life().runtime.block_on(look);
+    assert!(!host.cores.is_empty());
+    for (name, core) in &host.cores {
+        assert!((0.0..=100.0).contains(&core.total), "{name} {core:?}");
+    }
+    assert!(host.memory.total > host.memory.available);
+    assert!(host.uptime.is_some() && host.all_ticks().is_some());
+    let alloc_dir = host.alloc_dir.unwrap();
+    assert!(alloc_dir.size > alloc_dir.available && alloc_dir.used > 0);
+}
