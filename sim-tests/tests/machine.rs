@@ -1,11 +1,14 @@
 //! What is known of the machine: probes, drivers and devices that fail, hang, lie and vanish cost
 //! themselves, and nobody else.
 
-use drover_core::input::RestartScope;
+use drover_core::input::{LocalInput, RestartScope};
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::job::JobType;
+use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -89,6 +92,28 @@ fn a_task_keeps_its_reservation_wherever_the_agent_dies() {
     for seed in 0..4 {
         each_crash(seed, scenario);
     }
+}
+
+/// A soak found this: garbage was collected while nothing could be placed, and with it went what
+/// waited to be replaced, and how often its place had been tried.
+#[test]
+fn garbage_waits_until_jobs_were_looked_at() {
+    for_seeds(60, |sim| {
+        let main = task("main").ends("20s", 1);
+        let main = main.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        let group = group("g", [main]).reschedules(1, Span::secs(900));
+        sim.register(&job("sum", JobType::Batch, [group]));
+        sim.until(LATE, |sim| sim.all_over("sum", ClientStatus::Failed))?;
+        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(3);
+        sim.restart()?;
+        sim.ask(LocalInput::Collect);
+        sim.run(Span::secs(300))?;
+        let starts = sim.world.starts_of("main");
+        sim.expect_that(starts == 1, "its replacement waits for its time")?;
+        sim.run(Span::secs(7200))?;
+        let starts = sim.world.starts_of("main");
+        sim.expect_that(starts == 2, &format!("once more and not again: {starts}"))
+    });
 }
 
 #[test]

@@ -335,7 +335,10 @@ impl Agent {
                     touched = self.reconcile(now, &key);
                 }
                 Some(_) => {}
-                None if core::mem::take(&mut self.collect_due) => touched = self.collect(now),
+                // What jobs still need of what ended is known only when they were looked at.
+                None if known && core::mem::take(&mut self.collect_due) => {
+                    touched = self.collect(now);
+                }
                 None => break,
             }
         }
