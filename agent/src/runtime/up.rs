@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::ids::{AllocId, JobKey, TaskName};
@@ -35,6 +36,9 @@ pub(super) enum Followed {
     Gone,
 }
 
+/// How long a machine that is still being found out is left alone between two looks.
+const LEARNING: Duration = Duration::from_millis(100);
+
 /// What a look at a job finds.
 #[derive(Clone, Debug)]
 struct Look {
@@ -42,6 +46,8 @@ struct Look {
     blocked: Vec<(String, String)>,
     status: &'static str,
     failed: bool,
+    /// Whether something of the machine is still being found out, so that there may be a place soon.
+    learning: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -106,7 +112,7 @@ impl Follower {
                 return end;
             }
             loop {
-                match self.next(signals).await {
+                match self.next(signals, look.learning).await {
                     Next::Event(task, event) => {
                         if self.name(task.alloc).is_none() {
                             let Ok(look) = self.look().await else {
@@ -153,10 +159,12 @@ impl Follower {
         true
     }
 
-    async fn next(&mut self, signals: &mut Signals) -> Next {
+    async fn next(&mut self, signals: &mut Signals, learning: bool) -> Next {
         tokio::select! {
             biased;
             () = signals.next() => Next::Interrupted,
+            // That nothing new was found out is told to nobody.
+            () = tokio::time::sleep(LEARNING), if learning => Next::Changed,
             event = self.events.recv() => match event {
                 Ok((task, event)) => Next::Event(task, event),
                 Err(RecvError::Lagged(_)) => Next::Missed,
@@ -191,7 +199,7 @@ impl Follower {
                 self.shown.push(seen.clone());
             }
         }
-        for (group, why) in &look.blocked {
+        for (group, why) in look.blocked.iter().filter(|_| !look.learning) {
             if self.blocked.insert((group.clone(), why.clone())) {
                 terminal.blocked(group, why);
             }
@@ -234,7 +242,7 @@ impl Follower {
     }
 
     fn end(&self, look: &Look) -> Option<Followed> {
-        if look.allocs.is_empty() && !look.blocked.is_empty() {
+        if look.allocs.is_empty() && !look.blocked.is_empty() && !look.learning {
             return Some(Followed::Blocked);
         }
         match (look.status, look.allocs.is_empty(), look.failed) {
@@ -266,6 +274,7 @@ fn look_at(view: View<'_>, job: &JobKey) -> Look {
             .any(|alloc| alloc.record().status == ClientStatus::Failed),
         allocs: allocs.collect(),
         blocked: view.blocked(job).to_vec(),
+        learning: view.machine().is_learning(),
         status: view.job_status(job),
     }
 }

@@ -77,6 +77,11 @@ impl Machine {
         self.events.iter()
     }
 
+    /// Whether somebody's first answer is still awaited.
+    pub fn is_learning(&self) -> bool {
+        self.awaited().next().is_some()
+    }
+
     pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
         let changed = match input {
             NodeInput::Probed { op, probe, result } => {

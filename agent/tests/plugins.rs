@@ -1,0 +1,219 @@
+//! Plugins beside a real agent: each of them crashes, hangs, prints garbage or is killed, and
+//! nothing happens to anybody else's task.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{Program, World, exchange};
+
+const JOB: &str = r#"
+job "both" {
+  type = "service"
+  group "g" {
+    task "plain" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo files=$EXAMPLE_FILES; exec sleep 1000"]
+      }
+      resources {
+        device "example/file" {}
+      }
+    }
+    task "guest" {
+      driver = "example_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+    }
+  }
+}
+"#;
+
+/// Programs of plugins in a directory of their own; what runs of them ends with it.
+struct Plugins(PathBuf);
+
+impl Plugins {
+    /// None if the examples were not built: they belong to another package.
+    fn new(world: &World) -> Option<Plugins> {
+        let built = std::env::current_exe().unwrap();
+        let built = built.parent().unwrap().parent().unwrap().join("examples");
+        let dir = world.path("plugins");
+        fs::create_dir(&dir).unwrap();
+        for (name, example) in [("files", "device_plugin"), ("child", "driver_plugin")] {
+            let program = built.join(example);
+            if !program.exists() {
+                eprintln!("skipped: {} is not built", program.display());
+                return None;
+            }
+            fs::copy(program, dir.join(name)).unwrap();
+        }
+        let plugins = Plugins(dir);
+        for (name, mischief) in [
+            ("crashing", "crash"),
+            ("talking", "garbage"),
+            ("hanging", "hang:PluginInfo"),
+        ] {
+            let program = plugins.0.join("files");
+            let script = format!(
+                "#!/bin/sh\nEXAMPLE_PLUGIN_MISCHIEF={mischief} exec {}\n",
+                program.display()
+            );
+            let path = plugins.0.join(name);
+            fs::write(&path, script).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Some(plugins)
+    }
+
+    /// Processes of the program of this name.
+    fn processes(&self, name: &str) -> Vec<Pid> {
+        running(&self.0.join(name))
+    }
+
+    fn kill(&self, name: &str) {
+        let processes = self.processes(name);
+        assert!(!processes.is_empty(), "{name} does not run");
+        for pid in processes {
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+    }
+}
+
+impl Drop for Plugins {
+    fn drop(&mut self) {
+        for name in ["child", "files"] {
+            for pid in self.processes(name) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Processes of this program.
+fn running(program: &Path) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let runs = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program)
+    };
+    let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+    processes.filter(runs).filter_map(pid).collect()
+}
+
+fn get(addr: &str, path: &str) -> Value {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let (status, body) = exchange(addr, request.as_bytes()).unwrap();
+    assert_eq!(status, 200, "{path}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Waits until what is shown of the node holds; each question waits for a change.
+fn until(addr: &str, what: &str, holds: impl Fn(&Value) -> bool) {
+    let nodes = get(addr, "/v1/nodes");
+    let id = nodes[0]["ID"].as_str().unwrap().to_owned();
+    let began = std::time::Instant::now();
+    let mut index = 0;
+    loop {
+        let node = get(addr, &format!("/v1/node/{id}?index={index}&wait=5s"));
+        if holds(&node) {
+            return;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{what}: {node}");
+        index = node["ModifyIndex"].as_u64().unwrap();
+    }
+}
+
+fn trouble<'a>(list: &'a Value, name: &str) -> &'a str {
+    let of_name = |one: &&Value| one["Name"] == name;
+    let found = list.as_array().unwrap().iter().find(of_name);
+    found
+        .and_then(|one| one["Trouble"].as_str())
+        .unwrap_or("unknown")
+}
+
+/// Every task runs, and none was ever started again.
+fn nobody_noticed(addr: &str) {
+    let allocs = get(addr, "/v1/allocations");
+    let allocs = allocs.as_array().unwrap();
+    assert_eq!(allocs.len(), 1, "{allocs:?}");
+    for task in ["plain", "guest"] {
+        let state = &allocs[0]["TaskStates"][task];
+        assert_eq!(
+            (&state["State"], &state["Restarts"]),
+            (&"running".into(), &0.into()),
+            "{task}"
+        );
+    }
+}
+
+#[test]
+fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
+    let world = World::new();
+    let Some(plugins) = Plugins::new(&world) else {
+        return;
+    };
+    let files = world.path("files");
+    fs::create_dir(&files).unwrap();
+    fs::write(files.join("a"), "").unwrap();
+    let config = format!(
+        r#"
+        plugin_dir = "{}"
+        plugin "files" {{
+          config {{
+            dir   = "{}"
+            files = ["a"]
+          }}
+        }}
+        plugin "child" {{}}
+        plugin "crashing" {{}}
+        plugin "talking" {{}}
+        plugin "hanging" {{}}
+        "#,
+        plugins.0.display(),
+        files.display()
+    );
+    let config = world.file("agent.hcl", &config);
+    let job = world.file("both.nomad.hcl", JOB);
+    let mut args = world.up(&job);
+    args.extend(["-config".to_owned(), config.to_string_lossy().into_owned()]);
+    let up = Program::start(args);
+    let addr = up.addr();
+    up.line("files=a");
+    until(&addr, "bad plugins are told of", |node| {
+        let told = |name: &str| trouble(&node["Probes"], &format!("plugin {name}")).len() > 3;
+        told("crashing") && told("talking") && told("hanging")
+    });
+    nobody_noticed(&addr);
+    plugins.kill("files");
+    until(&addr, "the plugin of devices is missed", |node| {
+        !trouble(&node["DevicePlugins"], "example-files").is_empty()
+    });
+    nobody_noticed(&addr);
+    plugins.kill("child");
+    until(&addr, "the driver is missed", |node| {
+        node["Drivers"]["example_exec"]["Healthy"] == false
+    });
+    until(&addr, "both come back", |node| {
+        node["Drivers"]["example_exec"]["Healthy"] == true
+            && trouble(&node["DevicePlugins"], "example-files").is_empty()
+    });
+    let allocs = get(&addr, "/v1/allocations");
+    let plain = &allocs[0]["TaskStates"]["plain"];
+    assert_eq!(plain["State"], "running", "{plain}");
+    up.interrupt();
+    up.end();
+}
