@@ -111,7 +111,14 @@ const SHOWN: &[(&str, &[&str])] = &[
     ),
     (
         "resources",
-        &["CPU", "Cores", "MemoryMB", "MemoryMaxMB", "SecretsMB"],
+        &[
+            "CPU",
+            "Cores",
+            "MemoryMB",
+            "MemoryMaxMB",
+            "SecretsMB",
+            "Devices",
+        ],
     ),
 ];
 
