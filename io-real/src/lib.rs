@@ -18,6 +18,7 @@ pub mod node;
 pub mod open_files;
 pub mod plugin;
 pub mod plugins;
+mod proc_stat;
 pub mod recorder;
 pub mod shim;
 pub mod stats;

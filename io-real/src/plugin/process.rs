@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::program::Program;
+use crate::proc_stat::Stat;
 
 /// Who a process is, also after the agent or the machine restarted: pids are used again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,8 +133,8 @@ impl Process {
             Err(error) => return Err(error.into()),
         };
         // The handle first: from here on the number cannot be given to another unnoticed.
-        match start_time(pid) {
-            Ok(time) if time == identity.start_time => {}
+        match Stat::of(identity.pid) {
+            Ok(stat) if stat.start_time == identity.start_time => {}
             Ok(_) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -269,7 +270,7 @@ fn inheritable() -> io::Result<Vec<i32>> {
 fn identity(pid: Pid) -> io::Result<Identity> {
     Ok(Identity {
         pid: pid.as_raw_pid(),
-        start_time: start_time(pid)?,
+        start_time: Stat::of(pid.as_raw_pid())?.start_time,
         boot_id: boot_id()?,
     })
 }
@@ -277,12 +278,4 @@ fn identity(pid: Pid) -> io::Result<Identity> {
 fn boot_id() -> io::Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(id.trim().to_owned())
-}
-
-fn start_time(pid: Pid) -> io::Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()))?;
-    // The second field is the program's name in parentheses, which may hold anything.
-    let fields = stat.rsplit_once(')').map(|(_, fields)| fields);
-    let time = fields.and_then(|fields| fields.split_ascii_whitespace().nth(19)?.parse().ok());
-    time.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }

@@ -13,8 +13,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Pid, geteuid, getsid};
+use rustix::process::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -25,6 +24,7 @@ use tonic::{Code, Status};
 
 use super::error::{PluginError, Refusal};
 use super::handshake::Address;
+use crate::proc_stat::Stat;
 
 /// How much of one stream's messages lies in memory before they are asked for, in bytes.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -200,14 +200,16 @@ async fn connect_unix(path: &Path, pid: i32) -> Result<UnixStream, PluginError> 
     let socket = own_socket(path)?;
     // The very socket that was looked at, whatever stands at the path by now.
     let stream = UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd())).await?;
-    let peer = socket_peercred(&stream).map_err(io::Error::from)?;
-    if peer.uid != geteuid() {
-        let why = format!("user {} listens there", peer.uid.as_raw());
+    let peer = stream.peer_cred()?;
+    if peer.uid() != geteuid().as_raw() {
+        let why = format!("user {} listens there", peer.uid());
         return Err(PluginError::Stranger(why));
     }
-    let session = || getsid(Some(peer.pid)).ok().map(Pid::as_raw_pid);
-    if peer.pid.as_raw_pid() != pid && session() != Some(pid) {
-        let why = format!("process {} listens there", peer.pid.as_raw_pid());
+    // A listener in a process namespace around ours has no number here.
+    let listener = peer.pid().unwrap_or(0);
+    let session = || Stat::of(listener).map_or(0, |stat| stat.session);
+    if listener != pid && session() != pid {
+        let why = format!("process {listener} listens there");
         return Err(PluginError::Stranger(why));
     }
     Ok(stream)

@@ -6,6 +6,7 @@ use super::lock::{self, Content};
 use super::record::{Process, Record, State};
 use super::spec::ExitRecord;
 use super::wire::Step;
+use crate::proc_stat::Stat;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
 use std::io;
@@ -99,12 +100,8 @@ pub(crate) fn open_process(process: Process) -> io::Result<OwnedFd> {
 
 /// The start time of a process that is not a zombie.
 fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(stat.get(name_end + 2..)?).ok()?;
-    let mut fields = rest.split(' ');
-    let alive = fields.next()? != "Z";
-    fields.nth(18)?.parse().ok().filter(|_| alive)
+    let stat = Stat::of(pid).ok()?;
+    (!stat.is_zombie).then_some(stat.start_time)
 }
 
 /// Reads a record whose lock we hold, so that its shim is dead or there was none.
