@@ -157,14 +157,25 @@ fn what_is_swapped_for_a_link_meanwhile_is_not_followed() {
     let stop = AtomicBool::new(false);
     let spare = place.root.join("spare");
     symlink(&place.outside, &spare).unwrap();
-    let targets = ["alloc/data", "web", "web/local", "alloc"].map(|path| place.own().join(path));
+    let targets = [
+        ("alloc", "data"),
+        ("", "web"),
+        ("web", "local"),
+        ("", "alloc"),
+    ];
+    // By the handle of what is around it: by its path, this would reach outside through a link.
+    let swap = |(around, name): (&str, &str)| {
+        let Ok(around) = place.dirs.open(ALLOC, around) else {
+            return;
+        };
+        let _ = renameat_with(around, name, CWD, &spare, RenameFlags::EXCHANGE);
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                for target in &targets {
-                    for _ in 0..2 {
-                        let _ = renameat_with(CWD, target, CWD, &spare, RenameFlags::EXCHANGE);
-                    }
+                for target in targets {
+                    swap(target);
+                    swap(target);
                 }
             }
         });
