@@ -21,6 +21,7 @@ pub mod plugins;
 mod proc_stat;
 pub mod recorder;
 pub mod shim;
+mod small_files;
 pub mod stats;
 pub mod store;
 mod user;

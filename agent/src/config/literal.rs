@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drover_core::model::value::Value;
 use drover_core::text::quote;
 use hcl_edit::expr::{Expression, ObjectKey};
-use hcl_edit::structure::{Body, Structure};
+use hcl_edit::structure::{Attribute, Body, Structure};
 
 /// How deep values and blocks may lie in each other.
 const MAX_DEPTH: usize = 32;
@@ -17,13 +17,23 @@ pub(super) struct Fields(BTreeMap<String, Value>, Vec<&'static str>);
 pub(super) fn fields(body: &Body) -> Result<Fields, String> {
     let mut fields = BTreeMap::new();
     for attribute in body.attributes() {
-        let name = attribute.key.as_str();
-        let value = value(&attribute.value, 0).map_err(|why| format!("{name}: {why}"))?;
-        if fields.insert(name.to_owned(), value).is_some() {
-            return Err(format!("{} is given twice", quote(name)));
-        }
+        insert(&mut fields, attribute, 0)?;
     }
     Ok(Fields(fields, Vec::new()))
+}
+
+/// Adds an attribute, which may be given once.
+fn insert(
+    map: &mut BTreeMap<String, Value>,
+    attribute: &Attribute,
+    depth: usize,
+) -> Result<(), String> {
+    let name = attribute.key.as_str();
+    let value = value(&attribute.value, depth).map_err(|why| format!("{name}: {why}"))?;
+    match map.insert(name.to_owned(), value) {
+        None => Ok(()),
+        Some(_) => Err(format!("{} is given twice", quote(name))),
+    }
 }
 
 impl Fields {
@@ -40,10 +50,7 @@ impl Fields {
         match self.take(name) {
             None => Ok(Vec::new()),
             Some(Value::List(items)) => items.into_iter().map(|item| text(name, item)).collect(),
-            Some(other) => Err(format!(
-                "{name}: a list is needed, not {}",
-                super::kind_of(&other)
-            )),
+            Some(other) => Err(format!("{name}: a list is needed, not {}", other.kind())),
         }
     }
 
@@ -56,10 +63,7 @@ impl Fields {
             Some(Value::Map(map)) => (map.into_iter())
                 .map(|(key, value)| Ok((key, text(name, value)?)))
                 .collect(),
-            Some(other) => Err(format!(
-                "{name}: a map is needed, not {}",
-                super::kind_of(&other)
-            )),
+            Some(other) => Err(format!("{name}: a map is needed, not {}", other.kind())),
         }
     }
 
@@ -78,10 +82,7 @@ impl Fields {
 fn text(name: &str, value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
-        other => Err(format!(
-            "{name}: a string is needed, not {}",
-            super::kind_of(&other)
-        )),
+        other => Err(format!("{name}: a string is needed, not {}", other.kind())),
     }
 }
 
@@ -97,14 +98,7 @@ fn deep(body: &Body, depth: usize) -> Result<BTreeMap<String, Value>, String> {
     let mut map = BTreeMap::new();
     for structure in body {
         match structure {
-            Structure::Attribute(attribute) => {
-                let name = attribute.key.as_str();
-                let value =
-                    value(&attribute.value, depth).map_err(|why| format!("{name}: {why}"))?;
-                if map.insert(name.to_owned(), value).is_some() {
-                    return Err(format!("{} is given twice", quote(name)));
-                }
-            }
+            Structure::Attribute(attribute) => insert(&mut map, attribute, depth)?,
             Structure::Block(block) => {
                 let name = block.ident.as_str();
                 let mut inner = Value::Map(deep(&block.body, depth + 1)?);

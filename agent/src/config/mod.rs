@@ -22,7 +22,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use drover_core::model::device::GroupId;
-use drover_core::model::value::Value;
 use drover_core::text::{nearest, quote};
 use drover_io_real::device::declared::Declared;
 use drover_io_real::plugins::PluginConfig;
@@ -158,13 +157,10 @@ fn device(block: &Block) -> Result<Declared, String> {
     Ok(declared)
 }
 
-/// A value as an error names it.
-fn kind_of(value: &Value) -> &'static str {
-    value.kind()
-}
-
 #[cfg(test)]
 mod tests {
+    use drover_core::model::value::Value;
+
     use super::*;
 
     const WHOLE: &str = r#"

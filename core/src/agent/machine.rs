@@ -94,10 +94,16 @@ impl Machine {
     }
 
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> News {
+        let changed = self.ask(cx);
+        self.changed(cx, changed)
+    }
+
+    /// Each manager asks what is due, and gives up who did not answer.
+    fn ask(&mut self, cx: &mut Cx<'_>) -> Changed {
         let mut changed = self.fingerprints.handle_timeout(cx);
         changed.merge(self.drivers.handle_timeout(cx));
         changed.merge(self.devices.handle_timeout(cx));
-        self.changed(cx, changed)
+        changed
     }
 
     /// Plugins that were found are listened to from now on. A name that is taken stays whose it is.
@@ -134,10 +140,7 @@ impl Machine {
         }
         // News may have asked for a stream or a probe at once.
         if self.deadline().is_some_and(|at| at <= cx.now.at) {
-            let mut more = self.fingerprints.handle_timeout(cx);
-            more.merge(self.drivers.handle_timeout(cx));
-            more.merge(self.devices.handle_timeout(cx));
-            changed.merge(more);
+            changed.merge(self.ask(cx));
         }
         let visible = changed.node || !changed.events.is_empty();
         for event in changed.events {

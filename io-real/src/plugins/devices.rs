@@ -73,8 +73,7 @@ async fn tell(running: &Running, news: &DeviceStream) -> String {
         match devices.next().await {
             Ok(Some(groups)) => news.say(groups),
             Ok(None) => return "it ended its stream of devices".to_owned(),
-            Err(error) if running.plugin.is_alive() => return error.to_string(),
-            Err(_) => return running.plugin.lost().await.to_string(),
+            Err(error) => return running.broke(error).await,
         }
     }
 }

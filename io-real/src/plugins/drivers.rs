@@ -26,8 +26,7 @@ async fn listen(running: &Running, news: &DriverStream) -> String {
         match health.next().await {
             Ok(Some(said)) => news.say(said),
             Ok(None) => return "it ended its stream of fingerprints".to_owned(),
-            Err(error) if running.plugin.is_alive() => return error.to_string(),
-            Err(_) => return running.plugin.lost().await.to_string(),
+            Err(error) => return running.broke(error).await,
         }
     }
 }

@@ -1,15 +1,13 @@
 //! What the next agent has to know of a plugin: what it is, and how to find its process again.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 
 use drover_core::fingerprint::PluginKind;
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::plugin::Reattach;
+use crate::small_files::SmallFiles;
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 64 << 10;
@@ -29,52 +27,30 @@ pub(super) struct Remembered {
 
 /// One small file for each plugin.
 #[derive(Debug)]
-pub(super) struct Memory(OwnedFd);
+pub(super) struct Memory(SmallFiles);
 
 impl Memory {
     pub(super) fn new(dir: OwnedFd) -> Memory {
-        Memory(dir)
+        Memory(SmallFiles::new(dir, MAX_SIZE))
     }
 
     /// Names of programs are plain, so these are too.
-    fn names(file: &str) -> (String, String) {
-        (format!("{file}.json"), format!("{file}.json.new"))
+    fn name(file: &str) -> String {
+        format!("{file}.json")
     }
 
     pub(super) fn write(&self, file: &str, what: &Remembered) -> io::Result<()> {
-        let (name, new) = Memory::names(file);
-        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW;
-        let opened = openat(
-            &self.0,
-            &new,
-            flags | OFlags::CLOEXEC,
-            Mode::RUSR | Mode::WUSR,
-        )?;
-        let mut opened = File::from(opened);
-        opened.write_all(&serde_json::to_vec(what)?)?;
-        opened.sync_all()?;
-        renameat(&self.0, &new, &self.0, &name)?;
-        Ok(fsync(self.0.as_fd())?)
+        self.0
+            .write(&Memory::name(file), &serde_json::to_vec(what)?)
     }
 
     /// None if nothing is remembered, or nothing that can be read: the plugin is a new one then.
     pub(super) fn read(&self, file: &str) -> Option<Remembered> {
-        let (name, _) = Memory::names(file);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(&self.0, &name, flags, Mode::empty()).ok()?;
-        let mut bytes = Vec::new();
-        File::from(opened)
-            .take(MAX_SIZE)
-            .read_to_end(&mut bytes)
-            .ok()?;
+        let bytes = self.0.read(&Memory::name(file)).ok()??;
         serde_json::from_slice(&bytes).ok()
     }
 
     pub(super) fn forget(&self, file: &str) -> io::Result<()> {
-        let (name, _) = Memory::names(file);
-        match unlinkat(&self.0, &name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.0.remove(&Memory::name(file))
     }
 }

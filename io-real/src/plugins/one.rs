@@ -42,6 +42,16 @@ pub(super) struct Running {
     pub(super) version: String,
 }
 
+impl Running {
+    /// Why its stream broke off: the error, or how it ended if it did.
+    pub(super) async fn broke(&self, error: PluginError) -> String {
+        if self.plugin.is_alive() {
+            return error.to_string();
+        }
+        self.plugin.lost().await.to_string()
+    }
+}
+
 /// One plugin.
 pub(super) struct One {
     config: PluginConfig,

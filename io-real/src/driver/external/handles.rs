@@ -1,16 +1,15 @@
 //! What is remembered of a plugin's tasks: one small file for each launch, by which the next agent
 //! finds the task again.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drover_core::ids::LaunchId;
 use drover_core::model::alloc::ExitResult;
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::small_files::SmallFiles;
 
 /// A file is never larger: the largest message of a plugin, and something around it.
 const MAX_SIZE: u64 = 16 << 20;
@@ -32,7 +31,7 @@ pub struct Handles(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    dir: OwnedFd,
+    files: SmallFiles,
     /// Held while an end is written, so that what is forgotten stays so.
     ends: Mutex<()>,
 }
@@ -41,7 +40,7 @@ impl Handles {
     /// Files in `dir`, which belongs to the agent alone: they hold tasks' environments.
     pub fn new(dir: OwnedFd) -> Handles {
         Handles(Arc::new(Inner {
-            dir,
+            files: SmallFiles::new(dir, MAX_SIZE),
             ends: Mutex::default(),
         }))
     }
@@ -49,15 +48,7 @@ impl Handles {
     /// Writes how far a launch came, so that it would survive a crash.
     pub(super) fn write(&self, launch: LaunchId, stage: &Stage) -> io::Result<()> {
         let bytes = rmp_serde::to_vec_named(stage).map_err(io::Error::other)?;
-        let (name, new) = (launch.to_string(), format!("{launch}.new"));
-        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let file = openat(&self.0.dir, &new, flags | OFlags::CLOEXEC, mode)?;
-        let mut file = File::from(file);
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        renameat(&self.0.dir, &new, &self.0.dir, &name)?;
-        Ok(fsync(self.0.dir.as_fd())?)
+        self.0.files.write(&launch.to_string(), &bytes)
     }
 
     /// Writes how a launch ended, unless it is forgotten.
@@ -71,34 +62,25 @@ impl Handles {
 
     /// How far a launch came; `None` if its start was never asked for.
     pub(super) fn read(&self, launch: LaunchId) -> io::Result<Option<Stage>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(&self.0.dir, launch.to_string(), flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(None),
-            file => File::from(file?),
-        };
-        let mut bytes = Vec::new();
-        file.take(MAX_SIZE).read_to_end(&mut bytes)?;
-        rmp_serde::from_slice(&bytes)
-            .map(Some)
+        let bytes = self.0.files.read(&launch.to_string())?;
+        let stage = bytes.map(|bytes| rmp_serde::from_slice(&bytes));
+        stage
+            .transpose()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// Forgets a launch.
     pub(super) fn remove(&self, launch: LaunchId) -> io::Result<()> {
         let _alone = self.0.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in [launch.to_string(), format!("{launch}.new")] {
-            match unlinkat(&self.0.dir, name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        self.0.files.remove(&launch.to_string())
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
