@@ -1,4 +1,7 @@
 //! From the core to the recorder's thread: bounded, and nobody waits on the core's side.
+//!
+//! What the thread is done with goes back the same way, to be dropped where it was made: memory that
+//! another thread gives back costs an allocator more than the copies themselves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,6 +16,9 @@ use drover_core::time::Now;
 
 /// How many items may wait: some megabytes at most.
 const CAPACITY: usize = 32 * 1024;
+
+/// How many items may wait for being dropped while the core has nothing to do.
+const MAX_SPENT: usize = 1024;
 
 /// After a hand-over the thread sleeps this long before it looks again, so that under load it is
 /// woken by nobody. A crash of the agent costs no more than this.
@@ -38,6 +44,8 @@ pub(super) enum Item {
 #[derive(Debug, Default)]
 struct Inner {
     items: Vec<Item>,
+    /// What was written.
+    spent: Vec<Item>,
     ended: bool,
     /// Whether the thread waits to be woken.
     asleep: bool,
@@ -56,17 +64,25 @@ impl Queue {
     /// Takes all of `items`, or drops them and returns `false` if there are too many.
     pub(super) fn put(&self, items: &mut Vec<Item>) -> bool {
         let mut inner = self.lock();
-        if inner.items.len() + items.len() > CAPACITY {
+        let fits = inner.items.len() + items.len() <= CAPACITY;
+        if !fits {
             items.clear();
-            return false;
+        } else if inner.items.is_empty() {
+            core::mem::swap(&mut inner.items, items);
+        } else {
+            inner.items.append(items);
         }
-        inner.items.append(items);
+        let mut spent = core::mem::take(&mut inner.spent);
         let asleep = inner.asleep;
         drop(inner);
         if asleep {
             self.woken.notify_all();
         }
-        true
+        spent.clear();
+        if items.capacity() < spent.capacity() {
+            *items = spent;
+        }
+        fits
     }
 
     /// Whether it makes sense to go on after a gap.
@@ -74,9 +90,12 @@ impl Queue {
         self.lock().items.len() < CAPACITY / 4
     }
 
-    /// What waits, when something does; none at the end.
-    pub(super) fn take(&self) -> Option<Vec<Item>> {
+    /// What waits, when something does; none at the end. What was taken before goes
+    /// back, as much as there is room for.
+    pub(super) fn take(&self, spent: &mut Vec<Item>) -> Option<Vec<Item>> {
         let mut inner = self.lock();
+        let room = MAX_SPENT.saturating_sub(inner.spent.len());
+        inner.spent.extend(spent.drain(..room.min(spent.len())));
         if inner.items.is_empty() && !inner.ended {
             inner = self.wait(inner, Some(NAP));
         }
@@ -108,7 +127,10 @@ impl Queue {
     /// Nothing is recorded any more, and what waits is dropped.
     pub(super) fn give_up(&self) {
         self.over.store(true, Ordering::Relaxed);
-        self.lock().items.clear();
+        let mut inner = self.lock();
+        inner.items.clear();
+        inner.spent.clear();
+        drop(inner);
         self.woken.notify_all();
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Writer {
     steps: u64,
     open: Open,
     frames: Vec<u8>,
+    /// Copies of inputs and effects that are not needed any more.
+    spent: Vec<Item>,
     /// Whether a new segment is asked for and did not come yet.
     asked: bool,
     /// Whether frames were left out since the last one.
@@ -49,6 +51,7 @@ impl Writer {
             steps: 0,
             open: Open::Nothing,
             frames: Vec::new(),
+            spent: Vec::new(),
             asked: false,
             gap: false,
         }
@@ -56,7 +59,8 @@ impl Writer {
 
     /// Writes until the end, or until it cannot.
     pub(super) fn run(mut self) {
-        while let Some(items) = self.queue.take() {
+        while let Some(items) = self.queue.take(&mut self.spent) {
+            self.spent.clear();
             if let Err(error) = self.write_all(items) {
                 tracing::warn!("the recording ends here: {error}");
                 break;
@@ -97,14 +101,17 @@ impl Writer {
                 let marks = Vec::new();
                 self.open = Open::Step(Step { now, input, marks });
             }
-            Item::Effect(effect) => match &mut self.open {
-                Open::Step(Step { marks, .. })
+            Item::Effect(effect) => {
+                if let Open::Step(Step { marks, .. })
                 | Open::Header(Header {
                     start: Start::Restore { marks, .. },
                     ..
-                }) => marks.push(Mark::of(&effect)),
-                Open::Header(_) | Open::Nothing => {}
-            },
+                }) = &mut self.open
+                {
+                    marks.push(Mark::of(&effect));
+                }
+                self.spent.push(Item::Effect(effect));
+            }
         }
         Ok(())
     }
@@ -126,6 +133,7 @@ impl Writer {
             Open::Nothing => Ok(()),
             Open::Step(step) => {
                 self.frame(&step)?;
+                self.spent.push(Item::Step(step.now, step.input));
                 if self.frames.len() > AT_ONCE {
                     self.flush()?;
                 }
