@@ -11,10 +11,12 @@
 //! does not know hybrid systems.
 //!
 //! Nothing outside the parent is ever written to, except that version 2 wants the controllers
-//! switched on from the root down.
+//! switched on from the root down, and that drivers of the field want groups of their own
+//! ([`field`]).
 
 mod create;
 mod end;
+pub mod field;
 mod limits;
 
 pub use limits::{Limits, weight};

@@ -30,6 +30,7 @@ use self::handles::Stage;
 use self::held::Held;
 use super::answer::Answer;
 use super::{Driver, Inbox};
+use crate::cgroup::field::Roots;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::plugin::{Handle, Plugin, PluginError};
@@ -243,6 +244,10 @@ impl World {
         let asked = attached.clone();
         let setup = self
             .blocking(move || {
+                // Whether it is needed only the driver knows, and it says so.
+                if let Err(error) = Roots::detect().make() {
+                    tracing::debug!(%error, "cannot make the groups that some drivers want");
+                }
                 let setup = setup::task(
                     &asked.schema,
                     &world.dirs,
