@@ -1,0 +1,24 @@
+//! What strangers may say to an agent, and what must hold whatever they say.
+//!
+//! Each function takes any bytes and panics if something does not hold. There is one for each
+//! door; fuzzers and the short run of the tests come in through the same ones.
+//!
+//! `cargo +nightly fuzz run --features libfuzzer TARGET` from this directory searches for as long as
+//! one likes, beginning with `corpus/TARGET`. What it finds becomes a file there, and stays.
+
+mod attribute;
+mod plugin;
+
+pub use attribute::{attribute, unit};
+pub use plugin::{handshake, plugin_message};
+
+/// A door.
+pub type Target = fn(&[u8]);
+
+/// All doors by their names.
+pub const TARGETS: [(&str, Target); 4] = [
+    ("attribute", attribute),
+    ("handshake", handshake),
+    ("plugin_message", plugin_message),
+    ("unit", unit),
+];
