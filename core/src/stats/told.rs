@@ -101,7 +101,10 @@ mod tests {
         assert_eq!(usage.at, Timestamp(5));
         assert_eq!(usage.usage.cpu.percent, Some(0.0));
         assert_eq!(usage.usage.memory.rss, Some(0));
-        assert_eq!((usage.usage.cpu.user, usage.usage.memory.cache), (None, None));
+        assert_eq!(
+            (usage.usage.cpu.user, usage.usage.memory.cache),
+            (None, None)
+        );
         assert_eq!(usage.processes[&7].cpu.percent, Some(150.0));
     }
 

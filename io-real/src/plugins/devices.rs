@@ -108,7 +108,11 @@ impl Listener<Vec<SaidStats>> for Told {
     fn over(&mut self, why: Option<&str>) {
         self.to.lose();
         if let Some(why) = why {
-            tracing::debug!(plugin = self.plugin, why, "a plugin's devices are not measured");
+            tracing::debug!(
+                plugin = self.plugin,
+                why,
+                "a plugin's devices are not measured"
+            );
         }
     }
 }

@@ -133,7 +133,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn listen<T: 'static>(self: Arc<Self>, open: Opening<T>, mut listener: Box<dyn Listener<T>>) {
+    async fn listen<T: 'static>(
+        self: Arc<Self>,
+        open: Opening<T>,
+        mut listener: Box<dyn Listener<T>>,
+    ) {
         let end = tokio::select! {
             why = self.hear(open, listener.as_mut()) => Some(why),
             () = self.unlooked() => None,
@@ -164,7 +168,8 @@ impl Shared {
                         return format!("it cannot be believed: {why}");
                     }
                     self.state().run = Run::Open;
-                    self.taken.send_modify(|taken| *taken = taken.wrapping_add(1));
+                    self.taken
+                        .send_modify(|taken| *taken = taken.wrapping_add(1));
                 }
                 Ok(Some(Err(why))) => return why,
                 Ok(None) => return "it ended its stream".to_owned(),

@@ -94,7 +94,6 @@ impl Library {
         Ok(self.last.values().flatten().cloned().collect())
     }
 
-
     /// What a GPU uses. `None` if it does not answer.
     pub(super) fn used(&self, id: &str) -> Option<Used> {
         let device = self.nvml.device_by_uuid(id).ok()?;
@@ -117,7 +116,9 @@ impl Library {
             trouble: None,
             facts,
         };
-        let divided = ask.of(card.mig_mode()).is_some_and(|mode| mode.current == 1);
+        let divided = ask
+            .of(card.mig_mode())
+            .is_some_and(|mode| mode.current == 1);
         let mut gpus = match divided {
             true => instances(&card, &whole, &mut ask),
             false => vec![whole],
@@ -158,7 +159,9 @@ fn instances(card: &Device<'_>, whole: &Gpu, ask: &mut Ask) -> Vec<Gpu> {
         let bar1 = part.bar1_memory_info().ok();
         Some(Gpu {
             id: part.uuid().ok()?,
-            name: part.name().unwrap_or_else(|_| format!("{} MIG", whole.name)),
+            name: part
+                .name()
+                .unwrap_or_else(|_| format!("{} MIG", whole.name)),
             facts: Facts {
                 memory: memory.and_then(|it| mib(it.total)),
                 bar1: bar1.and_then(|it| mib(it.total)),
@@ -168,7 +171,9 @@ fn instances(card: &Device<'_>, whole: &Gpu, ask: &mut Ask) -> Vec<Gpu> {
             ..whole.clone()
         })
     };
-    (0..slots.min(MOST_INSTANCES)).filter_map(instance).collect()
+    (0..slots.min(MOST_INSTANCES))
+        .filter_map(instance)
+        .collect()
 }
 
 fn used(device: &Device<'_>, ask: &mut Ask) -> Used {

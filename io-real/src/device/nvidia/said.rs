@@ -88,7 +88,12 @@ pub(super) fn stats<'a>(
 pub(super) fn instance(used: &Used, at: Timestamp) -> SaidInstance {
     let whole = |used: Option<i64>| Part { used, total: None };
     let all = [
-        ("Power usage", used.power, "W", "power that it takes, of what it may"),
+        (
+            "Power usage",
+            used.power,
+            "W",
+            "power that it takes, of what it may",
+        ),
         (
             "GPU utilization",
             whole(used.cores),
@@ -101,11 +106,31 @@ pub(super) fn instance(used: &Used, at: Timestamp) -> SaidInstance {
             "%",
             "part of the time in which its memory was read or written",
         ),
-        ("Encoder utilization", whole(used.encoder), "%", "use of its encoders"),
-        ("Decoder utilization", whole(used.decoder), "%", "use of its decoders"),
-        ("Temperature", whole(used.temperature), "C", "temperature of the GPU"),
+        (
+            "Encoder utilization",
+            whole(used.encoder),
+            "%",
+            "use of its encoders",
+        ),
+        (
+            "Decoder utilization",
+            whole(used.decoder),
+            "%",
+            "use of its decoders",
+        ),
+        (
+            "Temperature",
+            whole(used.temperature),
+            "C",
+            "temperature of the GPU",
+        ),
         ("Memory state", used.memory, "MiB", "memory in use, of all"),
-        ("BAR1 buffer state", used.bar1, "MiB", "mapped memory in use, of all"),
+        (
+            "BAR1 buffer state",
+            used.bar1,
+            "MiB",
+            "mapped memory in use, of all",
+        ),
         (
             "ECC L1 errors",
             whole(used.ecc_l1),
@@ -125,9 +150,11 @@ pub(super) fn instance(used: &Used, at: Timestamp) -> SaidInstance {
             "errors in memory that could not be corrected",
         ),
     ];
-    let values = all.into_iter().filter_map(|(name, part, unit, description)| {
-        Some((name.to_owned(), value(part, unit, description)?))
-    });
+    let values = all
+        .into_iter()
+        .filter_map(|(name, part, unit, description)| {
+            Some((name.to_owned(), value(part, unit, description)?))
+        });
     let attributes: BTreeMap<String, SaidValue> = values.collect();
     SaidInstance {
         summary: attributes.get("Memory state").cloned(),

@@ -87,7 +87,10 @@ async fn a_stream_is_open_for_as_long_as_somebody_looks() {
     assert!(!other.listening.is_idle());
     sleep(Duration::from_secs(2)).await;
     assert!(other.listening.is_idle());
-    assert_eq!(other.heard().last().map(String::as_str), Some("nobody looks"));
+    assert_eq!(
+        other.heard().last().map(String::as_str),
+        Some("nobody looks")
+    );
 }
 
 #[tokio::test(start_paused = true)]
