@@ -12,7 +12,7 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Program, World, exchange};
+use support::{Program, World, command, exchange};
 
 const JOB: &str = r#"
 job "learn" {
@@ -100,7 +100,10 @@ fn a_task_gets_gpus_and_they_are_measured_once() {
     assert_eq!(values["Memory utilization"]["IntNumeratorVal"], 0);
     assert!(values.get("ECC L1 errors").is_none(), "{values}");
 
-    let shown = Program::run(["alloc", "status", "-stats", "-address", &addr, id]).ok();
+    let shown = Program::of(
+        command(["alloc", "status", "-stats", id]).env("DROVER_ADDR", format!("http://{addr}")),
+    );
+    let shown = shown.end().ok();
     assert!(shown.contains("nvidia/gpu/NVIDIA H7[GPU-1]"), "{shown}");
     assert_eq!(shown.matches("[GPU-2]").count(), 1, "{shown}");
 
