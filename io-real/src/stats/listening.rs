@@ -22,6 +22,9 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a stream may say nothing.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// A stream that spoke so long works: that it ended says nothing of the next one.
+const STEADY: Duration = Duration::from_secs(10);
+
 /// How long who looks first waits for what is said first.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -69,8 +72,8 @@ enum Run {
     Idle,
     /// The stream is being opened, or says nothing so far, after so many failures.
     Opening(u32),
-    /// It speaks.
-    Open,
+    /// It speaks, since then; before that it failed so often.
+    Open(u32, Instant),
     /// It failed so often, and is not asked before then.
     Resting(u32, Instant),
 }
@@ -103,7 +106,7 @@ impl Listening {
             let tries = match state.run {
                 Run::Idle => Some(0),
                 Run::Resting(tries, until) if until <= Instant::now() => Some(tries),
-                Run::Resting(..) | Run::Opening(_) | Run::Open => None,
+                Run::Resting(..) | Run::Opening(_) | Run::Open(..) => None,
             };
             if let Some(tries) = tries {
                 state.run = Run::Opening(tries);
@@ -122,7 +125,7 @@ impl Listening {
         match self.0.state().run {
             Run::Idle => true,
             Run::Resting(_, until) => until <= Instant::now(),
-            Run::Opening(_) | Run::Open => false,
+            Run::Opening(_) | Run::Open(..) => false,
         }
     }
 }
@@ -146,8 +149,9 @@ impl Shared {
         let mut state = self.state();
         state.run = match (end, state.run) {
             (None, _) => Run::Idle,
-            (Some(_), Run::Opening(tries)) => rest(tries),
-            (Some(_), Run::Open | Run::Idle | Run::Resting(..)) => rest(0),
+            (Some(_), Run::Open(_, since)) if since.elapsed() >= STEADY => rest(0),
+            (Some(_), Run::Opening(tries) | Run::Open(tries, _)) => rest(tries),
+            (Some(_), Run::Idle | Run::Resting(..)) => rest(0),
         };
         drop(state);
         // Who waits for the first measurement waits in vain.
@@ -167,7 +171,7 @@ impl Shared {
                     if let Err(why) = listener.take(said) {
                         return format!("it cannot be believed: {why}");
                     }
-                    self.state().run = Run::Open;
+                    self.opened();
                     self.taken
                         .send_modify(|taken| *taken = taken.wrapping_add(1));
                 }
@@ -175,6 +179,13 @@ impl Shared {
                 Ok(None) => return "it ended its stream".to_owned(),
                 Err(_) => return "it says nothing any more".to_owned(),
             }
+        }
+    }
+
+    fn opened(&self) {
+        let mut state = self.state();
+        if let Run::Opening(tries) = state.run {
+            state.run = Run::Open(tries, Instant::now());
         }
     }
 

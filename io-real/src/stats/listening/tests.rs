@@ -60,7 +60,14 @@ fn says(numbers: &[u32]) -> Opening<u32> {
 
 /// A number each second.
 fn ticks() -> Opening<u32> {
-    let stream = stream::unfold(0, |count| async move {
+    ticks_until(1000)
+}
+
+fn ticks_until(last: u32) -> Opening<u32> {
+    let stream = stream::unfold(100, move |count| async move {
+        if count == 100 + last {
+            return None;
+        }
         sleep(INTERVAL).await;
         Some((Ok(count), count + 1))
     });
@@ -104,10 +111,18 @@ async fn what_fails_is_asked_again_after_pauses_that_grow() {
         assert!(world.heard().is_empty(), "asked within {pause} s");
         sleep(Duration::from_millis(2)).await;
     }
-    // A good measurement forgives.
+    // One that speaks and breaks off at once is no better.
     world.look(says(&[1, 13])).await;
     sleep(Duration::from_millis(1)).await;
     assert_eq!(world.heard(), ["1", "it cannot be believed: 13"]);
+    sleep(Duration::from_secs(59)).await;
+    world.look(says(&[2])).await;
+    assert!(world.heard().is_empty());
+    // One that went on for a while is forgiven.
+    sleep(Duration::from_secs(2)).await;
+    world.look(ticks_until(20)).await;
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(world.heard().last().unwrap(), "it ended its stream");
     sleep(Duration::from_millis(1001)).await;
     world.look(says(&[2])).await;
     assert_eq!(world.heard(), ["2"]);
