@@ -75,7 +75,13 @@ fn a_task_gets_gpus_and_they_are_measured_once() {
     // GPU 0 is divided into parts that are too small.
     world.file("libnvidia-ml.so.1.conf", "gpus 3\nmig 0 2");
     let config = format!(
-        "plugin \"nvidia-gpu\" {{ config {{ library = \"{}\" }} }}",
+        r#"
+        plugin "nvidia-gpu" {{
+          config {{
+            library = "{}"
+          }}
+        }}
+        "#,
         library.display()
     );
     let config = world.file("agent.hcl", &config);

@@ -59,6 +59,8 @@ pub struct Sampler {
     gate: Gate,
     pub(super) board: Arc<Lock<Board>>,
     state: Arc<Mutex<State>>,
+    /// When the board was last cleared of what is long over.
+    swept: Arc<Lock<Option<Instant>>>,
 }
 
 /// What is being looked at. One pass at a time.
@@ -67,8 +69,6 @@ struct State {
     watched: BTreeMap<LaunchId, Watched>,
     proc: Option<Proc>,
     buffer: Buffer,
-    /// When the board was last cleared of what is long over.
-    swept: Option<Instant>,
 }
 
 impl Sampler {
@@ -83,6 +83,7 @@ impl Sampler {
             gate,
             board: Arc::default(),
             state: Arc::default(),
+            swept: Arc::default(),
         }
     }
 
@@ -114,6 +115,17 @@ impl Sampler {
             }
         }
         join(join_all(told), self.count(counted, depth, mhz)).await;
+        self.sweep();
+    }
+
+    /// Clears the board of what is long over, now and then.
+    fn sweep(&self) {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.is_none_or(|at| at.elapsed() > RECENT) {
+            *swept = Some(Instant::now());
+            self.board()
+                .forget_before(clock::now().wall + Span(-KEPT.0));
+        }
     }
 
     /// Notes what a plugin says of its task.
@@ -192,7 +204,6 @@ impl State {
             watched,
             proc,
             buffer,
-            swept,
         } = self;
         if proc.is_none() {
             *proc = Proc::open();
@@ -220,11 +231,6 @@ impl State {
                     board.note(looked.task, usage);
                 }
             }
-        }
-        if swept.is_none_or(|at| at.elapsed() > RECENT) {
-            *swept = Some(Instant::now());
-            let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-            board.forget_before(with.wall + Span(-KEPT.0));
         }
         again
     }

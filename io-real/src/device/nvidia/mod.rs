@@ -144,7 +144,7 @@ impl DevicePlugin for Nvidia {
         Box::pin(async move {
             if self.inner.known().gpus.is_empty() {
                 // Asked for before anybody looked: a job of an earlier life of the agent.
-                let looked = self.inner.look().await;
+                let looked = self.inner.look(SOON).await;
                 looked.map_err(|error| Failure::recoverable(error.to_string()))?;
             }
             let known = self.inner.known();
@@ -177,8 +177,10 @@ impl Inner {
     /// Tells of the GPUs until that is of no use any more; why.
     async fn tell(&self, news: &DeviceStream) -> String {
         let mut last = None;
+        // An earlier question that hangs is soon told of; one that is only slow is waited for.
+        let mut turn = SOON;
         loop {
-            let groups = match self.look_or_say_nothing(news).await {
+            let groups = match self.look_or_say_nothing(turn, news).await {
                 Ok(groups) => groups,
                 Err(AskError::Absent(why)) => {
                     tracing::debug!(why, "no NVIDIA driver is loaded");
@@ -193,14 +195,19 @@ impl Inner {
                 news.say(groups.clone());
                 last = Some(groups);
             }
+            turn = PATIENCE;
             sleep(self.settings.period).await;
         }
     }
 
     /// Looks for GPUs. A first look that takes long says that there are none by now: jobs that
     /// want none need not wait.
-    async fn look_or_say_nothing(&self, news: &DeviceStream) -> Result<Vec<SaidGroup>, AskError> {
-        let mut look = pin!(self.look());
+    async fn look_or_say_nothing(
+        &self,
+        turn: Duration,
+        news: &DeviceStream,
+    ) -> Result<Vec<SaidGroup>, AskError> {
+        let mut look = pin!(self.look(turn));
         match timeout(SOON, &mut look).await {
             Ok(groups) => groups,
             Err(_) => {
@@ -212,8 +219,9 @@ impl Inner {
         }
     }
 
-    async fn look(&self) -> Result<Vec<SaidGroup>, AskError> {
-        let gpus = self.driver.ask(SOON, PATIENCE, Library::gpus).await?;
+    async fn look(&self, turn: Duration) -> Result<Vec<SaidGroup>, AskError> {
+        let gpus = self.driver.ask(turn, PATIENCE, Library::gpus).await;
+        let gpus = gpus.inspect_err(|_| self.known().gpus.clear())?;
         let seen = |gpu: &Gpu| !self.settings.ignored.contains(&gpu.id);
         let gpus: Vec<Gpu> = gpus.into_iter().filter(seen).collect();
         let names = gpus.iter().map(|gpu| (gpu.id.clone(), gpu.name.clone()));
@@ -224,9 +232,16 @@ impl Inner {
     /// Sees to it that what was measured is not older than a second, and that `to` has it.
     async fn measure(&self, ids: Option<&BTreeSet<String>>, to: &Measured) {
         let wanted = self.known().stale(ids);
-        if wanted.is_empty() {
-            return;
+        if !wanted.is_empty() {
+            self.read(wanted, to).await;
         }
+        if self.known().is_outdated() {
+            tell_all(&self.known, to);
+        }
+    }
+
+    /// Measures these. What comes of it is told also if nobody waits any more.
+    async fn read(&self, wanted: Vec<String>, to: &Measured) {
         let (known, told) = (self.known.clone(), to.clone());
         let question = move |library: &mut Library| {
             for id in &wanted {
@@ -238,7 +253,6 @@ impl Inner {
         };
         if let Err(error) = self.driver.ask(AT_ONCE, PATIENCE, question).await {
             tracing::debug!(%error, "GPUs are not measured");
-            tell_all(&self.known, to);
         }
     }
 }
@@ -253,6 +267,14 @@ impl Known {
             measured.is_some_and(|(at, _)| at.elapsed() < FRESH)
         };
         wanted.filter(|id| !fresh(id)).cloned().collect()
+    }
+
+    /// Whether something is shown that is not true any more.
+    fn is_outdated(&self) -> bool {
+        let outdated = |(id, (at, _)): (&String, &(Instant, _))| {
+            at.elapsed() >= SHOWN || !self.gpus.contains_key(id)
+        };
+        self.measured.iter().any(outdated)
     }
 
     fn note(&mut self, id: &str, used: Option<&gpu::Used>) {
