@@ -5,18 +5,18 @@
 
 mod driver;
 mod gpu;
+mod known;
 mod library;
 mod said;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use drover_core::device::said::SaidGroup;
-use drover_core::device::said_stats::SaidInstance;
 use drover_core::input::HookOutput;
 use drover_core::model::device::GroupId;
 use drover_core::op::Failure;
@@ -27,10 +27,9 @@ use tokio::time::{sleep, timeout};
 
 use self::driver::{AskError, Driver};
 use self::gpu::Gpu;
+use self::known::Known;
 use self::library::Library;
 use super::{DevicePlugin, DeviceStream, Measured};
-use crate::clock;
-use crate::stats::FRESH;
 
 /// The name of this plugin.
 pub const NAME: &str = "nvidia-gpu";
@@ -47,9 +46,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long who looks at statistics waits for an earlier question.
 const AT_ONCE: Duration = Duration::from_millis(100);
-
-/// How long what was measured is shown if nothing newer is found out.
-const SHOWN: Duration = Duration::from_secs(10);
 
 /// How GPUs are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,16 +79,7 @@ struct Inner {
     driver: Driver,
     /// Whether anything was said of GPUs yet.
     spoke: AtomicBool,
-    known: Arc<Mutex<Known>>,
-}
-
-/// What is known by now.
-#[derive(Default)]
-struct Known {
-    /// The model of each GPU that may be handed out, by its id.
-    gpus: BTreeMap<String, String>,
-    /// What was measured of them, and when.
-    measured: BTreeMap<String, (Instant, SaidInstance)>,
+    known: Arc<Known>,
 }
 
 impl Nvidia {
@@ -142,14 +129,13 @@ impl DevicePlugin for Nvidia {
         ids: &'a [String],
     ) -> BoxFuture<'a, Result<HookOutput, Failure>> {
         Box::pin(async move {
-            if self.inner.known().gpus.is_empty() {
+            if self.inner.known.has_none() {
                 // Asked for before anybody looked: a job of an earlier life of the agent.
                 let looked = self.inner.look(SOON).await;
                 looked.map_err(|error| Failure::recoverable(error.to_string()))?;
             }
-            let known = self.inner.known();
-            let is_known = |id: &&String| known.gpus.get(*id) == Some(&group.name);
-            if let Some(unknown) = ids.iter().find(|id| !is_known(id)) {
+            let known = &self.inner.known;
+            if let Some(unknown) = ids.iter().find(|id| !known.has(id, &group.name)) {
                 let why = format!("no GPU {} of this model here", quote(unknown));
                 return Err(Failure::recoverable(why));
             }
@@ -170,10 +156,6 @@ impl DevicePlugin for Nvidia {
 }
 
 impl Inner {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
-    }
-
     /// Tells of the GPUs until that is of no use any more; why.
     async fn tell(&self, news: &DeviceStream) -> String {
         let mut last = None;
@@ -221,22 +203,21 @@ impl Inner {
 
     async fn look(&self, turn: Duration) -> Result<Vec<SaidGroup>, AskError> {
         let gpus = self.driver.ask(turn, PATIENCE, Library::gpus).await;
-        let gpus = gpus.inspect_err(|_| self.known().gpus.clear())?;
+        let gpus = gpus.inspect_err(|_| self.known.there_are(&[]))?;
         let seen = |gpu: &Gpu| !self.settings.ignored.contains(&gpu.id);
         let gpus: Vec<Gpu> = gpus.into_iter().filter(seen).collect();
-        let names = gpus.iter().map(|gpu| (gpu.id.clone(), gpu.name.clone()));
-        self.known().gpus = names.collect();
+        self.known.there_are(&gpus);
         Ok(said::groups(&gpus))
     }
 
     /// Sees to it that what was measured is not older than a second, and that `to` has it.
     async fn measure(&self, ids: Option<&BTreeSet<String>>, to: &Measured) {
-        let wanted = self.known().stale(ids);
+        let wanted = self.known.stale(ids);
         if !wanted.is_empty() {
             self.read(wanted, to).await;
         }
-        if self.known().is_outdated() {
-            tell_all(&self.known, to);
+        if self.known.is_outdated() {
+            self.known.tell(to);
         }
     }
 
@@ -245,66 +226,16 @@ impl Inner {
         let (known, told) = (self.known.clone(), to.clone());
         let question = move |library: &mut Library| {
             for id in &wanted {
-                let used = library.used(id);
-                lock(&known).note(id, used.as_ref());
+                // Somebody else may have asked just before.
+                if !known.is_fresh(id) {
+                    known.note(id, library.used(id).as_ref());
+                }
             }
-            tell_all(&known, &told);
+            known.tell(&told);
             Ok(())
         };
         if let Err(error) = self.driver.ask(AT_ONCE, PATIENCE, question).await {
             tracing::debug!(%error, "GPUs are not measured");
         }
     }
-}
-
-impl Known {
-    /// Those of these GPUs, or of all, of which nothing is known that is true enough.
-    fn stale(&self, ids: Option<&BTreeSet<String>>) -> Vec<String> {
-        let wanted = self.gpus.keys();
-        let wanted = wanted.filter(|id| ids.is_none_or(|ids| ids.contains(*id)));
-        let fresh = |id: &&String| {
-            let measured = self.measured.get(*id);
-            measured.is_some_and(|(at, _)| at.elapsed() < FRESH)
-        };
-        wanted.filter(|id| !fresh(id)).cloned().collect()
-    }
-
-    /// Whether something is shown that is not true any more.
-    fn is_outdated(&self) -> bool {
-        let outdated = |(id, (at, _)): (&String, &(Instant, _))| {
-            at.elapsed() >= SHOWN || !self.gpus.contains_key(id)
-        };
-        self.measured.iter().any(outdated)
-    }
-
-    fn note(&mut self, id: &str, used: Option<&gpu::Used>) {
-        match used {
-            Some(used) => {
-                let instance = said::instance(used, clock::now().wall);
-                self.measured
-                    .insert(id.to_owned(), (Instant::now(), instance));
-            }
-            None => {
-                self.measured.remove(id);
-            }
-        }
-    }
-}
-
-/// Tells what was measured lately of GPUs that are still there.
-fn tell_all(known: &Mutex<Known>, to: &Measured) {
-    let mut known = lock(known);
-    let Known { gpus, measured } = &mut *known;
-    measured.retain(|id, (at, _)| at.elapsed() < SHOWN && gpus.contains_key(id));
-    let all = measured.iter().filter_map(|(id, (_, instance))| {
-        let name = gpus.get(id)?;
-        Some((id.as_str(), name.as_str(), instance))
-    });
-    if let Err(why) = to.say(said::stats(all)) {
-        tracing::warn!(why, "what was measured of GPUs cannot be so");
-    }
-}
-
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -122,7 +122,8 @@ async fn what_fails_is_asked_again_after_pauses_that_grow() {
     sleep(Duration::from_secs(2)).await;
     world.look(ticks_until(20)).await;
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(world.heard().last().unwrap(), "it ended its stream");
+    let end = world.heard().pop();
+    assert_eq!(end.as_deref(), Some("it ended its stream"));
     sleep(Duration::from_millis(1001)).await;
     world.look(says(&[2])).await;
     assert_eq!(world.heard(), ["2"]);
