@@ -160,6 +160,26 @@ fn nobody_noticed(addr: &str) {
     }
 }
 
+/// What the plugins measure is shown as soon as they have measured it.
+fn all_are_measured(addr: &str) {
+    let allocs = get(addr, "/v1/allocations");
+    let path = format!(
+        "/v1/client/allocation/{}/stats",
+        allocs[0]["ID"].as_str().unwrap()
+    );
+    let began = std::time::Instant::now();
+    loop {
+        let stats = get(addr, &path);
+        let guest = &stats["Tasks"]["guest"]["ResourceUsage"]["MemoryStats"];
+        let files = &stats["ResourceUsage"]["DeviceStats"][0]["InstanceStats"];
+        if guest["RSS"].as_u64() > Some(0) && files["a"]["Summary"]["IntNumeratorVal"] == 0 {
+            assert_eq!(guest["Measured"], serde_json::json!(["RSS"]));
+            return;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{stats}");
+    }
+}
+
 #[test]
 fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     let world = World::new();
@@ -198,6 +218,7 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
         told("crashing") && told("talking") && told("hanging")
     });
     nobody_noticed(&addr);
+    all_are_measured(&addr);
     plugins.kill("files");
     until(&addr, "the plugin of devices is missed", |node| {
         !trouble(&node["DevicePlugins"], "example-files").is_empty()
@@ -212,6 +233,7 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
             && trouble(&node["DevicePlugins"], "example-files").is_empty()
     });
     let allocs = get(&addr, "/v1/allocations");
+    all_are_measured(&addr);
     let plain = &allocs[0]["TaskStates"]["plain"];
     assert_eq!(plain["State"], "running", "{plain}");
     up.interrupt();

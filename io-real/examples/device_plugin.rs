@@ -28,6 +28,7 @@ use support::serve::{Answers, serve};
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{StreamExt, once, pending};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
@@ -236,6 +237,18 @@ impl DevicePlugin for Files {
         let every = every.and_then(|every| Duration::try_from(every).ok());
         let every = every.filter(|every| !every.is_zero());
         let files = self.clone();
+        if self.mischief.is("flood:Stats") {
+            let flood = std::iter::from_fn(move || Some(Ok(files.stats())));
+            return Ok(Response::new(Box::pin(tokio_stream::iter(flood))));
+        }
+        if self.mischief.is("garbage:Stats") {
+            let mut message = files.stats();
+            message.groups[0].vendor.clear();
+            return Ok(Response::new(Box::pin(once(Ok(message)).chain(pending()))));
+        }
+        if self.mischief.is("end:Stats") {
+            return Ok(Response::new(Box::pin(once(Ok(files.stats())))));
+        }
         let every = every.unwrap_or(Duration::from_secs(1));
         Ok(Response::new(repeat(every, move || Some(files.stats()))))
     }

@@ -102,6 +102,35 @@ fn done() -> Result<Response<Nothing>, Status> {
     Ok(Response::new(Nothing {}))
 }
 
+/// What a task uses: this driver measures its memory alone.
+fn stats(task: &Task) -> TaskStatsResponse {
+    let memory = task.memory().map(|rss| MemoryUsage {
+        rss,
+        measured_fields: vec![memory_usage::Fields::Rss.into()],
+        ..MemoryUsage::default()
+    });
+    TaskStatsResponse {
+        stats: Some(TaskStats {
+            id: task.config.id.clone(),
+            timestamp: Some(SystemTime::now().into()),
+            agg_resource_usage: Some(TaskResourceUsage { cpu: None, memory }),
+            ..TaskStats::default()
+        }),
+    }
+}
+
+/// What cannot be: a process that has no number.
+fn garbage(task: &Task) -> TaskStatsResponse {
+    let mut message = stats(task);
+    if let Some(stats) = &mut message.stats {
+        let usage = TaskResourceUsage::default();
+        stats
+            .resource_usage_by_pid
+            .insert("everybody".to_owned(), usage);
+    }
+    message
+}
+
 fn signal(name: &str) -> Result<Signal, Status> {
     Ok(match name {
         "" | "SIGINT" => Signal::INT,
@@ -294,6 +323,18 @@ impl Driver for Commands {
     ) -> Result<Response<Self::TaskStatsStream>, Status> {
         let request = request.into_inner();
         let task = self.task(&request.task_id)?;
+        self.mischief.at("TaskStats").await?;
+        if self.mischief.is("flood:TaskStats") {
+            let flood = std::iter::from_fn(move || Some(Ok(stats(&task))));
+            return Ok(Response::new(Box::pin(tokio_stream::iter(flood))));
+        }
+        if self.mischief.is("garbage:TaskStats") {
+            let garbage = once(Ok(garbage(&task))).chain(pending());
+            return Ok(Response::new(Box::pin(garbage)));
+        }
+        if self.mischief.is("end:TaskStats") {
+            return Ok(Response::new(Box::pin(once(Ok(stats(&task))))));
+        }
         let every = request.collection_interval;
         let every = every.and_then(|every| Duration::try_from(every).ok());
         let every = every.filter(|every| !every.is_zero()).unwrap_or(USUALLY);
@@ -302,19 +343,7 @@ impl Driver for Commands {
             let mut ticks = interval(every);
             while task.end().is_none() {
                 ticks.tick().await;
-                let memory = task.memory().map(|rss| MemoryUsage {
-                    rss,
-                    measured_fields: vec![memory_usage::Fields::Rss.into()],
-                    ..MemoryUsage::default()
-                });
-                let stats = TaskStats {
-                    id: task.config.id.clone(),
-                    timestamp: Some(SystemTime::now().into()),
-                    agg_resource_usage: Some(TaskResourceUsage { cpu: None, memory }),
-                    ..TaskStats::default()
-                };
-                let stats = Some(stats);
-                if sender.send(Ok(TaskStatsResponse { stats })).await.is_err() {
+                if sender.send(Ok(stats(&task))).await.is_err() {
                     return;
                 }
             }

@@ -13,6 +13,11 @@ const MAX_DEPTH: usize = 32;
 /// The attributes of a body, to be taken one by one.
 pub(super) struct Fields(BTreeMap<String, Value>, Vec<&'static str>);
 
+/// The values of a map that was read as a whole.
+pub(super) fn of_map(map: BTreeMap<String, Value>) -> Fields {
+    Fields(map, Vec::new())
+}
+
 /// The attributes of a body; its blocks are left to others.
 pub(super) fn fields(body: &Body) -> Result<Fields, String> {
     let mut fields = BTreeMap::new();
@@ -44,6 +49,17 @@ impl Fields {
 
     pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
         self.take(name).map(|value| text(name, value)).transpose()
+    }
+
+    pub(super) fn truth(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(yes)) => Ok(Some(yes)),
+            Some(other) => Err(format!(
+                "{name}: true or false is needed, not {}",
+                other.kind()
+            )),
+        }
     }
 
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {

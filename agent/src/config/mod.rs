@@ -8,6 +8,15 @@
 //!   config { devices = ["a", "b"] }
 //! }
 //!
+//! plugin "nvidia-gpu" {           # built in, and on without this block; every setting is optional
+//!   config {
+//!     enabled            = true
+//!     ignored_gpu_ids    = ["GPU-fef8089b-1820-7c4b-2b5d-ecb33db08d9e"]
+//!     fingerprint_period = "1m"
+//!     library            = "/opt/nvidia/lib/libnvidia-ml.so.1"
+//!   }
+//! }
+//!
 //! device "acme/fpga/x1" {         # a device of this machine that needs no plugin
 //!   id    = "slot-3"
 //!   nodes = ["/dev/fpga0"]
@@ -15,6 +24,7 @@
 //! ```
 
 mod literal;
+mod nvidia;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +34,7 @@ use std::path::{Path, PathBuf};
 use drover_core::model::device::GroupId;
 use drover_core::text::{nearest, quote};
 use drover_io_real::device::declared::Declared;
+use drover_io_real::device::nvidia::{NAME as NVIDIA, NvidiaSettings};
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
@@ -33,7 +44,7 @@ use literal::{Fields, fields};
 const MAX_SIZE: u64 = 1 << 20;
 
 /// What a configuration file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileConfig {
     /// Where plugins are.
     pub plugin_dir: Option<PathBuf>,
@@ -41,6 +52,20 @@ pub struct FileConfig {
     pub plugins: Vec<PluginConfig>,
     /// Devices that need no plugin.
     pub devices: Vec<Declared>,
+    /// How GPUs are looked for; `None`: not at all.
+    pub nvidia: Option<NvidiaSettings>,
+}
+
+impl Default for FileConfig {
+    /// GPUs are looked for unless somebody says not to.
+    fn default() -> FileConfig {
+        FileConfig {
+            plugin_dir: None,
+            plugins: Vec::new(),
+            devices: Vec::new(),
+            nvidia: Some(NvidiaSettings::default()),
+        }
+    }
 }
 
 /// Reads a configuration file.
@@ -84,6 +109,10 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("plugin {} is there twice", quote(pair[0])));
+    }
+    if let Some(at) = config.plugins.iter().position(|it| it.file == NVIDIA) {
+        config.nvidia = nvidia::settings(config.plugins.remove(at))
+            .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
     }
     Ok(config)
 }

@@ -131,8 +131,9 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
     if let Some(asked) = asked.filter(|asked| *asked != id) {
         return Err(ApiError::not_found(format!("Unknown node {asked}")));
     }
-    let host = api.measures.host.look(mhz).await;
-    let devices = api.measures.tasks.board().devices.all();
+    let Measures { tasks, host, .. } = &api.measures;
+    let (host, ()) = tokio::join!(host.look(mhz), tasks.look_at_all_devices());
+    let devices = tasks.board().devices.all();
     let stats = HostStats::of(&host, &devices);
     if params.pretty {
         return answer::json(&params, &stats);
@@ -166,7 +167,10 @@ pub(super) async fn alloc(
     };
     let sampler = &api.measures.tasks;
     let running = alloc.running.clone();
-    sampler.look(running, Depth::Processes, mhz).await;
+    tokio::join!(
+        sampler.look(running, Depth::Processes, mhz),
+        sampler.look_at_devices(&alloc.record.devices)
+    );
     let usage = match &task {
         None => alloc.usage(sampler),
         Some(name) => alloc.usage_of(sampler, name),

@@ -18,6 +18,7 @@ use drover_core::time::Span;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
+use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::door::Door;
@@ -140,7 +141,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let gate = Gate::default();
     let measures = Measures::new(
-        Sampler::new(drivers.iter().cloned(), gate.clone()),
+        Sampler::new(drivers.iter().cloned(), gate.clone()).listening_to(devices.clone()),
         HostSampler::new(Disks::new(data_dir.alloc_root())),
     );
     let looks = fingerprint::Settings {
@@ -196,10 +197,14 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
 
 /// What has devices in this program.
 fn own_devices(file: &FileConfig) -> Vec<Arc<dyn DevicePlugin>> {
-    if file.devices.is_empty() {
-        return Vec::new();
+    let mut own: Vec<Arc<dyn DevicePlugin>> = Vec::new();
+    if !file.devices.is_empty() {
+        own.push(Arc::new(DeclaredDevices::new(file.devices.clone())));
     }
-    vec![Arc::new(DeclaredDevices::new(file.devices.clone()))]
+    if let Some(settings) = &file.nvidia {
+        own.push(Arc::new(Nvidia::new(settings.clone())));
+    }
+    own
 }
 
 /// The plugins that the configuration names.

@@ -5,11 +5,12 @@
 //! unset values is unset.
 //!
 //! [`usage`] is what a task uses, [`cpu`] how two looks at a clock of work become a percentage,
-//! [`devices`] what plugins measured of their devices, [`board`] keeps the latest of all this and
+//! [`told`] what drivers say of their tasks, [`devices`] what plugins measured of their devices, [`board`] keeps the latest of all this and
 //! answers for one allocation, [`host`] is the machine.
 
 pub mod board;
 pub mod cpu;
 pub mod devices;
 pub mod host;
+pub mod told;
 pub mod usage;

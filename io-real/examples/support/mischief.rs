@@ -1,5 +1,5 @@
 //! What the example plugins do wrong when a test tells them to, by an environment variable:
-//! `hang:Reserve`, `die:StartTask`, `crash`, `garbage`, ...
+//! `hang:Reserve`, `die:StartTask`, `flood:Stats`, `crash`, `garbage`, ...
 
 use tonic::Status;
 

@@ -2,8 +2,12 @@
 //! who gets which, the core decides.
 
 pub mod declared;
+mod measured;
+pub mod nvidia;
 
-use std::collections::BTreeMap;
+pub use measured::Measured;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::device::said::SaidGroup;
@@ -13,6 +17,7 @@ use drover_core::op::{Failure, Op};
 use futures::future::BoxFuture;
 
 use crate::driver::Inbox;
+use crate::driver::external::PluginDriver;
 use crate::plugins::Plugins;
 
 /// Somebody who has devices: a plugin, or a part of this program.
@@ -30,6 +35,16 @@ pub trait DevicePlugin: Send + Sync {
         group: &'a GroupId,
         ids: &'a [String],
     ) -> BoxFuture<'a, Result<HookOutput, Failure>>;
+
+    /// Somebody looks at what these devices use, or at all: sees to it that `to` knows it. Who
+    /// looks does not wait long, so this may be dropped before it is done.
+    fn measure<'a>(
+        &'a self,
+        _ids: Option<&'a BTreeSet<String>>,
+        _to: &'a Measured,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Every plugin: those of this program by name, and those that run beside it. Cheap to clone.
@@ -52,6 +67,18 @@ impl DevicePlugins {
     /// The names of those of this program.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.own.keys().map(String::as_str)
+    }
+
+    /// The names of all that are known by now.
+    pub fn all_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.names().map(str::to_owned).collect();
+        names.extend(self.others.device_names());
+        names
+    }
+
+    /// The driver of this name, if it runs beside this program.
+    pub(crate) fn driver(&self, name: &str) -> Option<PluginDriver> {
+        self.others.driver(name)
     }
 
     /// One of all.

@@ -1,14 +1,19 @@
 //! A plugin of devices, as the core's effects speak to it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use drover_core::device::said_stats::SaidStats;
 use drover_core::input::HookOutput;
 use drover_core::model::device::GroupId;
 use drover_core::op::Failure;
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::unfold;
 
 use super::one::{One, Running};
-use crate::device::{DevicePlugin, DeviceStream};
+use crate::device::{DevicePlugin, DeviceStream, Measured};
+use crate::stats::listening::{INTERVAL, Listener, Measurements};
 
 /// What a plugin says whose devices are switched off.
 const DISABLED: &str = "device is not enabled";
@@ -60,6 +65,55 @@ impl DevicePlugin for Devices {
             let running = self.one.running().await?;
             Ok(running.plugin.reserve(ids.to_vec()).await?)
         })
+    }
+
+    /// Plugins measure all that they have.
+    fn measure<'a>(
+        &'a self,
+        _: Option<&'a BTreeSet<String>>,
+        to: &'a Measured,
+    ) -> BoxFuture<'a, ()> {
+        let open = || Box::pin(measurements(self.one.clone())) as _;
+        let listener = || {
+            let (plugin, to) = (self.name.clone(), to.clone());
+            Box::new(Told { plugin, to }) as _
+        };
+        Box::pin(self.one.device_stats().look(open, listener))
+    }
+}
+
+/// What a plugin measures; nothing is started for that.
+async fn measurements(one: Arc<One>) -> Result<Measurements<Vec<SaidStats>>, String> {
+    let running = one.if_running().await.ok_or("it does not run")?;
+    let stats = running.plugin.device_stats(INTERVAL).await;
+    let stats = stats.map_err(|error| error.to_string())?;
+    let next = |mut stats: crate::plugin::DeviceStats| async {
+        let said = stats.next().await.map_err(|error| error.to_string());
+        Some((said.transpose()?, stats))
+    };
+    Ok(unfold(stats, next).boxed())
+}
+
+/// Takes what a plugin measures.
+struct Told {
+    plugin: String,
+    to: Measured,
+}
+
+impl Listener<Vec<SaidStats>> for Told {
+    fn take(&mut self, said: Vec<SaidStats>) -> Result<(), String> {
+        self.to.say(said)
+    }
+
+    fn over(&mut self, why: Option<&str>) {
+        self.to.lose();
+        if let Some(why) = why {
+            tracing::debug!(
+                plugin = self.plugin,
+                why,
+                "a plugin's devices are not measured"
+            );
+        }
     }
 }
 

@@ -161,6 +161,13 @@ impl Plugins {
         self.named(PluginKind::Driver, name)?.driver()
     }
 
+    /// The names of the plugins of devices that are known by now.
+    pub(crate) fn device_names(&self) -> Vec<String> {
+        let known = self.known();
+        let devices = known.keys().filter(|(kind, _)| *kind == PluginKind::Device);
+        devices.map(|(_, name)| name.clone()).collect()
+    }
+
     /// The plugin of devices of this name.
     pub fn devices(&self, name: &str) -> Option<Arc<dyn DevicePlugin>> {
         let one = self.named(PluginKind::Device, name)?;

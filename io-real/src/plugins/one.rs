@@ -18,6 +18,7 @@ use crate::driver::external::{Handles, PluginDriver};
 use crate::plugin::{
     DriverSettings, LaunchSpec, Limits, Plugin, PluginDir, PluginError, PluginInfo, PluginKind,
 };
+use crate::stats::listening::Listening;
 
 /// The ports that helpers of drivers may listen on.
 const HELPERS: (u16, u16) = (14_000, 14_512);
@@ -61,6 +62,8 @@ pub(super) struct One {
     driver: Mutex<Option<PluginDriver>>,
     /// Who listens to it at present.
     watch: Mutex<Option<AbortHandle>>,
+    /// Who listens to what it measures.
+    device_stats: Listening,
 }
 
 impl One {
@@ -71,7 +74,22 @@ impl One {
             running: tokio::sync::Mutex::default(),
             driver: Mutex::default(),
             watch: Mutex::default(),
+            device_stats: Listening::default(),
         }
+    }
+
+    /// Who listens to what it measures of its devices.
+    pub(super) fn device_stats(&self) -> &Listening {
+        &self.device_stats
+    }
+
+    /// The plugin, if it runs.
+    pub(super) async fn if_running(&self) -> Option<Arc<Running>> {
+        let running = self.running.lock().await;
+        running
+            .as_ref()
+            .filter(|one| one.plugin.is_alive())
+            .cloned()
     }
 
     /// What an earlier agent knew of it.

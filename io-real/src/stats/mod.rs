@@ -6,9 +6,11 @@
 //! ([`drover_core::stats`]).
 
 pub mod counters;
+mod devices;
 mod disks;
 mod group;
 mod host;
+pub(crate) mod listening;
 mod processes;
 mod read;
 mod sampler;
@@ -25,7 +27,7 @@ use std::time::Duration;
 pub const FRESH: Duration = Duration::from_secs(1);
 
 /// How old an earlier sample may be for what was done since then to be called "now".
-const RECENT: Duration = Duration::from_secs(60);
+pub(crate) const RECENT: Duration = Duration::from_secs(60);
 
 /// How long a first look takes, because a percentage needs two samples.
 const SHORT: Duration = Duration::from_millis(100);

@@ -13,6 +13,7 @@ use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
 use drover_core::stats::board::Board;
 use drover_core::time::Span;
+use futures::future::{join, join_all};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -21,7 +22,9 @@ use super::read::Buffer;
 use super::task::{Outcome, Round, Watched, With};
 use super::{RECENT, SHORT};
 use crate::clock;
+use crate::device::DevicePlugins;
 use crate::driver::Driver;
+use crate::driver::external::PluginDriver;
 use crate::gate::Gate;
 
 /// How long it is kept what a task used that ended.
@@ -51,9 +54,13 @@ pub struct Looked {
 #[derive(Clone)]
 pub struct Sampler {
     drivers: Arc<BTreeMap<String, Arc<dyn Driver>>>,
+    /// Who measures by itself, if somebody does.
+    pub(super) plugins: Option<DevicePlugins>,
     gate: Gate,
-    board: Arc<Lock<Board>>,
+    pub(super) board: Arc<Lock<Board>>,
     state: Arc<Mutex<State>>,
+    /// When the board was last cleared of what is long over.
+    swept: Arc<Lock<Option<Instant>>>,
 }
 
 /// What is being looked at. One pass at a time.
@@ -62,8 +69,6 @@ struct State {
     watched: BTreeMap<LaunchId, Watched>,
     proc: Option<Proc>,
     buffer: Buffer,
-    /// When the board was last cleared of what is long over.
-    swept: Option<Instant>,
 }
 
 impl Sampler {
@@ -74,9 +79,20 @@ impl Sampler {
             .map(|driver| (driver.name().to_owned(), driver));
         Sampler {
             drivers: Arc::new(named.collect()),
+            plugins: None,
             gate,
             board: Arc::default(),
             state: Arc::default(),
+            swept: Arc::default(),
+        }
+    }
+
+    /// And what these plugins say of their devices, and those beside them of their tasks.
+    #[must_use]
+    pub fn listening_to(self, plugins: DevicePlugins) -> Sampler {
+        Sampler {
+            plugins: Some(plugins),
+            ..self
         }
     }
 
@@ -89,6 +105,38 @@ impl Sampler {
     /// Sees to it that what the board says of these tasks is not older than a second. Of what
     /// cannot be measured the board says nothing, or what it said last.
     pub async fn look(&self, tasks: Vec<Looked>, depth: Depth, mhz: Option<f64>) {
+        let mut told = Vec::new();
+        let mut counted = Vec::new();
+        for task in tasks {
+            let plugins = self.plugins.as_ref();
+            match plugins.and_then(|plugins| plugins.driver(&task.driver)) {
+                Some(driver) => told.push(self.listen(task, driver)),
+                None => counted.push(task),
+            }
+        }
+        join(join_all(told), self.count(counted, depth, mhz)).await;
+        self.sweep();
+    }
+
+    /// Clears the board of what is long over, now and then.
+    fn sweep(&self) {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.is_none_or(|at| at.elapsed() > RECENT) {
+            *swept = Some(Instant::now());
+            self.board()
+                .forget_before(clock::now().wall + Span(-KEPT.0));
+        }
+    }
+
+    /// Notes what a plugin says of its task.
+    async fn listen(&self, looked: Looked, driver: PluginDriver) {
+        if let Some(usage) = driver.usage(looked.launch).await {
+            self.board().note(looked.task, usage);
+        }
+    }
+
+    /// What the kernel counts.
+    async fn count(&self, tasks: Vec<Looked>, depth: Depth, mhz: Option<f64>) {
         let again = self.pass(tasks, depth, mhz, Round::First).await;
         if !again.is_empty() {
             sleep(SHORT).await;
@@ -156,7 +204,6 @@ impl State {
             watched,
             proc,
             buffer,
-            swept,
         } = self;
         if proc.is_none() {
             *proc = Proc::open();
@@ -184,11 +231,6 @@ impl State {
                     board.note(looked.task, usage);
                 }
             }
-        }
-        if swept.is_none_or(|at| at.elapsed() > RECENT) {
-            *swept = Some(Instant::now());
-            let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-            board.forget_before(with.wall + Span(-KEPT.0));
         }
         again
     }

@@ -8,6 +8,7 @@ mod destroy;
 mod handles;
 mod held;
 mod setup;
+mod stats;
 mod watch;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub use self::handles::Handles;
 
 use self::handles::Stage;
 use self::held::Held;
+use self::stats::Measured;
 use super::answer::Answer;
 use super::{Driver, Inbox};
 use crate::cgroup::field::Roots;
@@ -53,6 +55,7 @@ struct World {
     plugin: Sender<Option<Arc<Attached>>>,
     info: Mutex<DriverInfo>,
     held: Held,
+    measured: Measured,
     gate: Gate,
 }
 
@@ -86,6 +89,7 @@ impl PluginDriver {
                 plugin: Sender::new(None),
                 info: Mutex::new(info),
                 held: Held::default(),
+                measured: Measured::default(),
                 gate: Gate::default(),
             }),
         }
@@ -172,6 +176,7 @@ impl Driver for PluginDriver {
         let world = self.world.clone();
         tokio::spawn(async move {
             world.held.forget(launch);
+            world.measured.forget(launch);
             let handles = world.handles.clone();
             if let Err(failure) = world.blocking(move || handles.remove(launch)).await {
                 let error = failure.message;

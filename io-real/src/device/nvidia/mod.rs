@@ -1,0 +1,241 @@
+//! GPUs of NVIDIA, known by the library that their driver brings (NVML), which is loaded at run
+//! time. A machine without it is a machine without such GPUs.
+//!
+//! A GPU that is divided into MIG instances is handed out by its instances, never as a whole.
+
+mod driver;
+mod gpu;
+mod known;
+mod library;
+mod said;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use drover_core::device::said::SaidGroup;
+use drover_core::input::HookOutput;
+use drover_core::model::device::GroupId;
+use drover_core::op::Failure;
+use drover_core::text::quote;
+use futures::future::BoxFuture;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use self::driver::{AskError, Driver};
+use self::gpu::Gpu;
+use self::known::Known;
+use self::library::Library;
+use super::{DevicePlugin, DeviceStream, Measured};
+
+/// The name of this plugin.
+pub const NAME: &str = "nvidia-gpu";
+
+/// The variable that names a task's GPUs.
+const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// How long a question waits for an earlier one, and how long everybody else's jobs wait for the
+/// first answer.
+const SOON: Duration = Duration::from_secs(1);
+
+/// How long an answer may take: a driver that gets many sleeping GPUs ready is slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long who looks at statistics waits for an earlier question.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// How GPUs are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvidiaSettings {
+    /// UUIDs of those that are never handed out.
+    pub ignored: BTreeSet<String>,
+    /// How often they are looked for.
+    pub period: Duration,
+    /// Where the driver's library is, if not where the machine's loader finds it.
+    pub library: Option<OsString>,
+}
+
+impl Default for NvidiaSettings {
+    fn default() -> NvidiaSettings {
+        NvidiaSettings {
+            ignored: BTreeSet::new(),
+            period: Duration::from_secs(60),
+            library: None,
+        }
+    }
+}
+
+/// The GPUs of this machine.
+pub struct Nvidia {
+    inner: Arc<Inner>,
+    watch: Mutex<Option<AbortHandle>>,
+}
+
+struct Inner {
+    settings: NvidiaSettings,
+    driver: Driver,
+    /// Whether anything was said of GPUs yet.
+    spoke: AtomicBool,
+    known: Arc<Known>,
+}
+
+impl Nvidia {
+    /// The GPUs that there are, of which nothing is known yet.
+    pub fn new(settings: NvidiaSettings) -> Nvidia {
+        Nvidia {
+            inner: Arc::new(Inner {
+                driver: Driver::new(settings.library.clone()),
+                settings,
+                spoke: AtomicBool::new(false),
+                known: Arc::default(),
+            }),
+            watch: Mutex::default(),
+        }
+    }
+}
+
+impl Drop for Nvidia {
+    fn drop(&mut self) {
+        let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watch) = watch {
+            watch.abort();
+        }
+    }
+}
+
+impl DevicePlugin for Nvidia {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn watch(&self, news: DeviceStream) {
+        let inner = self.inner.clone();
+        let task = tokio::spawn(async move {
+            let why = inner.tell(&news).await;
+            news.ended(why);
+        });
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = watch.replace(task.abort_handle()) {
+            before.abort();
+        }
+    }
+
+    fn reserve<'a>(
+        &'a self,
+        group: &'a GroupId,
+        ids: &'a [String],
+    ) -> BoxFuture<'a, Result<HookOutput, Failure>> {
+        Box::pin(async move {
+            if self.inner.known.has_none() {
+                // Asked for before anybody looked: a job of an earlier life of the agent.
+                let looked = self.inner.look(SOON).await;
+                looked.map_err(|error| Failure::recoverable(error.to_string()))?;
+            }
+            let known = &self.inner.known;
+            if let Some(unknown) = ids.iter().find(|id| !known.has(id, &group.name)) {
+                let why = format!("no GPU {} of this model here", quote(unknown));
+                return Err(Failure::recoverable(why));
+            }
+            Ok(HookOutput {
+                env: [(VARIABLE.to_owned(), ids.join(","))].into(),
+                ..HookOutput::default()
+            })
+        })
+    }
+
+    fn measure<'a>(
+        &'a self,
+        ids: Option<&'a BTreeSet<String>>,
+        to: &'a Measured,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.inner.measure(ids, to))
+    }
+}
+
+impl Inner {
+    /// Tells of the GPUs until that is of no use any more; why.
+    async fn tell(&self, news: &DeviceStream) -> String {
+        let mut last = None;
+        // An earlier question that hangs is soon told of; one that is only slow is waited for.
+        let mut turn = SOON;
+        loop {
+            let groups = match self.look_or_say_nothing(turn, news).await {
+                Ok(groups) => groups,
+                Err(AskError::Absent(why)) => {
+                    tracing::debug!(why, "no NVIDIA driver is loaded");
+                    news.say(Vec::new());
+                    // A driver that is installed later is found by the agent's next start.
+                    return std::future::pending().await;
+                }
+                Err(error) => return error.to_string(),
+            };
+            self.spoke.store(true, Ordering::Relaxed);
+            if last.as_ref() != Some(&groups) {
+                news.say(groups.clone());
+                last = Some(groups);
+            }
+            turn = PATIENCE;
+            sleep(self.settings.period).await;
+        }
+    }
+
+    /// Looks for GPUs. A first look that takes long says that there are none by now: jobs that
+    /// want none need not wait.
+    async fn look_or_say_nothing(
+        &self,
+        turn: Duration,
+        news: &DeviceStream,
+    ) -> Result<Vec<SaidGroup>, AskError> {
+        let mut look = pin!(self.look(turn));
+        match timeout(SOON, &mut look).await {
+            Ok(groups) => groups,
+            Err(_) => {
+                if !self.spoke.swap(true, Ordering::Relaxed) {
+                    news.say(Vec::new());
+                }
+                look.await
+            }
+        }
+    }
+
+    async fn look(&self, turn: Duration) -> Result<Vec<SaidGroup>, AskError> {
+        let gpus = self.driver.ask(turn, PATIENCE, Library::gpus).await;
+        let gpus = gpus.inspect_err(|_| self.known.there_are(&[]))?;
+        let seen = |gpu: &Gpu| !self.settings.ignored.contains(&gpu.id);
+        let gpus: Vec<Gpu> = gpus.into_iter().filter(seen).collect();
+        self.known.there_are(&gpus);
+        Ok(said::groups(&gpus))
+    }
+
+    /// Sees to it that what was measured is not older than a second, and that `to` has it.
+    async fn measure(&self, ids: Option<&BTreeSet<String>>, to: &Measured) {
+        let wanted = self.known.stale(ids);
+        if !wanted.is_empty() {
+            self.read(wanted, to).await;
+        }
+        if self.known.is_outdated() {
+            self.known.tell(to);
+        }
+    }
+
+    /// Measures these. What comes of it is told also if nobody waits any more.
+    async fn read(&self, wanted: Vec<String>, to: &Measured) {
+        let (known, told) = (self.known.clone(), to.clone());
+        let question = move |library: &mut Library| {
+            for id in &wanted {
+                // Somebody else may have asked just before.
+                if !known.is_fresh(id) {
+                    known.note(id, library.used(id).as_ref());
+                }
+            }
+            known.tell(&told);
+            Ok(())
+        };
+        if let Err(error) = self.driver.ask(AT_ONCE, PATIENCE, question).await {
+            tracing::debug!(%error, "GPUs are not measured");
+        }
+    }
+}
