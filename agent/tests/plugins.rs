@@ -160,6 +160,55 @@ fn nobody_noticed(addr: &str) {
     }
 }
 
+/// What the list of plugins says of one.
+fn plugin(addr: &str, name: &str) -> Value {
+    let all = get(addr, "/v1/agent/plugins");
+    let mut of_name = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["Name"] == name);
+    let found = of_name.next().cloned();
+    assert!(found.is_some() && of_name.next().is_none(), "{name}: {all}");
+    found.unwrap()
+}
+
+/// The list of plugins knows processes, who needs whom, and what is wrong.
+fn the_list_tells_the_truth(addr: &str, plugins: &Plugins) {
+    for (name, program, kind) in [
+        ("example-files", "files", "device"),
+        ("example_exec", "child", "driver"),
+    ] {
+        let shown = plugin(addr, name);
+        let pid = plugins.processes(program)[0].as_raw_nonzero().get();
+        assert_eq!(shown["Pid"], pid, "{shown}");
+        assert_eq!(
+            (&shown["State"], &shown["Kind"], &shown["Program"]),
+            (&"running".into(), &kind.into(), &program.into())
+        );
+        assert_eq!(
+            (&shown["Tasks"], &shown["Restarts"]),
+            (&1.into(), &0.into())
+        );
+        assert_ne!(shown["Since"], "", "{shown}");
+    }
+    assert_eq!(plugin(addr, "example-files")["Devices"], 1);
+    let crashing = plugin(addr, "crashing");
+    assert_eq!(crashing["State"], "backing off", "{crashing}");
+    assert!(
+        crashing["Message"]
+            .as_str()
+            .unwrap()
+            .contains("exit code 2")
+    );
+    assert_ne!(crashing["NextTry"], "");
+    let own = plugin(addr, "raw_exec");
+    assert_eq!(
+        (&own["State"], &own["Program"]),
+        (&"running".into(), &"".into())
+    );
+}
+
 #[test]
 fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     let world = World::new();
@@ -198,6 +247,7 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
         told("crashing") && told("talking") && told("hanging")
     });
     nobody_noticed(&addr);
+    the_list_tells_the_truth(&addr, &plugins);
     plugins.kill("files");
     until(&addr, "the plugin of devices is missed", |node| {
         !trouble(&node["DevicePlugins"], "example-files").is_empty()
@@ -214,6 +264,8 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     let allocs = get(&addr, "/v1/allocations");
     let plain = &allocs[0]["TaskStates"]["plain"];
     assert_eq!(plain["State"], "running", "{plain}");
+    let files = plugin(&addr, "example-files");
+    assert!(files["Restarts"].as_u64() >= Some(1), "{files}");
     up.interrupt();
     up.end();
 }

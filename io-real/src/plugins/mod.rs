@@ -9,6 +9,7 @@ mod devices;
 mod drivers;
 mod memory;
 mod one;
+mod status;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,6 +29,7 @@ use crate::plugin::PluginDir;
 
 use memory::Memory;
 use one::One;
+pub use status::{Named, Runs, Status};
 
 /// What the names of plugins' probes begin with.
 const PROBE: &str = "plugin ";
@@ -80,6 +82,12 @@ impl std::fmt::Debug for Plugins {
     }
 }
 
+impl Default for Plugins {
+    fn default() -> Plugins {
+        Plugins::none()
+    }
+}
+
 impl Plugins {
     /// No plugins.
     pub fn none() -> Plugins {
@@ -127,7 +135,18 @@ impl Plugins {
 
     /// The names of the probes that look for them.
     pub fn probes(&self) -> impl Iterator<Item = String> {
-        self.0.plugins.keys().map(|file| format!("{PROBE}{file}"))
+        self.0.plugins.keys().map(|file| Plugins::probe_of(file))
+    }
+
+    /// The name of the probe that looks for the plugin of this program.
+    pub fn probe_of(file: &str) -> String {
+        format!("{PROBE}{file}")
+    }
+
+    /// How each program is doing, by name.
+    pub fn status(&self) -> Vec<Status> {
+        let plugins = self.0.plugins.values();
+        plugins.map(|one| one.status()).collect()
     }
 
     /// Looks for the plugin that this probe is there for: starts it if it does not run.

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::PluginConfig;
 use super::memory::{Memory, Remembered};
+use super::status::{Named, Notes, Status};
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::driver::external::{Handles, PluginDriver};
@@ -61,6 +62,7 @@ pub(super) struct One {
     driver: Mutex<Option<PluginDriver>>,
     /// Who listens to it at present.
     watch: Mutex<Option<AbortHandle>>,
+    notes: Notes,
 }
 
 impl One {
@@ -71,6 +73,7 @@ impl One {
             running: tokio::sync::Mutex::default(),
             driver: Mutex::default(),
             watch: Mutex::default(),
+            notes: Notes::default(),
         }
     }
 
@@ -80,7 +83,17 @@ impl One {
         if known.kind == Kind::Driver {
             self.make_driver(&known.name);
         }
+        self.notes.named(Named {
+            kind: known.kind,
+            name: known.name.clone(),
+            version: known.version,
+        });
         Some((known.kind, known.name))
+    }
+
+    /// How its program is doing.
+    pub(super) fn status(&self) -> Status {
+        self.notes.status(&self.config.file)
     }
 
     /// The driver that it is, if it is one.
@@ -173,6 +186,7 @@ impl One {
             socket_dir: Some(self.place.sockets.clone()),
             ..LaunchSpec::default()
         };
+        self.notes.started();
         let plugin = Arc::new(Plugin::launch(&program, &spec).await?);
         match self.set_up(&plugin, true).await {
             Ok(running) => Ok(running),
@@ -212,6 +226,7 @@ impl One {
 
     /// Asks a plugin who it is and gives it its configuration.
     async fn set_up(&self, plugin: &Arc<Plugin>, new: bool) -> Result<Running, Failure> {
+        self.notes.runs(Arc::downgrade(plugin));
         let info = plugin.info().await?;
         let kind = match info.kind {
             PluginKind::Driver => Kind::Driver,
@@ -221,6 +236,11 @@ impl One {
             self.configure(plugin, &info, kind).await?;
         }
         self.remember(plugin, &info, kind)?;
+        self.notes.named(Named {
+            kind,
+            name: info.name.clone(),
+            version: info.version.text.clone(),
+        });
         if kind == Kind::Driver {
             let schema = plugin.task_schema().await?;
             self.make_driver(&info.name).attach(plugin.clone(), schema);
