@@ -46,6 +46,17 @@ impl Fields {
         self.take(name).map(|value| text(name, value)).transpose()
     }
 
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(value)),
+            Some(other) => Err(format!(
+                "{name}: true or false is needed, not {}",
+                other.kind()
+            )),
+        }
+    }
+
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
         match self.take(name) {
             None => Ok(Vec::new()),

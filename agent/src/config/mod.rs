@@ -13,8 +13,12 @@
 //!   nodes = ["/dev/fpga0"]
 //! }
 //! ```
+//!
+//! [`client`] and [`telemetry`] say what else there is.
 
+pub mod client;
 mod literal;
+pub mod telemetry;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +31,9 @@ use drover_io_real::device::declared::Declared;
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
+use client::ClientConfig;
 use literal::{Fields, fields};
+use telemetry::Telemetry;
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 1 << 20;
@@ -41,6 +47,10 @@ pub struct FileConfig {
     pub plugins: Vec<PluginConfig>,
     /// Devices that need no plugin.
     pub devices: Vec<Declared>,
+    /// What is wanted of the node.
+    pub client: ClientConfig,
+    /// What is told of the agent in numbers.
+    pub telemetry: Telemetry,
 }
 
 /// Reads a configuration file.
@@ -66,6 +76,7 @@ pub fn read(path: &Path) -> Result<FileConfig, String> {
 pub fn parse(text: &str) -> Result<FileConfig, String> {
     let body: Body = text.parse().map_err(|error| format!("{error}"))?;
     let mut config = FileConfig::default();
+    let (mut client, mut telemetry) = (None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     top.nothing_else("the configuration")?;
@@ -73,7 +84,12 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         match block.ident.as_str() {
             "plugin" => config.plugins.push(plugin(block)?),
             "device" => config.devices.push(device(block)?),
-            other => return Err(unknown("block", other, &["plugin", "device"])),
+            "client" => once(&mut client, block, client::client)?,
+            "telemetry" => once(&mut telemetry, block, telemetry::telemetry)?,
+            other => {
+                let known = ["plugin", "device", "client", "telemetry"];
+                return Err(unknown("block", other, &known));
+            }
         }
     }
     let mut names: Vec<&str> = config
@@ -85,7 +101,26 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("plugin {} is there twice", quote(pair[0])));
     }
+    config.client = client.unwrap_or_default();
+    config.client.check_drivers(!config.plugins.is_empty())?;
+    config.telemetry = telemetry.unwrap_or_default();
     Ok(config)
+}
+
+/// Reads a block that may be there once.
+fn once<T>(
+    into: &mut Option<T>,
+    block: &Block,
+    read: fn(&Block) -> Result<T, String>,
+) -> Result<(), String> {
+    let name = block.ident.as_str();
+    if !block.labels.is_empty() {
+        return Err(format!("{name} has no name"));
+    }
+    match into.replace(read(block)?) {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} is there twice")),
+    }
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
@@ -208,6 +243,9 @@ mod tests {
             ("plugin_dir = 3", "a string is needed"),
             ("plugin_dir = upper(\"x\")", "a plain value"),
             ("plugin \"x\" {", "expected"),
+            ("telemetry {}\ntelemetry {}", "telemetry is there twice"),
+            ("client \"x\" {}", "client has no name"),
+            ("client { option = {} }", "did you mean options?"),
         ] {
             let why = parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

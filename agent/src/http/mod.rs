@@ -44,6 +44,8 @@ use drover_io_real::plugins::Plugins;
 pub use serve::serve;
 pub use stats::Measures;
 
+use crate::config::client::ClientConfig;
+use crate::config::telemetry::Telemetry;
 use crate::door::Door;
 use errors::ApiError;
 use guard::Names;
@@ -61,6 +63,10 @@ pub struct Settings {
     pub data_dir: String,
     /// The plugins that run beside it.
     pub plugins: Plugins,
+    /// What is wanted of the node.
+    pub client: ClientConfig,
+    /// What is told of the agent in numbers.
+    pub telemetry: Telemetry,
 }
 
 /// What every handler has at hand.

@@ -9,11 +9,11 @@ use super::params::Params;
 use super::shapes;
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
-    let version = api.settings.version.clone();
-    let programs = api.settings.plugins.status();
+    let settings = api.settings.clone();
+    let programs = settings.plugins.status();
     let now = clock::now();
     let look = move |view: drover_core::agent::View<'_>| {
-        let shown = shapes::plugins(view, &version, programs, now);
+        let shown = shapes::plugins(view, &settings, programs, now);
         (view.index(), shown)
     };
     let (index, shown) = api.door.ask(look).await?;

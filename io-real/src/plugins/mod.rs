@@ -21,6 +21,7 @@ use drover_core::fingerprint::{Fingerprint, Plugin as Found, PluginKind, Process
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
 
+use crate::allowed::Allowed;
 use crate::device::DevicePlugin;
 use crate::dirs::AllocDirs;
 use crate::driver::external::{Handles, PluginDriver};
@@ -63,6 +64,8 @@ pub struct PluginSettings {
     pub processors: Processors,
     /// The way of answers.
     pub inbox: Inbox,
+    /// The drivers that are wanted.
+    pub drivers: Allowed,
 }
 
 /// Every plugin of this agent. Cheap to clone.
@@ -119,6 +122,7 @@ impl Plugins {
             root: settings.root,
             processors: settings.processors,
             inbox: settings.inbox,
+            drivers: settings.drivers,
         });
         let one = |config: PluginConfig| {
             let file = config.file.clone();
@@ -158,6 +162,10 @@ impl Plugins {
 
     async fn find(&self, one: &Arc<One>) -> Result<Fingerprint, Failure> {
         let running = one.running().await?;
+        if one.denial().is_some() {
+            one.end_denied(&running).await;
+            return Ok(Fingerprint::default());
+        }
         let found = Found {
             kind: running.kind,
             name: running.name.clone(),

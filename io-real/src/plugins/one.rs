@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use super::PluginConfig;
 use super::memory::{Memory, Remembered};
 use super::status::{Named, Notes, Status};
+use crate::allowed::Allowed;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::driver::external::{Handles, PluginDriver};
@@ -33,6 +34,7 @@ pub(super) struct Place {
     pub(super) root: PathBuf,
     pub(super) processors: Processors,
     pub(super) inbox: Inbox,
+    pub(super) drivers: Allowed,
 }
 
 /// A plugin that runs and was configured.
@@ -80,20 +82,41 @@ impl One {
     /// What an earlier agent knew of it.
     pub(super) fn remembered(&self) -> Option<(Kind, String)> {
         let known = self.place.memory.read(&self.config.file)?;
-        if known.kind == Kind::Driver {
-            self.make_driver(&known.name);
-        }
         self.notes.named(Named {
             kind: known.kind,
             name: known.name.clone(),
             version: known.version,
         });
+        if self.denial().is_some() {
+            return None;
+        }
+        if known.kind == Kind::Driver {
+            self.make_driver(&known.name);
+        }
         Some((known.kind, known.name))
     }
 
     /// How its program is doing.
     pub(super) fn status(&self) -> Status {
-        self.notes.status(&self.config.file)
+        Status {
+            denied: self.denial(),
+            ..self.notes.status(&self.config.file)
+        }
+    }
+
+    /// Why it is not wanted, if it said that it is a driver which is not.
+    pub(super) fn denial(&self) -> Option<String> {
+        let driver = self.notes.name().filter(|it| it.kind == Kind::Driver)?;
+        self.place.drivers.denial(&driver.name)
+    }
+
+    /// Ends it with what it runs, because it is not wanted.
+    pub(super) async fn end_denied(&self, running: &Arc<Running>) {
+        running.plugin.kill(true).await;
+        *self.running.lock().await = None;
+        if let Err(error) = self.place.memory.forget(&self.config.file) {
+            tracing::warn!(plugin = self.config.file, %error, "cannot forget a plugin");
+        }
     }
 
     /// The driver that it is, if it is one.

@@ -23,6 +23,8 @@ pub struct Status {
     pub process: Option<Runs>,
     /// How often this agent started it.
     pub starts: u64,
+    /// Why it is not wanted, if it is not.
+    pub denied: Option<String>,
 }
 
 /// What a plugin says it is.
@@ -73,6 +75,11 @@ impl Notes {
         self.noted().named = Some(named);
     }
 
+    /// Who it is.
+    pub(super) fn name(&self) -> Option<Named> {
+        self.noted().named.clone()
+    }
+
     pub(super) fn status(&self, file: &str) -> Status {
         let noted = self.noted();
         let plugin = noted.plugin.upgrade().filter(|plugin| plugin.is_alive());
@@ -81,6 +88,7 @@ impl Notes {
             named: noted.named.clone(),
             process: plugin.map(|plugin| runs(&plugin.remember().process)),
             starts: noted.starts,
+            denied: None,
         }
     }
 

@@ -189,7 +189,14 @@ fn the_shape_of_a_node() {
     };
     let config = Config::new(1, node, "/alloc");
     let agent = Agent::restore(config, Saved::default(), Now::default());
-    insta::assert_snapshot!("node", shown(&NodeShape::of(agent.view(), "1.0").full()));
+    let settings = Settings {
+        version: "1.0".to_owned(),
+        ..Settings::default()
+    };
+    insta::assert_snapshot!(
+        "node",
+        shown(&NodeShape::of(agent.view(), &settings).full())
+    );
 }
 
 #[test]

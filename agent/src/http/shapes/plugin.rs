@@ -9,6 +9,7 @@ use drover_core::time::{Instant, Now, Timestamp};
 use drover_io_real::plugins::{Plugins, Status};
 use serde::{Deserialize, Serialize};
 
+use crate::http::Settings;
 use crate::times;
 
 /// How a driver or a plugin of devices is doing, as `/v1/agent/plugins` shows it.
@@ -46,13 +47,19 @@ pub struct PluginShape {
 /// Everybody whom the agent listens to, and every program that is to be a plugin.
 pub(crate) fn plugins(
     view: View<'_>,
-    version: &str,
+    settings: &Settings,
     programs: Vec<Status>,
     now: Now,
 ) -> Vec<PluginShape> {
     let mut all: BTreeMap<(PluginKind, String), PluginShape> = BTreeMap::new();
     for it in view.listened() {
-        all.insert((it.kind, it.name.to_owned()), listened(&it, version, now));
+        all.insert(
+            (it.kind, it.name.to_owned()),
+            listened(&it, &settings.version, now),
+        );
+    }
+    for (name, why) in settings.client.denied_drivers() {
+        all.insert((PluginKind::Driver, name.to_owned()), denied(name, &why));
     }
     let mut nameless = Vec::new();
     for program in programs {
@@ -113,6 +120,17 @@ fn listened(it: &Listened<'_>, version: &str, now: Now) -> PluginShape {
     }
 }
 
+/// A driver of the agent itself that is not wanted.
+fn denied(name: &str, why: &str) -> PluginShape {
+    PluginShape {
+        name: name.to_owned(),
+        kind: kind(PluginKind::Driver).to_owned(),
+        state: "denied".to_owned(),
+        message: why.to_owned(),
+        ..PluginShape::default()
+    }
+}
+
 /// A program of which nobody is listened to: its plugin was not found yet, or is of no use.
 fn unheard(view: View<'_>, program: &Status, now: Now) -> PluginShape {
     let name = Plugins::probe_of(&program.file);
@@ -120,17 +138,19 @@ fn unheard(view: View<'_>, program: &Status, now: Now) -> PluginShape {
     let probe = probes.find(|probe| probe.name() == name);
     let trouble = probe.and_then(Probe::trouble).unwrap_or_default();
     let next = probe.and_then(Probe::asked_again);
-    let state = match (trouble, next) {
-        ("", _) => "starting",
-        (_, None) => "restarting",
-        (_, Some(_)) => "backing off",
+    let state = match (&program.denied, trouble, next) {
+        (Some(_), _, _) => "denied",
+        (None, "", _) => "starting",
+        (None, _, None) => "restarting",
+        (None, _, Some(_)) => "backing off",
     };
+    let message = program.denied.as_deref().unwrap_or(trouble);
     let named = program.named.as_ref();
     let mut shape = PluginShape {
         name: named.map_or(&program.file, |named| &named.name).clone(),
         kind: named.map_or("", |named| kind(named.kind)).to_owned(),
         state: state.to_owned(),
-        message: trouble.to_owned(),
+        message: message.to_owned(),
         next_try: next
             .filter(|_| !trouble.is_empty())
             .map_or_else(String::new, |at| shown(at, now)),
