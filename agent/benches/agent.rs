@@ -38,6 +38,8 @@ fn main() {
         ["latency", addr, count, socket] => latency(addr, count.parse().unwrap(), socket),
         ["batch", addr, job, count] => batch(addr, job, count.parse().unwrap()),
         ["service", addr, job, count] => service(addr, job, count.parse().unwrap()),
+        ["rate", addr, what, seconds] => rate(addr, what, seconds.parse().unwrap()),
+        ["learn", addr] => learn(addr),
         ["stop", addr, job] => stop(&mut Client::new(addr), job),
         // What cargo says when it runs all benchmarks.
         _ => println!("this is a part of bench/agent.sh: run that"),
@@ -91,6 +93,33 @@ impl Client {
             status,
             serde_json::from_slice(&answer).unwrap_or(Value::Null),
         ))
+    }
+
+    /// Reads one answer and forgets it: how long it was.
+    fn swallow(&mut self, buffer: &mut [u8]) -> usize {
+        let mut have = 0;
+        let (head, length) = loop {
+            let read = self.stream.get_mut().read(&mut buffer[have..]).unwrap();
+            assert!(read > 0, "the agent hung up");
+            have += read;
+            let text = &buffer[..have];
+            if let Some(end) = text.windows(4).position(|it| it == b"\r\n\r\n") {
+                let head = str::from_utf8(&text[..end]).unwrap();
+                assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+                let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+                let length = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+                break (
+                    end + 4,
+                    length.expect("no length").1.parse::<usize>().unwrap(),
+                );
+            }
+        };
+        let mut left = (head + length).saturating_sub(have);
+        while left > 0 {
+            let most = left.min(buffer.len());
+            left -= self.stream.get_mut().read(&mut buffer[..most]).unwrap();
+        }
+        length
     }
 
     fn get(&mut self, path: &str) -> Value {
@@ -265,6 +294,69 @@ fn service(addr: &str, id: &str, count: u64) {
     let begin = Instant::now();
     client.submit(&job(id, "service", count, "/bin/sleep", &["86400"]));
     client.wait_for(id, |job| of_group(job, "Running") == count);
+    println!("{}", begin.elapsed().as_micros());
+}
+
+/// Asks one thing again and again over one connection. Prints how many answers a second there were,
+/// and the bytes of one. `alloc` is the statistics of the first running allocation.
+fn rate(addr: &str, what: &str, seconds: u64) {
+    let mut client = Client::new(addr);
+    let path = match what {
+        "alloc" => {
+            let allocs = client.get("/v1/allocations");
+            let mut allocs = allocs.as_array().expect("no list").iter();
+            let runs = allocs.find(|alloc| alloc["ClientStatus"] == "running");
+            let id = runs.expect("nothing runs")["ID"].as_str().unwrap();
+            format!("/v1/client/allocation/{id}/stats")
+        }
+        path => path.to_owned(),
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let mut buffer = vec![0; 1 << 20];
+    let (mut count, mut bytes) = (0_u64, 0);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        client
+            .stream
+            .get_mut()
+            .write_all(request.as_bytes())
+            .unwrap();
+        bytes = client.swallow(&mut buffer);
+        count += 1;
+    }
+    let rate = u128::from(count) * 1_000_000 / begin.elapsed().as_micros();
+    println!("{rate} {bytes}");
+}
+
+/// Waits until every probe answered or failed once, and the node knows it. Prints for how long.
+fn learn(addr: &str) {
+    let begin = Instant::now();
+    let mut client = loop {
+        if let Ok(client) = Client::connect(addr) {
+            break client;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the agent does not answer");
+        sleep(Duration::from_micros(200));
+    };
+    loop {
+        let nodes = client.get("/v1/nodes");
+        let id = nodes[0]["ID"].as_str().unwrap_or_default();
+        let node = client.get(&format!("/v1/node/{id}"));
+        let probes = node["Probes"].as_array().expect("no list");
+        let quiet = |probe: &Value| {
+            // These have nothing to tell of some machines.
+            matches!(
+                probe["Name"].as_str(),
+                Some("bridge" | "cni" | "landlock" | "cgroup" | "plugins_cni")
+            )
+        };
+        let told = |probe: &Value| probe["State"] != "ok" || probe["Known"] != 0 || quiet(probe);
+        if probes.iter().all(told) && node["Attributes"]["driver.raw_exec"] == "1" {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "not all is known: {node}");
+        sleep(Duration::from_micros(500));
+    }
     println!("{}", begin.elapsed().as_micros());
 }
 

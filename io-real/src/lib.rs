@@ -25,4 +25,5 @@ pub mod shim;
 mod small_files;
 pub mod stats;
 pub mod store;
+pub mod timing;
 mod user;

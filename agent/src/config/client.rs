@@ -29,6 +29,9 @@ const DRIVERS_ELSEWHERE: &[&str] = &["docker", "exec", "java", "qemu"];
 /// The drivers of this agent.
 const DRIVERS: &[&str] = &["raw_exec", "mock_driver", "mock"];
 
+/// What is said where options are a block, which has no room for names with dots.
+pub(super) const OPTIONS: &str = "options are written as options = { … }";
+
 /// What is wanted of this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -94,7 +97,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     for inner in block.body.blocks() {
         match inner.ident.as_str() {
             "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
-            "options" => return Err("client: options take a map: options = { … }".to_owned()),
+            "options" => return Err(format!("client: {OPTIONS}")),
             other => {
                 let why = unknown("block", other, &["fingerprint", "options"]);
                 return Err(format!("client: {why}"));
@@ -238,16 +241,16 @@ mod tests {
                 "are the same",
             ),
             (
-                "client { fingerprint \"env_asw\" {} }".to_owned(),
+                "client {\n fingerprint \"env_asw\" {}\n}".to_owned(),
                 "did you mean env_aws?",
             ),
             (
-                "client { fingerprint \"env_aws\" { exit_on_failure = true } }".to_owned(),
+                "client {\n fingerprint \"env_aws\" { exit_on_failure = true }\n}".to_owned(),
                 "never stops the agent",
             ),
             (
-                "client { options { x = 1 } }".to_owned(),
-                "options take a map",
+                "client {\n options {\n \"driver.denylist\" = \"mock\"\n }\n}".to_owned(),
+                "options = { … }",
             ),
         ] {
             let why = parse(&text).unwrap_err();

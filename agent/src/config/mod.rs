@@ -74,7 +74,14 @@ pub fn read(path: &Path) -> Result<FileConfig, String> {
 /// # Errors
 /// See [`read`].
 pub fn parse(text: &str) -> Result<FileConfig, String> {
-    let body: Body = text.parse().map_err(|error| format!("{error}"))?;
+    let body: Body = text.parse().map_err(|error| {
+        let hint = if text.contains("options {") {
+            format!("\n{}", client::OPTIONS)
+        } else {
+            String::new()
+        };
+        format!("{error}{hint}")
+    })?;
     let mut config = FileConfig::default();
     let (mut client, mut telemetry) = (None, None);
     let mut top = fields(&body)?;

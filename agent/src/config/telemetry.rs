@@ -215,7 +215,7 @@ mod tests {
     use crate::config::parse;
 
     fn read(text: &str) -> Result<Telemetry, String> {
-        Ok(parse(&format!("telemetry {{ {text} }}"))?.telemetry)
+        Ok(parse(&format!("telemetry {{\n{text}\n}}"))?.telemetry)
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         assert!(there("nomad.client.uptime") && there("nomad.client.host.memory.free"));
         assert!(!there("nomad.client.host.cpu.user") && !there("drover.core.steps"));
         assert_eq!(read("").unwrap(), Telemetry::default());
-        let nothing_else = read("filter_default = false\nprefix_filter = [\"+nomad\"]").unwrap();
+        let nothing_else = read("filter_default = false\n prefix_filter = [\"+nomad\"]").unwrap();
         assert!(nothing_else.filter.allows("nomad.x") && !nothing_else.filter.allows("drover.x"));
     }
 
