@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,7 +39,8 @@ fn main() {
         ["batch", addr, job, count] => batch(addr, job, count.parse().unwrap()),
         ["service", addr, job, count] => service(addr, job, count.parse().unwrap()),
         ["rate", addr, what, seconds] => rate(addr, what, seconds.parse().unwrap()),
-        ["learn", addr] => learn(addr),
+        ["each", addr, path, seconds] => each_second(addr, path, seconds.parse().unwrap()),
+        ["learn", addr, log, "--", program @ ..] => learn(addr, log, program),
         ["stop", addr, job] => stop(&mut Client::new(addr), job),
         // What cargo says when it runs all benchmarks.
         _ => println!("this is a part of bench/agent.sh: run that"),
@@ -191,14 +192,7 @@ fn stamp(socket: &str) {
 /// Starts an agent. Prints its pid, the time until it answers, and, if tasks of a job are
 /// expected, until it holds all of them again.
 fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
-    let (name, args) = program.split_first().expect("no program");
-    let log = File::options().create(true).append(true).open(log).unwrap();
-    let mut command = Command::new(name);
-    let errors = log.try_clone().unwrap();
-    command.args(args).stdin(Stdio::null());
-    command.stdout(log).stderr(errors);
-    let begin = Instant::now();
-    let child = command.spawn().expect("the agent's program cannot run");
+    let (begin, child) = spawn(log, program);
     let mut client = loop {
         let client = Client::connect(addr);
         let asked = client.and_then(|mut client| {
@@ -224,6 +218,21 @@ fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
     }
     let pid = child.id();
     println!("{pid} {} {}", answered.as_micros(), held.as_micros());
+}
+
+/// Starts a program; when, and the program.
+fn spawn(log: &str, program: &[&str]) -> (Instant, Child) {
+    let (name, args) = program.split_first().expect("no program");
+    let log = File::options().create(true).append(true).open(log).unwrap();
+    let mut command = Command::new(name);
+    let errors = log.try_clone().unwrap();
+    command.args(args).stdin(Stdio::null());
+    command.stdout(log).stderr(errors);
+    let begin = Instant::now();
+    (
+        begin,
+        command.spawn().expect("the agent's program cannot run"),
+    )
 }
 
 /// How many processes an agent has handles of.
@@ -328,36 +337,48 @@ fn rate(addr: &str, what: &str, seconds: u64) {
     println!("{rate} {bytes}");
 }
 
-/// Waits until every probe answered or failed once, and the node knows it. Prints for how long.
-fn learn(addr: &str) {
-    let begin = Instant::now();
-    let mut client = loop {
-        if let Ok(client) = Client::connect(addr) {
-            break client;
-        }
-        assert!(begin.elapsed() < PATIENCE, "the agent does not answer");
-        sleep(Duration::from_micros(200));
+/// Asks once a second. Prints the bytes of the last answer.
+fn each_second(addr: &str, path: &str, seconds: u64) {
+    let mut client = Client::new(addr);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for _ in 0..seconds {
+        client
+            .stream
+            .get_mut()
+            .write_all(request.as_bytes())
+            .unwrap();
+        bytes = client.swallow(&mut buffer);
+        sleep(Duration::from_secs(1));
+    }
+    println!("{bytes}");
+}
+
+/// Probes that have nothing to tell of some machines.
+const QUIET: [&str; 5] = ["bridge", "cgroup", "cni", "landlock", "plugins_cni"];
+
+/// Starts an agent. Prints its pid, and the time until every probe that has something to tell of any
+/// machine told it or failed, and the driver is there.
+fn learn(addr: &str, log: &str, program: &[&str]) {
+    let (begin, child) = spawn(log, program);
+    let told = |probe: &Value| {
+        let quiet = QUIET.contains(&probe["Name"].as_str().unwrap_or_default());
+        quiet || probe["State"] != "ok" || probe["Known"] != 0
     };
-    loop {
-        let nodes = client.get("/v1/nodes");
-        let id = nodes[0]["ID"].as_str().unwrap_or_default();
-        let node = client.get(&format!("/v1/node/{id}"));
-        let probes = node["Probes"].as_array().expect("no list");
-        let quiet = |probe: &Value| {
-            // These have nothing to tell of some machines.
-            matches!(
-                probe["Name"].as_str(),
-                Some("bridge" | "cni" | "landlock" | "cgroup" | "plugins_cni")
-            )
-        };
-        let told = |probe: &Value| probe["State"] != "ok" || probe["Known"] != 0 || quiet(probe);
-        if probes.iter().all(told) && node["Attributes"]["driver.raw_exec"] == "1" {
-            break;
-        }
-        assert!(begin.elapsed() < PATIENCE, "not all is known: {node}");
+    let knows = || {
+        let mut client = Client::connect(addr).ok()?;
+        let (_, nodes) = client.ask("GET", "/v1/nodes", "").ok()?;
+        let path = format!("/v1/node/{}", nodes[0]["ID"].as_str()?);
+        let (_, node) = client.ask("GET", &path, "").ok()?;
+        let all = node["Probes"].as_array()?.iter().all(told);
+        Some(all && node["Attributes"]["driver.raw_exec"] == "1")
+    };
+    while knows() != Some(true) {
+        assert!(begin.elapsed() < PATIENCE, "not all is known");
         sleep(Duration::from_micros(500));
     }
-    println!("{}", begin.elapsed().as_micros());
+    println!("{} {}", child.id(), begin.elapsed().as_micros());
 }
 
 /// Stops a job and waits until nothing is left of it.
