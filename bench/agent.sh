@@ -144,6 +144,35 @@ measure_return() {
     await_rest
 }
 
+# What looking costs.
+measure_telemetry() {
+    local rate bytes cpu0 before seconds learned=() number micros
+    for ((number = 0; number < $(runs 7 2); number++)); do
+        read -r agent micros < <(inside "$client" learn "$addr" "$dir/log" -- \
+            "$program" agent --data-dir "$dir/data" --http "$addr" --log-level warn)
+        learned+=("$micros")
+        stop_agent
+    done
+    row_time 'program start to the first complete fingerprint' "$(median "${learned[@]}")" 300000 60000
+    start_agent
+    "$client" service "$addr" some 100 > "$dir/micros"
+    await_rest
+    seconds=$(runs 10 3)
+    read -r rate bytes < <("$client" rate "$addr" alloc "$seconds")
+    row_rate "statistics of an allocation, 100 run, one connection ($bytes bytes)" "$rate" 25000 60000
+    read -r rate bytes < <("$client" rate "$addr" '/v1/metrics?format=prometheus' "$seconds")
+    row_rate "/v1/metrics, the same ($bytes bytes)" "$rate" 2000 5000
+    await_rest
+    seconds=$(runs 30 10)
+    cpu0=$(group_cpu) before=$EPOCHREALTIME
+    "$client" each "$addr" '/v1/metrics?format=prometheus' "$seconds" > "$dir/micros"
+    row_share 'CPU while 100 tasks are sampled each second, agent and helpers' \
+        $(($(group_cpu) - cpu0)) $((${EPOCHREALTIME/./} - ${before/./})) 500 100
+    "$client" stop "$addr" some
+    await_rest
+    stop_agent
+}
+
 # What the decisions alone cost: no process, no disk, no network.
 measure_core() {
     local out
@@ -160,5 +189,6 @@ measure_running
 measure_latency
 measure_batch
 measure_syncs
+measure_telemetry
 measure_core
 row_bytes 'program, stripped' "$(stat -c %s "$program")" 41943040 20971520

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -38,6 +38,9 @@ fn main() {
         ["latency", addr, count, socket] => latency(addr, count.parse().unwrap(), socket),
         ["batch", addr, job, count] => batch(addr, job, count.parse().unwrap()),
         ["service", addr, job, count] => service(addr, job, count.parse().unwrap()),
+        ["rate", addr, what, seconds] => rate(addr, what, seconds.parse().unwrap()),
+        ["each", addr, path, seconds] => each_second(addr, path, seconds.parse().unwrap()),
+        ["learn", addr, log, "--", program @ ..] => learn(addr, log, program),
         ["stop", addr, job] => stop(&mut Client::new(addr), job),
         // What cargo says when it runs all benchmarks.
         _ => println!("this is a part of bench/agent.sh: run that"),
@@ -91,6 +94,33 @@ impl Client {
             status,
             serde_json::from_slice(&answer).unwrap_or(Value::Null),
         ))
+    }
+
+    /// Reads one answer and forgets it: how long it was.
+    fn swallow(&mut self, buffer: &mut [u8]) -> usize {
+        let mut have = 0;
+        let (head, length) = loop {
+            let read = self.stream.get_mut().read(&mut buffer[have..]).unwrap();
+            assert!(read > 0, "the agent hung up");
+            have += read;
+            let text = &buffer[..have];
+            if let Some(end) = text.windows(4).position(|it| it == b"\r\n\r\n") {
+                let head = str::from_utf8(&text[..end]).unwrap();
+                assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+                let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+                let length = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+                break (
+                    end + 4,
+                    length.expect("no length").1.parse::<usize>().unwrap(),
+                );
+            }
+        };
+        let mut left = (head + length).saturating_sub(have);
+        while left > 0 {
+            let most = left.min(buffer.len());
+            left -= self.stream.get_mut().read(&mut buffer[..most]).unwrap();
+        }
+        length
     }
 
     fn get(&mut self, path: &str) -> Value {
@@ -162,14 +192,7 @@ fn stamp(socket: &str) {
 /// Starts an agent. Prints its pid, the time until it answers, and, if tasks of a job are
 /// expected, until it holds all of them again.
 fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
-    let (name, args) = program.split_first().expect("no program");
-    let log = File::options().create(true).append(true).open(log).unwrap();
-    let mut command = Command::new(name);
-    let errors = log.try_clone().unwrap();
-    command.args(args).stdin(Stdio::null());
-    command.stdout(log).stderr(errors);
-    let begin = Instant::now();
-    let child = command.spawn().expect("the agent's program cannot run");
+    let (begin, child) = spawn(log, program);
     let mut client = loop {
         let client = Client::connect(addr);
         let asked = client.and_then(|mut client| {
@@ -195,6 +218,21 @@ fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
     }
     let pid = child.id();
     println!("{pid} {} {}", answered.as_micros(), held.as_micros());
+}
+
+/// Starts a program; when, and the program.
+fn spawn(log: &str, program: &[&str]) -> (Instant, Child) {
+    let (name, args) = program.split_first().expect("no program");
+    let log = File::options().create(true).append(true).open(log).unwrap();
+    let mut command = Command::new(name);
+    let errors = log.try_clone().unwrap();
+    command.args(args).stdin(Stdio::null());
+    command.stdout(log).stderr(errors);
+    let begin = Instant::now();
+    (
+        begin,
+        command.spawn().expect("the agent's program cannot run"),
+    )
 }
 
 /// How many processes an agent has handles of.
@@ -266,6 +304,81 @@ fn service(addr: &str, id: &str, count: u64) {
     client.submit(&job(id, "service", count, "/bin/sleep", &["86400"]));
     client.wait_for(id, |job| of_group(job, "Running") == count);
     println!("{}", begin.elapsed().as_micros());
+}
+
+/// Asks one thing again and again over one connection. Prints how many answers a second there were,
+/// and the bytes of one. `alloc` is the statistics of the first running allocation.
+fn rate(addr: &str, what: &str, seconds: u64) {
+    let mut client = Client::new(addr);
+    let path = match what {
+        "alloc" => {
+            let allocs = client.get("/v1/allocations");
+            let mut allocs = allocs.as_array().expect("no list").iter();
+            let runs = allocs.find(|alloc| alloc["ClientStatus"] == "running");
+            let id = runs.expect("nothing runs")["ID"].as_str().unwrap();
+            format!("/v1/client/allocation/{id}/stats")
+        }
+        path => path.to_owned(),
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let mut buffer = vec![0; 1 << 20];
+    let (mut count, mut bytes) = (0_u64, 0);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        client
+            .stream
+            .get_mut()
+            .write_all(request.as_bytes())
+            .unwrap();
+        bytes = client.swallow(&mut buffer);
+        count += 1;
+    }
+    let rate = u128::from(count) * 1_000_000 / begin.elapsed().as_micros();
+    println!("{rate} {bytes}");
+}
+
+/// Asks once a second. Prints the bytes of the last answer.
+fn each_second(addr: &str, path: &str, seconds: u64) {
+    let mut client = Client::new(addr);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n");
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for _ in 0..seconds {
+        client
+            .stream
+            .get_mut()
+            .write_all(request.as_bytes())
+            .unwrap();
+        bytes = client.swallow(&mut buffer);
+        sleep(Duration::from_secs(1));
+    }
+    println!("{bytes}");
+}
+
+/// Probes that have nothing to tell of some machines.
+const QUIET: [&str; 5] = ["bridge", "cgroup", "cni", "landlock", "plugins_cni"];
+
+/// Starts an agent. Prints its pid, and the time until every probe that has something to tell of any
+/// machine told it or failed, and the driver is there.
+fn learn(addr: &str, log: &str, program: &[&str]) {
+    let (begin, child) = spawn(log, program);
+    let told = |probe: &Value| {
+        let quiet = QUIET.contains(&probe["Name"].as_str().unwrap_or_default());
+        quiet || probe["State"] != "ok" || probe["Known"] != 0
+    };
+    let knows = || {
+        let mut client = Client::connect(addr).ok()?;
+        let (_, nodes) = client.ask("GET", "/v1/nodes", "").ok()?;
+        let path = format!("/v1/node/{}", nodes[0]["ID"].as_str()?);
+        let (_, node) = client.ask("GET", &path, "").ok()?;
+        let all = node["Probes"].as_array()?.iter().all(told);
+        Some(all && node["Attributes"]["driver.raw_exec"] == "1")
+    };
+    while knows() != Some(true) {
+        assert!(begin.elapsed() < PATIENCE, "not all is known");
+        sleep(Duration::from_micros(500));
+    }
+    println!("{} {}", child.id(), begin.elapsed().as_micros());
 }
 
 /// Stops a job and waits until nothing is left of it.

@@ -180,6 +180,57 @@ fn all_are_measured(addr: &str) {
     }
 }
 
+/// What the list of plugins says of one.
+fn plugin(addr: &str, name: &str) -> Value {
+    let all = get(addr, "/v1/agent/plugins");
+    let mut of_name = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["Name"] == name);
+    let found = of_name.next().cloned();
+    assert!(found.is_some() && of_name.next().is_none(), "{name}: {all}");
+    found.unwrap()
+}
+
+/// The list of plugins knows processes, who needs whom, and what is wrong.
+fn the_list_tells_the_truth(addr: &str, plugins: &Plugins) {
+    for (name, program, kind) in [
+        ("example-files", "files", "device"),
+        ("example_exec", "child", "driver"),
+    ] {
+        let shown = plugin(addr, name);
+        // Plugins that misbehave run the same program.
+        let pids = plugins.processes(program);
+        let mut pids = pids.iter().map(|pid| pid.as_raw_nonzero().get());
+        assert!(pids.any(|pid| shown["Pid"] == pid), "{shown}");
+        assert_eq!(
+            (&shown["State"], &shown["Kind"], &shown["Program"]),
+            (&"running".into(), &kind.into(), &program.into())
+        );
+        assert_eq!(
+            (&shown["Tasks"], &shown["Restarts"]),
+            (&1.into(), &0.into())
+        );
+        assert_ne!(shown["Since"], "", "{shown}");
+    }
+    assert_eq!(plugin(addr, "example-files")["Devices"], 1);
+    let crashing = plugin(addr, "crashing");
+    assert_eq!(crashing["State"], "backing off", "{crashing}");
+    assert!(
+        crashing["Message"]
+            .as_str()
+            .unwrap()
+            .contains("exit code 2")
+    );
+    assert_ne!(crashing["NextTry"], "");
+    let own = plugin(addr, "raw_exec");
+    assert_eq!(
+        (&own["State"], &own["Program"]),
+        (&"running".into(), &"".into())
+    );
+}
+
 #[test]
 fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     let world = World::new();
@@ -219,6 +270,7 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     });
     nobody_noticed(&addr);
     all_are_measured(&addr);
+    the_list_tells_the_truth(&addr, &plugins);
     plugins.kill("files");
     until(&addr, "the plugin of devices is missed", |node| {
         !trouble(&node["DevicePlugins"], "example-files").is_empty()
@@ -236,6 +288,106 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     all_are_measured(&addr);
     let plain = &allocs[0]["TaskStates"]["plain"];
     assert_eq!(plain["State"], "running", "{plain}");
+    let files = plugin(&addr, "example-files");
+    assert!(files["Restarts"].as_u64() >= Some(1), "{files}");
     up.interrupt();
     up.end();
+}
+
+const PLAIN: &str = r#"
+job "plain" {
+  type = "service"
+  group "g" {
+    task "plain" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo it runs; exec sleep 1000"]
+      }
+    }
+  }
+}
+"#;
+
+/// Names of the metrics in one list of the JSON.
+fn metrics(addr: &str, list: &str) -> Vec<String> {
+    let all = get(addr, "/v1/metrics");
+    let names = all[list].as_array().unwrap().iter();
+    let names = names.map(|it| it["Name"].as_str().unwrap().to_owned());
+    names.collect()
+}
+
+#[test]
+fn what_is_not_wanted_is_not_asked_and_is_told() {
+    let world = World::new();
+    let Some(plugins) = Plugins::new(&world) else {
+        return;
+    };
+    let config = format!(
+        r#"
+        plugin_dir = "{}"
+        plugin "child" {{}}
+        client {{
+          options = {{
+            "fingerprint.denylist" = "memory"
+            "driver.denylist"      = "mock,example_exec"
+          }}
+        }}
+        telemetry {{
+          prometheus_metrics         = false
+          publish_allocation_metrics = false
+          publish_node_metrics       = false
+          prefix_filter              = ["-drover.queue"]
+        }}
+        "#,
+        plugins.0.display(),
+    );
+    let config = world.file("agent.hcl", &config);
+    let mut args = world.up(&world.file("plain.nomad.hcl", PLAIN));
+    args.extend(["-config".to_owned(), config.to_string_lossy().into_owned()]);
+    let up = Program::start(args);
+    let addr = up.addr();
+    up.line("it runs");
+    let began = std::time::Instant::now();
+    let ended = |child: &Value| child["State"] == "denied" && child["Pid"].is_null();
+    while !ended(&plugin_of_program(&addr, "child")) {
+        assert!(began.elapsed().as_secs() < 60, "the driver is not denied");
+    }
+    assert_eq!(plugin_of_program(&addr, "child")["Name"], "example_exec");
+    assert!(plugins.processes("child").is_empty(), "it was ended");
+    assert_eq!(plugin(&addr, "mock")["State"], "denied");
+    let nodes = get(&addr, "/v1/nodes");
+    let node = get(
+        &addr,
+        &format!("/v1/node/{}", nodes[0]["ID"].as_str().unwrap()),
+    );
+    assert_eq!(
+        trouble(&node["Probes"], "memory"),
+        "denied by fingerprint.denylist"
+    );
+    assert_eq!(trouble(&node["Probes"], "cpu"), "");
+    let attributes = node["Attributes"].as_object().unwrap();
+    assert!(!attributes.contains_key("memory.totalbytes"));
+    assert!(!attributes.contains_key("driver.mock") && attributes.contains_key("driver.raw_exec"));
+    let gauges = metrics(&addr, "Gauges");
+    let has = |prefix: &str| gauges.iter().any(|name| name.starts_with(prefix));
+    assert!(has("nomad.client.allocated.cpu") && has("drover.core."));
+    assert!(!has("nomad.client.allocs.") && !has("nomad.client.host.") && !has("drover.queue"));
+    assert!(metrics(&addr, "Samples").contains(&"drover.core.step_seconds".to_owned()));
+    let text = "GET /v1/metrics?format=prometheus HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let (status, body) = exchange(&addr, text.as_bytes()).unwrap();
+    assert_eq!((status, body.as_str()), (415, "Prometheus is not enabled"));
+    up.interrupt();
+    up.end();
+}
+
+/// What the list says of the plugin of this program.
+fn plugin_of_program(addr: &str, program: &str) -> Value {
+    let all = get(addr, "/v1/agent/plugins");
+    let found = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["Program"] == program);
+    found.cloned().unwrap_or_default()
 }

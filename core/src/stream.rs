@@ -30,6 +30,20 @@ enum State {
     Resting(Instant),
 }
 
+/// What is said of a stream that was opened and said nothing.
+pub const SILENT: &str = "it says nothing";
+
+/// How far a stream is, for people to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It was opened, and nothing was heard yet.
+    Opening,
+    /// It speaks.
+    Open,
+    /// It is opened again then.
+    Resting(Instant),
+}
+
 /// A stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stream {
@@ -126,6 +140,15 @@ impl Stream {
             State::Opening(awaited) => (awaited.deadline <= now).then_some(Due::Silent),
             State::Resting(until) => (until <= now).then_some(Due::Open),
             State::Open(_) => None,
+        }
+    }
+
+    /// How far it is.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Opening(_) => Phase::Opening,
+            State::Open(_) => Phase::Open,
+            State::Resting(until) => Phase::Resting(until),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drover_core::agent::View;
@@ -10,6 +10,8 @@ use drover_core::effect::{Reply, Told};
 use drover_core::input::{LocalInput, OperatorInput, ShutdownMode, TaskKey};
 use drover_core::model::event::TaskEvent;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use crate::timing::{Timer, Timing};
 
 /// How many who knock may wait at a time; the next one waits outside.
 const WAITING: usize = 256;
@@ -51,14 +53,26 @@ pub struct Pulse {
     pub answers: usize,
     /// How many requests of people and programs wait.
     pub requests: usize,
-    /// How long the core and what carries out its effects have worked.
-    pub step_time: Duration,
+    /// How long the core took for what it was told, with beginning its effects.
+    pub steps: Timing,
+    /// How long the core was held up by questions.
+    pub questions: Timing,
 }
 
 #[derive(Debug, Default)]
 struct Beat {
     answers: AtomicUsize,
-    worked: AtomicU64,
+    steps: Timer,
+    questions: Timer,
+}
+
+/// What the core was busy with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Something that may change its state.
+    Step,
+    /// A question.
+    Question,
 }
 
 /// The way to the agent's core. Cheap to clone.
@@ -175,7 +189,8 @@ impl Door {
         Pulse {
             answers: self.beat.answers.load(Ordering::Relaxed),
             requests: WAITING - self.knocks.capacity(),
-            step_time: Duration::from_nanos(self.beat.worked.load(Ordering::Relaxed)),
+            steps: self.beat.steps.timing(),
+            questions: self.beat.questions.timing(),
         }
     }
 
@@ -186,10 +201,16 @@ impl Door {
 }
 
 impl Inside {
-    /// Notes that the core worked for so long, and how many answers wait for it now.
-    pub fn worked(&self, time: Duration, answers: usize) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.beat.worked.fetch_add(nanos, Ordering::Relaxed);
+    /// Notes that the core worked for so long.
+    pub fn worked(&self, what: Work, time: Duration) {
+        match what {
+            Work::Step => self.beat.steps.note(time),
+            Work::Question => self.beat.questions.note(time),
+        }
+    }
+
+    /// Notes how many answers wait for the core now.
+    pub fn waits(&self, answers: usize) {
         self.beat.answers.store(answers, Ordering::Relaxed);
     }
 

@@ -3,6 +3,7 @@
 //! [`node`] owns the core and carries its effects out. Everything else does one kind of work and
 //! decides nothing: a question of policy in this crate is in the wrong crate.
 
+pub mod allowed;
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;
@@ -24,4 +25,5 @@ pub mod shim;
 mod small_files;
 pub mod stats;
 pub mod store;
+pub mod timing;
 mod user;

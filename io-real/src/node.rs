@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
 use crate::device::{DevicePlugins, DeviceStream};
-use crate::door::{Inside, Knock};
+use crate::door::{Inside, Knock, Work};
 use crate::driver::{Driver, DriverStream, Inbox, failed};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
@@ -130,7 +130,6 @@ impl Node {
         while !stopped {
             self.recorder.hand_over(&self.agent, clock::now());
             let next = self.next().await;
-            let began = Instant::now();
             stopped = self.take(next);
             for _ in 0..AT_ONCE {
                 let Ok(input) = self.answers.try_recv() else {
@@ -138,7 +137,7 @@ impl Node {
                 };
                 stopped |= self.take(Next::Answer(input));
             }
-            self.inside.worked(began.elapsed(), self.answers.len());
+            self.inside.waits(self.answers.len());
         }
     }
 
@@ -164,6 +163,20 @@ impl Node {
 
     /// Hands one thing to the core. Returns whether the core is done.
     fn take(&mut self, next: Next) -> bool {
+        let began = Instant::now();
+        let work = match &next {
+            Next::Knock(Knock::Ask(_)) => Work::Question,
+            Next::Knock(Knock::Local(..) | Knock::Operator(..) | Knock::Shutdown(_))
+            | Next::Answer(_)
+            | Next::Timeout => Work::Step,
+        };
+        self.hand_in(next);
+        let done = self.drain();
+        self.inside.worked(work, began.elapsed());
+        done
+    }
+
+    fn hand_in(&mut self, next: Next) {
         let now = clock::now();
         match next {
             Next::Answer(input) => self.handle(now, input),
@@ -182,7 +195,6 @@ impl Node {
             }
             Next::Knock(Knock::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
         }
-        self.drain()
     }
 
     fn handle(&mut self, now: Now, input: Input) {

@@ -71,6 +71,7 @@ impl Files {
             root: data.alloc_root(),
             processors: Processors::default(),
             inbox: Inbox::new(inbox),
+            drivers: drover_io_real::allowed::Allowed::default(),
         };
         let used = drover_io_real::plugins::Plugins::new(vec![config], settings).unwrap();
         let found = soon(used.probe("plugin script")).await.unwrap();

@@ -36,9 +36,11 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     let head = head(cx, &alloc.stub, args.verbose);
     cx.screen.say(&head)?;
     addresses(cx, &alloc)?;
-    let stats = match args.stats {
-        true => Some(stats(cx, &alloc).await?),
-        false => None,
+    let stats = match (stats(cx, &alloc).await, args.stats) {
+        (Ok(stats), _) => Some(stats),
+        (Err(failure), true) => return Err(failure),
+        // What it is and was can be told without.
+        (Err(_), false) => None,
     };
     for (name, stage) in tasks_in_order(&alloc) {
         let stats = stats.as_ref().map(|stats| stats.tasks.get(&name));
@@ -49,6 +51,7 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
             &name,
             stage,
             used.map(Option::unwrap_or_default),
+            args.stats,
         )?;
     }
     Ok(0)
@@ -165,13 +168,14 @@ fn say_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
     Ok(0)
 }
 
-/// A task, with what it uses if that was asked for.
+/// A task, with what it uses if that is known, and all of it if that was asked for.
 fn say_task(
     cx: &mut Context,
     alloc: &Alloc,
     name: &str,
     stage: &str,
     used: Option<ResourceUsage>,
+    whole: bool,
 ) -> Result<(), Failure> {
     let state = alloc
         .stub
@@ -204,7 +208,8 @@ fn say_task(
     let disk = format!("{} MiB", alloc.allocated_resources.shared.disk_mb);
     let table = table(["CPU", "Memory", "Disk"], [[cpu, memory, disk]]);
     cx.screen.say(&format!("Task Resources:\n{table}\n"))?;
-    let used = used.as_ref().map(sections).unwrap_or_default();
+    let used = used.as_ref().filter(|_| whole);
+    let used = used.map(sections).unwrap_or_default();
     if !used.is_empty() {
         cx.screen.say(used.trim_end_matches('\n'))?;
         cx.screen.say("")?;

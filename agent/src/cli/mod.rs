@@ -25,6 +25,7 @@ mod node_detail;
 mod node_status;
 mod node_usage;
 mod operator;
+mod plugin_status;
 mod rehearse;
 mod replay;
 pub mod screen;
@@ -42,7 +43,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{
     AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
-    OperatorCommand, SystemCommand,
+    OperatorCommand, PluginCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -151,6 +152,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
         Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
         Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
+        Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
         Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await

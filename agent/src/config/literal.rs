@@ -51,10 +51,10 @@ impl Fields {
         self.take(name).map(|value| text(name, value)).transpose()
     }
 
-    pub(super) fn truth(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
-            Some(Value::Bool(yes)) => Ok(Some(yes)),
+            Some(Value::Bool(value)) => Ok(Some(value)),
             Some(other) => Err(format!(
                 "{name}: true or false is needed, not {}",
                 other.kind()

@@ -22,9 +22,13 @@
 //!   nodes = ["/dev/fpga0"]
 //! }
 //! ```
+//!
+//! [`client`] and [`telemetry`] say what else there is.
 
+pub mod client;
 mod literal;
 mod nvidia;
+pub mod telemetry;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +42,9 @@ use drover_io_real::device::nvidia::{NAME as NVIDIA, NvidiaSettings};
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
+use client::ClientConfig;
 use literal::{Fields, fields};
+use telemetry::Telemetry;
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 1 << 20;
@@ -54,6 +60,10 @@ pub struct FileConfig {
     pub devices: Vec<Declared>,
     /// How GPUs are looked for; `None`: not at all.
     pub nvidia: Option<NvidiaSettings>,
+    /// What is wanted of the node.
+    pub client: ClientConfig,
+    /// What is told of the agent in numbers.
+    pub telemetry: Telemetry,
 }
 
 impl Default for FileConfig {
@@ -64,6 +74,8 @@ impl Default for FileConfig {
             plugins: Vec::new(),
             devices: Vec::new(),
             nvidia: Some(NvidiaSettings::default()),
+            client: ClientConfig::default(),
+            telemetry: Telemetry::default(),
         }
     }
 }
@@ -89,8 +101,16 @@ pub fn read(path: &Path) -> Result<FileConfig, String> {
 /// # Errors
 /// See [`read`].
 pub fn parse(text: &str) -> Result<FileConfig, String> {
-    let body: Body = text.parse().map_err(|error| format!("{error}"))?;
+    let body: Body = text.parse().map_err(|error| {
+        let hint = if text.contains("options {") {
+            format!("\n{}", client::OPTIONS)
+        } else {
+            String::new()
+        };
+        format!("{error}{hint}")
+    })?;
     let mut config = FileConfig::default();
+    let (mut client, mut telemetry) = (None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     top.nothing_else("the configuration")?;
@@ -98,7 +118,12 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         match block.ident.as_str() {
             "plugin" => config.plugins.push(plugin(block)?),
             "device" => config.devices.push(device(block)?),
-            other => return Err(unknown("block", other, &["plugin", "device"])),
+            "client" => once(&mut client, block, client::client)?,
+            "telemetry" => once(&mut telemetry, block, telemetry::telemetry)?,
+            other => {
+                let known = ["plugin", "device", "client", "telemetry"];
+                return Err(unknown("block", other, &known));
+            }
         }
     }
     let mut names: Vec<&str> = config
@@ -114,7 +139,26 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         config.nvidia = nvidia::settings(config.plugins.remove(at))
             .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
     }
+    config.client = client.unwrap_or_default();
+    config.client.check_drivers(!config.plugins.is_empty())?;
+    config.telemetry = telemetry.unwrap_or_default();
     Ok(config)
+}
+
+/// Reads a block that may be there once.
+fn once<T>(
+    into: &mut Option<T>,
+    block: &Block,
+    read: fn(&Block) -> Result<T, String>,
+) -> Result<(), String> {
+    let name = block.ident.as_str();
+    if !block.labels.is_empty() {
+        return Err(format!("{name} has no name"));
+    }
+    match into.replace(read(block)?) {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} is there twice")),
+    }
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
@@ -237,6 +281,9 @@ mod tests {
             ("plugin_dir = 3", "a string is needed"),
             ("plugin_dir = upper(\"x\")", "a plain value"),
             ("plugin \"x\" {", "expected"),
+            ("telemetry {}\ntelemetry {}", "telemetry is there twice"),
+            ("client \"x\" {}", "client has no name"),
+            ("client { option = {} }", "did you mean options?"),
         ] {
             let why = parse(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

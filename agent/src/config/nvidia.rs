@@ -20,7 +20,7 @@ pub(super) fn settings(plugin: PluginConfig) -> Result<Option<NvidiaSettings>, S
     }
     let mut given = of_map(plugin.config);
     let mut settings = NvidiaSettings::default();
-    let enabled = given.truth("enabled")?.unwrap_or(true);
+    let enabled = given.flag("enabled")?.unwrap_or(true);
     settings.ignored.extend(given.texts("ignored_gpu_ids")?);
     if let Some(text) = given.text("fingerprint_period")? {
         settings.period = period(&text)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use drover_core::ids::AllocId;
@@ -22,7 +22,7 @@ pub(super) enum About {
 
 #[derive(Debug)]
 struct Answer {
-    since: Instant,
+    until: Instant,
     index: u64,
     text: Bytes,
 }
@@ -36,20 +36,26 @@ impl Kept {
     pub(super) fn get(&self, about: About, index: u64) -> Option<Bytes> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = answers.get(&about)?;
-        let fresh = answer.index == index && answer.since.elapsed() < FRESH;
+        let fresh = answer.index == index && Instant::now() < answer.until;
         fresh.then(|| answer.text.clone())
     }
 
-    /// Keeps an answer of the state of this index.
+    /// Keeps an answer of the state of this index for a second.
     pub(super) fn put(&self, about: About, index: u64, text: Bytes) {
+        self.put_for(about, index, text, FRESH);
+    }
+
+    /// Keeps an answer of the state of this index for so long.
+    pub(super) fn put_for(&self, about: About, index: u64, text: Bytes, how_long: Duration) {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MOST {
-            answers.retain(|_, answer| answer.since.elapsed() < FRESH);
+            let now = Instant::now();
+            answers.retain(|_, answer| now < answer.until);
         }
         // Rather not keep this one than look through very many for the oldest.
         if answers.len() < MOST {
-            let since = Instant::now();
-            answers.insert(about, Answer { since, index, text });
+            let until = Instant::now() + how_long;
+            answers.insert(about, Answer { until, index, text });
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod logs;
 mod metrics;
 mod nodes;
 mod params;
+mod plugins;
 mod serve;
 pub mod shapes;
 mod stats;
@@ -38,9 +39,13 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
+use drover_io_real::plugins::Plugins;
+
 pub use serve::serve;
 pub use stats::Measures;
 
+use crate::config::client::ClientConfig;
+use crate::config::telemetry::Telemetry;
 use crate::door::Door;
 use errors::ApiError;
 use guard::Names;
@@ -56,6 +61,12 @@ pub struct Settings {
     pub version: String,
     /// Where it keeps its data.
     pub data_dir: String,
+    /// The plugins that run beside it.
+    pub plugins: Plugins,
+    /// What is wanted of the node.
+    pub client: ClientConfig,
+    /// What is told of the agent in numbers.
+    pub telemetry: Telemetry,
 }
 
 /// What every handler has at hand.
@@ -123,6 +134,7 @@ fn routes() -> Router<Api> {
         .route("/v1/client/fs/cat/{id}", get(files::cat))
         .route("/v1/client/fs/readat/{id}", get(files::read_at))
         .route("/v1/agent/self", get(agent::this))
+        .route("/v1/agent/plugins", get(plugins::list))
         .route("/v1/agent/health", get(agent::health))
         .route("/v1/agent/members", get(agent::members))
         .route("/v1/status/leader", get(agent::leader))

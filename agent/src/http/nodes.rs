@@ -13,10 +13,10 @@ use super::shapes::{Alloc, NodeShape};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("node", params.prefix())?;
-    let version = api.settings.version.clone();
+    let settings = api.settings.clone();
     let prefix = params.prefix().to_owned();
     let seen = look(&api, &params, move |view| {
-        let node = NodeShape::of(view, &version);
+        let node = NodeShape::of(view, &settings);
         let wanted = has_prefix(&node.id, &prefix);
         let list: Vec<Value> = wanted.then(|| node.stub()).into_iter().collect();
         Seen::whole(view, list)
@@ -27,9 +27,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let id: NodeId = uuid("node", &id)?;
-    let version = api.settings.version.clone();
+    let settings = api.settings.clone();
     let seen = look(&api, &params, move |view| {
-        let node = (view.node().id == id).then(|| NodeShape::of(view, &version).full());
+        let node = (view.node().id == id).then(|| NodeShape::of(view, &settings).full());
         Seen::whole(view, node)
     })
     .await?;

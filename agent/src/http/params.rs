@@ -188,8 +188,8 @@ pub(super) fn check_prefix(what: &str, prefix: &str) -> Result<(), ApiError> {
 /// # Errors
 /// It is no UUID.
 pub(super) fn uuid<T: core::str::FromStr>(what: &str, text: &str) -> Result<T, ApiError> {
-    let words = format!("{what} lookup failed: index error: UUID must be 36 characters");
-    text.parse().map_err(|_| ApiError::failed(words))
+    let words = || format!("{what} lookup failed: index error: UUID must be 36 characters");
+    text.parse().map_err(|_| ApiError::failed(words()))
 }
 
 #[cfg(test)]

@@ -214,6 +214,9 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         http_addr: address.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
+        plugins: running.plugins.clone(),
+        client: settings.file.client,
+        telemetry: settings.file.telemetry,
     };
     let router = http::router(running.door.clone(), api, running.measures.clone());
     let server = tokio::spawn(http::serve(listener, router));

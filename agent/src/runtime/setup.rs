@@ -41,6 +41,7 @@ use tokio::task::JoinHandle;
 
 use super::{Recording, Settings};
 use crate::config::FileConfig;
+use crate::config::client::ClientConfig;
 use crate::http::Measures;
 
 /// The control group below which all tasks are.
@@ -129,14 +130,21 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
     let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
-    if let Err(error) = raw_exec.end_unknown(&known_launches(&opened.saved)) {
+    let wanted = &settings.file.client;
+    // What a driver runs that is not wanted any more is nobody's.
+    let known = match wanted.drivers.allows(raw_exec.name()) {
+        true => known_launches(&opened.saved),
+        false => BTreeSet::new(),
+    };
+    if let Err(error) = raw_exec.end_unknown(&known) {
         remarks.push(format!("cannot look for tasks that nobody knows: {error}"));
     }
-    let drivers: Vec<Arc<dyn Driver>> = vec![
+    let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(raw_exec),
         Arc::new(Mock::new("mock_driver", dirs.clone(), inbox.clone())),
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
+    drivers.retain(|driver| wanted.drivers.allows(driver.name()));
     let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let gate = Gate::default();
@@ -233,6 +241,7 @@ fn plugins(
         root: data_dir.alloc_root(),
         processors: Processors::default(),
         inbox: inbox.clone(),
+        drivers: settings.file.client.drivers.clone(),
     };
     Plugins::new(settings.file.plugins.clone(), place)
         .map_err(|error| SetupError::Io("use plugins", error))
@@ -264,13 +273,17 @@ fn known_launches(saved: &Saved) -> BTreeSet<LaunchId> {
     of_tasks.chain(of_allocs).collect()
 }
 
-/// How a probe is used: those that ask others than this machine wait for being enabled, and
-/// those that start programs hold nothing up.
-fn probe(probe: &Probe) -> Option<ProbeConfig> {
-    (!probe.off_unless_enabled).then(|| ProbeConfig {
+/// How a probe is used, if it is wanted: those that ask others than this machine or start programs
+/// hold nothing up.
+fn probe(probe: &Probe, wanted: &ClientConfig) -> Option<ProbeConfig> {
+    let asks_here = !probe.off_unless_enabled;
+    wanted
+        .wants_probe(probe.name, probe.off_unless_enabled)
+        .ok()?;
+    Some(ProbeConfig {
         name: probe.name.into(),
         every: probe.period.map(|seconds| Span::secs(i64::from(seconds))),
-        essential: probe.name != "plugins_cni",
+        essential: asks_here && probe.name != "plugins_cni",
     })
 }
 
@@ -292,7 +305,9 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let mut config = Config::new(seed, node, root);
     let env = env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-    config.probes = PROBES.iter().filter_map(probe).collect();
+    let wanted = &settings.file.client;
+    let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
+    config.probes = probes.collect();
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config
 }

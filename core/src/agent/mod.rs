@@ -5,6 +5,7 @@ mod collect;
 mod machine;
 mod operator;
 mod pending;
+mod plugins;
 mod restore;
 mod scheduling;
 mod view;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
+pub use plugins::{Condition, Listened};
 pub use view::{AllocView, View};
 
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};

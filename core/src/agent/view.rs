@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::plugins::{self, Listened};
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
@@ -39,6 +40,11 @@ impl<'a> View<'a> {
     /// What is known of the machine.
     pub fn machine(self) -> &'a Machine {
         &self.agent.machine
+    }
+
+    /// Every driver and every plugin of devices, those of the agent itself included.
+    pub fn listened(self) -> Vec<Listened<'a>> {
+        plugins::listened(self)
     }
 
     /// Whether enough is known of the machine for anything to be placed.

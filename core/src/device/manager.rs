@@ -19,7 +19,7 @@ use crate::input::DeviceNews;
 use crate::model::device::GroupId;
 use crate::model::node::NodeEvent;
 use crate::op::Op;
-use crate::stream::{Due, Stream};
+use crate::stream::{Due, SILENT, Stream};
 use crate::time::Instant;
 
 /// What is known of one plugin of devices.
@@ -51,9 +51,9 @@ impl Plugin {
         self.disabled
     }
 
-    /// When it is asked again, if it does not speak.
-    pub fn asked_again(&self) -> Option<Instant> {
-        self.stream.rests_until()
+    /// The stream of its news.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
     }
 }
 
@@ -138,7 +138,7 @@ impl Devices {
         for (name, plugin) in &mut self.plugins {
             if plugin.stream.due(cx.now.at) == Some(Due::Silent) {
                 cx.count_overdue();
-                changed.merge(plugin.ended(cx, name, "it says nothing".to_owned()));
+                changed.merge(plugin.ended(cx, name, SILENT.to_owned()));
             }
             if plugin.stream.due(cx.now.at) == Some(Due::Open) && !plugin.disabled {
                 let op = plugin.stream.open(cx);

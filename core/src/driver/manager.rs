@@ -18,7 +18,7 @@ use crate::effect::{Effect, NodeEffect};
 use crate::input::{DriverFingerprint, DriverHealth, DriverNews};
 use crate::model::node::{DriverInfo, NodeEvent};
 use crate::op::Op;
-use crate::stream::{Due, Stream};
+use crate::stream::{Due, SILENT, Stream};
 use crate::text::quote;
 use crate::time::Instant;
 
@@ -55,6 +55,11 @@ impl Drivers {
             self.drivers.insert(name.into(), Driver::default());
         }
         !known
+    }
+
+    /// Every driver, by name.
+    pub fn drivers(&self) -> impl Iterator<Item = (&Arc<str>, &Driver)> {
+        self.drivers.iter()
     }
 
     /// What is known of each.
@@ -105,7 +110,7 @@ impl Drivers {
         for (name, driver) in &mut self.drivers {
             if driver.stream.due(cx.now.at) == Some(Due::Silent) {
                 cx.count_overdue();
-                changed.merge(driver.ended(cx, name, "it says nothing"));
+                changed.merge(driver.ended(cx, name, SILENT));
             }
             if driver.stream.due(cx.now.at) == Some(Due::Open) {
                 let op = driver.stream.open(cx);
@@ -130,6 +135,16 @@ impl Drivers {
 }
 
 impl Driver {
+    /// The stream of its news.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// How it is; none until it said something, or failed to.
+    pub fn info(&self) -> Option<&DriverInfo> {
+        self.info.as_ref()
+    }
+
     /// Its stream is over. If it worked until now it is asked again at once, and nothing is wrong.
     fn ended(&mut self, cx: &mut Cx<'_>, name: &str, why: &str) -> Changed {
         self.stream.ended(cx);

@@ -31,6 +31,7 @@ impl Spent {
             user: percent(self.user, before.user),
             total_ticks: all.zip(mhz_of_a_core).map(|(all, mhz)| all / 100.0 * mhz),
             percent: all,
+            worked: self.total,
             throttled_periods: self.throttled_periods,
             throttled_time: self.throttled_time,
         }
@@ -63,11 +64,18 @@ pub struct CoreUse {
     pub idle: f64,
     /// All but nothing.
     pub total: f64,
+    /// What it worked since the machine started, in the kernel's ticks.
+    pub worked: Option<u64>,
 }
 
 impl CoreTimes {
     fn total(&self) -> Option<u64> {
         let parts = [self.user, self.system, self.idle, self.waiting, self.other];
+        parts.into_iter().try_fold(0, u64::checked_add)
+    }
+
+    fn worked(&self) -> Option<u64> {
+        let parts = [self.user, self.system, self.other];
         parts.into_iter().try_fold(0, u64::checked_add)
     }
 
@@ -78,6 +86,7 @@ impl CoreTimes {
             system: 0.0,
             idle: 100.0,
             total: 0.0,
+            worked: self.worked(),
         })
     }
 
@@ -95,6 +104,7 @@ impl CoreTimes {
             system: part(self.system, before.system)?,
             idle,
             total: (100.0 - idle - waiting).max(0.0),
+            worked: self.worked(),
         })
     }
 }

@@ -4,6 +4,9 @@ use super::cpu::CoreUse;
 use super::devices::DeviceUsage;
 use crate::time::Timestamp;
 
+/// How many of the kernel's ticks a second has, on every architecture that this runs on.
+const TICKS_A_SECOND: f64 = 100.0;
+
 /// The machine at one moment. What was not measured is unset.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
@@ -29,6 +32,12 @@ impl Host {
     /// MHz that a core uses; none while nobody knows what a core has.
     pub fn ticks(&self, core: &CoreUse) -> Option<f64> {
         self.mhz_of_a_core.map(|mhz| core.total / 100.0 * mhz)
+    }
+
+    /// MHz that a core used, added up over all seconds since the machine started.
+    pub fn ticks_count(&self, core: &CoreUse) -> Option<f64> {
+        let (mhz, worked) = (self.mhz_of_a_core?, core.worked?);
+        Some(worked as f64 / TICKS_A_SECOND * mhz)
     }
 
     /// MHz that all cores use together.

@@ -44,6 +44,8 @@ fn cpu(said: &SaidCpu) -> Result<Cpu, String> {
         user: part("user", said.user)?,
         total_ticks: part("ticks", said.ticks)?,
         percent: part("percent", said.percent)?,
+        // Drivers tell how fast, and not how much in all.
+        worked: None,
         throttled_periods: said.throttled_periods,
         throttled_time: said.throttled_time,
     })

@@ -53,6 +53,8 @@ pub struct Cpu {
     pub total_ticks: Option<f64>,
     /// Percent of one core; two busy cores are 200.
     pub percent: Option<f64>,
+    /// What it worked since it began, in nanoseconds of one core.
+    pub worked: Option<u64>,
     /// How often it was held back since it began.
     pub throttled_periods: Option<u64>,
     /// For how long, in nanoseconds.
@@ -68,6 +70,7 @@ impl Cpu {
             user: part(self.user, other.user),
             total_ticks: part(self.total_ticks, other.total_ticks),
             percent: part(self.percent, other.percent),
+            worked: whole(self.worked, other.worked),
             throttled_periods: whole(self.throttled_periods, other.throttled_periods),
             throttled_time: whole(self.throttled_time, other.throttled_time),
         }

@@ -9,6 +9,7 @@ mod devices;
 mod drivers;
 mod memory;
 mod one;
+mod status;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +21,7 @@ use drover_core::fingerprint::{Fingerprint, Plugin as Found, PluginKind, Process
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
 
+use crate::allowed::Allowed;
 use crate::device::DevicePlugin;
 use crate::dirs::AllocDirs;
 use crate::driver::external::{Handles, PluginDriver};
@@ -28,6 +30,7 @@ use crate::plugin::PluginDir;
 
 use memory::Memory;
 use one::One;
+pub use status::{Named, Runs, Status};
 
 /// What the names of plugins' probes begin with.
 const PROBE: &str = "plugin ";
@@ -61,6 +64,8 @@ pub struct PluginSettings {
     pub processors: Processors,
     /// The way of answers.
     pub inbox: Inbox,
+    /// The drivers that are wanted.
+    pub drivers: Allowed,
 }
 
 /// Every plugin of this agent. Cheap to clone.
@@ -77,6 +82,12 @@ struct Inner {
 impl std::fmt::Debug for Plugins {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.plugins.keys()).finish()
+    }
+}
+
+impl Default for Plugins {
+    fn default() -> Plugins {
+        Plugins::none()
     }
 }
 
@@ -111,6 +122,7 @@ impl Plugins {
             root: settings.root,
             processors: settings.processors,
             inbox: settings.inbox,
+            drivers: settings.drivers,
         });
         let one = |config: PluginConfig| {
             let file = config.file.clone();
@@ -127,7 +139,18 @@ impl Plugins {
 
     /// The names of the probes that look for them.
     pub fn probes(&self) -> impl Iterator<Item = String> {
-        self.0.plugins.keys().map(|file| format!("{PROBE}{file}"))
+        self.0.plugins.keys().map(|file| Plugins::probe_of(file))
+    }
+
+    /// The name of the probe that looks for the plugin of this program.
+    pub fn probe_of(file: &str) -> String {
+        format!("{PROBE}{file}")
+    }
+
+    /// How each program is doing, by name.
+    pub fn status(&self) -> Vec<Status> {
+        let plugins = self.0.plugins.values();
+        plugins.map(|one| one.status()).collect()
     }
 
     /// Looks for the plugin that this probe is there for: starts it if it does not run.
@@ -139,6 +162,10 @@ impl Plugins {
 
     async fn find(&self, one: &Arc<One>) -> Result<Fingerprint, Failure> {
         let running = one.running().await?;
+        if one.denial().is_some() {
+            one.end_denied(&running).await;
+            return Ok(Fingerprint::default());
+        }
         let found = Found {
             kind: running.kind,
             name: running.name.clone(),

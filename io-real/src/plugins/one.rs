@@ -12,6 +12,8 @@ use tokio::task::AbortHandle;
 
 use super::PluginConfig;
 use super::memory::{Memory, Remembered};
+use super::status::{Named, Notes, Status};
+use crate::allowed::Allowed;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::driver::external::{Handles, PluginDriver};
@@ -33,6 +35,7 @@ pub(super) struct Place {
     pub(super) root: PathBuf,
     pub(super) processors: Processors,
     pub(super) inbox: Inbox,
+    pub(super) drivers: Allowed,
 }
 
 /// A plugin that runs and was configured.
@@ -64,6 +67,7 @@ pub(super) struct One {
     watch: Mutex<Option<AbortHandle>>,
     /// Who listens to what it measures.
     device_stats: Listening,
+    notes: Notes,
 }
 
 impl One {
@@ -75,6 +79,7 @@ impl One {
             driver: Mutex::default(),
             watch: Mutex::default(),
             device_stats: Listening::default(),
+            notes: Notes::default(),
         }
     }
 
@@ -95,10 +100,41 @@ impl One {
     /// What an earlier agent knew of it.
     pub(super) fn remembered(&self) -> Option<(Kind, String)> {
         let known = self.place.memory.read(&self.config.file)?;
+        self.notes.named(Named {
+            kind: known.kind,
+            name: known.name.clone(),
+            version: known.version,
+        });
+        if self.denial().is_some() {
+            return None;
+        }
         if known.kind == Kind::Driver {
             self.make_driver(&known.name);
         }
         Some((known.kind, known.name))
+    }
+
+    /// How its program is doing.
+    pub(super) fn status(&self) -> Status {
+        Status {
+            denied: self.denial(),
+            ..self.notes.status(&self.config.file)
+        }
+    }
+
+    /// Why it is not wanted, if it said that it is a driver which is not.
+    pub(super) fn denial(&self) -> Option<String> {
+        let driver = self.notes.name().filter(|it| it.kind == Kind::Driver)?;
+        self.place.drivers.denial(&driver.name)
+    }
+
+    /// Ends it with what it runs, because it is not wanted.
+    pub(super) async fn end_denied(&self, running: &Arc<Running>) {
+        running.plugin.kill(true).await;
+        *self.running.lock().await = None;
+        if let Err(error) = self.place.memory.forget(&self.config.file) {
+            tracing::warn!(plugin = self.config.file, %error, "cannot forget a plugin");
+        }
     }
 
     /// The driver that it is, if it is one.
@@ -191,6 +227,7 @@ impl One {
             socket_dir: Some(self.place.sockets.clone()),
             ..LaunchSpec::default()
         };
+        self.notes.started();
         let plugin = Arc::new(Plugin::launch(&program, &spec).await?);
         match self.set_up(&plugin, true).await {
             Ok(running) => Ok(running),
@@ -230,6 +267,7 @@ impl One {
 
     /// Asks a plugin who it is and gives it its configuration.
     async fn set_up(&self, plugin: &Arc<Plugin>, new: bool) -> Result<Running, Failure> {
+        self.notes.runs(Arc::downgrade(plugin));
         let info = plugin.info().await?;
         let kind = match info.kind {
             PluginKind::Driver => Kind::Driver,
@@ -239,6 +277,11 @@ impl One {
             self.configure(plugin, &info, kind).await?;
         }
         self.remember(plugin, &info, kind)?;
+        self.notes.named(Named {
+            kind,
+            name: info.name.clone(),
+            version: info.version.text.clone(),
+        });
         if kind == Kind::Driver {
             let schema = plugin.task_schema().await?;
             self.make_driver(&info.name).attach(plugin.clone(), schema);

@@ -64,6 +64,9 @@ pub enum Command {
     /// Look at this node
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Look at drivers and plugins of devices
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Look at evaluations
     #[command(subcommand)]
     Eval(EvalCommand),
@@ -135,6 +138,13 @@ pub enum NodeCommand {
     Status(NodeStatusArgs),
 }
 
+/// Commands of plugins.
+#[derive(Debug, Subcommand)]
+pub enum PluginCommand {
+    /// Show drivers and plugins of devices, or one of them
+    Status(PluginStatusArgs),
+}
+
 /// Commands of evaluations.
 #[derive(Debug, Subcommand)]
 pub enum EvalCommand {
@@ -183,6 +193,19 @@ pub struct NodeStatusArgs {
     /// Not supported
     #[arg(short = 't', hide = true, value_name = "TEMPLATE")]
     pub template: Option<String>,
+}
+
+/// `plugin status`.
+#[derive(Clone, Debug, Args)]
+pub struct PluginStatusArgs {
+    /// The name of the plugin or of its program
+    pub plugin: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show programs, whole times and reasons
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// `top`.

@@ -1,40 +1,41 @@
-//! Which metrics there are, and what they say.
-
-use std::sync::Arc;
+//! Gathers what metrics are made of: from the state, from who measures, and of the core itself.
 
 use drover_core::agent::{AllocView, View};
-use drover_core::alloc::runner::Phase;
 use drover_core::cx::Counters;
-use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::alloc::TaskLife;
 use drover_core::model::node::Node;
-use drover_core::stats::host::Host;
-use drover_core::stats::usage::{TaskUsage, Usage};
 use drover_core::task::runner::TaskRunner;
-use drover_io_real::stats::Depth;
+use drover_core::task::spec::TaskSpec;
+use drover_io_real::door::Pulse;
+use drover_io_real::facts;
+use drover_io_real::stats::{Depth, Looked};
 
-use super::{Labels, Metrics};
+use super::Metrics;
+use super::labels::{Labels, Map};
+use super::sums::Sum;
+use super::used::{machine, task_used};
+use crate::config::telemetry::{Metadata, Telemetry};
 use crate::http::Api;
 use crate::http::errors::ApiError;
 use crate::http::stats::{Outline, mhz_of_a_core};
 
-/// A megabyte, as jobs count memory.
-const MIB: f64 = (1 << 20) as f64;
-
-/// What of the state metrics are made of.
-struct Counted {
-    metrics: Metrics,
-    node: Labels,
-    mhz: Option<f64>,
-    tasks: Vec<TaskLine>,
+/// What of the state metrics are made of. Nothing is written down while the core waits.
+struct Seen {
+    node: Node,
+    sum: Sum,
+    tasks: Vec<TaskSeen>,
+    counters: Counters,
 }
 
-/// A running task.
-struct TaskLine {
-    looked: drover_io_real::stats::Looked,
-    labels: Labels,
-    cpu: i64,
-    memory: i64,
-    memory_max: i64,
+/// A task.
+pub(super) struct TaskSeen {
+    pub(super) spec: TaskSpec,
+    pub(super) runs: u64,
+    pub(super) restarts: u64,
+    /// Whether it failed, if it is over.
+    pub(super) failed: Option<bool>,
+    /// What is to be measured, if it runs.
+    pub(super) looked: Option<Looked>,
 }
 
 /// Gathers everything.
@@ -42,320 +43,112 @@ struct TaskLine {
 /// # Errors
 /// The agent has stopped.
 pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
-    let mut counted = api.door.ask(|view: View<'_>| count(view)).await?;
-    let measures = &api.measures;
-    let looked = counted.tasks.iter().map(|it| it.looked.clone()).collect();
-    measures
-        .tasks
-        .look(looked, Depth::Totals, counted.mhz)
-        .await;
-    let metrics = &mut counted.metrics;
-    {
-        let board = measures.tasks.board();
-        for line in &counted.tasks {
-            let usage = board.task(&line.looked.task).cloned();
-            task_used(metrics, line, usage.as_ref());
+    let telemetry = &api.settings.telemetry;
+    let seen = api.door.ask(|view: View<'_>| see(view)).await?;
+    let mhz = mhz_of_a_core(&seen.node);
+    let host_name = host_name(telemetry, &seen.node);
+    let node = Labels::new(node_labels(&seen.node), host_name.as_deref());
+    let mut metrics = Metrics::default();
+    seen.sum.tell(&mut metrics, &node, &seen.node);
+    core(&mut metrics, &node, seen.counters, &api.door.pulse());
+    let sampler = &api.measures.tasks;
+    if telemetry.allocations {
+        let looked = seen.tasks.iter().filter_map(|it| it.looked.clone());
+        sampler.look(looked.collect(), Depth::Totals, mhz).await;
+    }
+    for task in &seen.tasks {
+        let map = task_labels(&task.spec, &telemetry.metadata);
+        let labels = Labels::new(map, host_name.as_deref());
+        lived(&mut metrics, &labels, task);
+        if let Some(looked) = task.looked.as_ref().filter(|_| telemetry.allocations) {
+            let usage = sampler.board().task(&looked.task).cloned();
+            task_used(&mut metrics, &labels, &task.spec, usage.as_deref(), mhz);
         }
     }
-    let host = measures.host.look(counted.mhz).await;
-    machine(metrics, &counted.node, &host);
-    let pulse = api.door.pulse();
-    metrics.gauge("drover.queue.answers", &counted.node, pulse.answers as f64);
-    metrics.gauge(
-        "drover.queue.requests",
-        &counted.node,
-        pulse.requests as f64,
-    );
-    let step_time = pulse.step_time.as_secs_f64();
-    metrics.add(
-        super::Kind::Counter,
-        "drover.core.step_seconds",
-        &counted.node,
-        step_time,
-    );
-    Ok(counted.metrics)
+    if telemetry.node {
+        machine(&mut metrics, &node, &*api.measures.host.look(mhz).await);
+    }
+    Ok(metrics)
 }
 
-/// What the state says, without waiting for anything.
-fn count(view: View<'_>) -> Counted {
-    let node = node_labels(view.node());
-    let mut counted = Counted {
-        metrics: Metrics::default(),
-        mhz: mhz_of_a_core(view.node()),
-        node: node.clone(),
+/// What the state says.
+fn see(view: View<'_>) -> Seen {
+    let mut seen = Seen {
+        node: view.node().clone(),
+        sum: Sum::default(),
         tasks: Vec::new(),
+        counters: view.counters(),
     };
-    let mut sum = Sum::default();
     for alloc in view.allocs() {
-        sum.add(view, alloc);
-        let outline = Outline::of(alloc);
-        for task in alloc.tasks() {
-            let labels = task_labels(alloc, task);
-            lived(&mut counted.metrics, &labels, task);
-            let running = outline.running.iter();
-            let looked = running.filter(|it| it.task == task.spec().key).cloned();
-            let resources = &task.spec().task().resources;
-            counted.tasks.extend(looked.map(|looked| TaskLine {
-                looked,
-                labels: labels.clone(),
-                cpu: resources.cpu,
-                memory: resources.memory_mb,
-                memory_max: resources.memory_max_mb,
-            }));
-        }
+        seen.sum.add(view, alloc);
+        see_tasks(alloc, &mut seen.tasks);
     }
-    sum.tell(&mut counted.metrics, &node, view.node());
-    core(&mut counted.metrics, &node, view.counters());
-    counted
+    seen
 }
 
-fn core(metrics: &mut Metrics, node: &Labels, counters: Counters) {
+fn see_tasks(alloc: AllocView<'_>, tasks: &mut Vec<TaskSeen>) {
+    let mut running = Outline::of(alloc).running;
+    let seen = |task: &TaskRunner| {
+        let state = task.state();
+        let at = running.iter().position(|it| it.task == task.spec().key);
+        TaskSeen {
+            spec: task.spec().clone(),
+            runs: u64::from(task.record().runs.0),
+            restarts: state.restarts,
+            failed: (state.state == TaskLife::Dead).then_some(state.failed),
+            looked: at.map(|at| running.swap_remove(at)),
+        }
+    };
+    tasks.extend(alloc.tasks().iter().map(seen));
+}
+
+/// How the core does.
+pub(super) fn core(metrics: &mut Metrics, node: &Labels, counters: Counters, pulse: &Pulse) {
     metrics.counter("drover.core.steps", node, counters.steps);
     metrics.counter("drover.core.stale_answers", node, counters.stale);
     metrics.counter("drover.core.overdue_operations", node, counters.overdue);
+    metrics.gauge("drover.queue.answers", node, pulse.answers as f64);
+    metrics.gauge("drover.queue.requests", node, pulse.requests as f64);
+    for (name, longest, timing) in [
+        (
+            "drover.core.step_seconds",
+            "drover.core.longest_step_seconds",
+            pulse.steps,
+        ),
+        (
+            "drover.core.question_seconds",
+            "drover.core.longest_question_seconds",
+            pulse.questions,
+        ),
+    ] {
+        metrics.gauge(longest, node, timing.longest.as_secs_f64());
+        metrics.timing(name, node, timing);
+    }
 }
 
 /// What became of a task so far.
-fn lived(metrics: &mut Metrics, labels: &Labels, task: &TaskRunner) {
-    let state = task.state();
-    let dead = state.state == TaskLife::Dead;
-    metrics.counter(
-        "nomad.client.allocs.running",
-        labels,
-        u64::from(task.record().runs.0),
-    );
-    metrics.counter("nomad.client.allocs.restart", labels, state.restarts);
-    metrics.counter(
-        "nomad.client.allocs.complete",
-        labels,
-        u64::from(dead && !state.failed),
-    );
-    metrics.counter(
-        "nomad.client.allocs.failed",
-        labels,
-        u64::from(dead && state.failed),
-    );
-}
-
-/// What all allocations hold and are.
-#[derive(Default)]
-struct Sum {
-    cpu: f64,
-    memory: f64,
-    memory_max: f64,
-    disk: f64,
-    allocs: [u64; 4],
-    tasks: [u64; 3],
-}
-
-impl Sum {
-    fn add(&mut self, view: View<'_>, alloc: AllocView<'_>) {
-        let record = alloc.record();
-        let awaited = record.previous.and_then(|id| view.alloc(id));
-        let waits = awaited.is_some_and(|previous| !previous.record().finished);
-        let at = match (alloc.phase(), record.status) {
-            (Phase::Prerun(_), _) if waits && !record.finished => 0,
-            (_, ClientStatus::Pending) => 1,
-            (_, ClientStatus::Running) => 2,
-            (
-                _,
-                ClientStatus::Complete
-                | ClientStatus::Failed
-                | ClientStatus::Lost
-                | ClientStatus::Unknown,
-            ) => 3,
-        };
-        self.allocs[at] += 1;
-        for task in alloc.tasks() {
-            self.tasks[match task.state().state {
-                TaskLife::Pending => 0,
-                TaskLife::Running => 1,
-                TaskLife::Dead => 2,
-            }] += 1;
-        }
-        if record.status.is_terminal() {
-            return;
-        }
-        for task in alloc.tasks() {
-            let resources = &task.spec().task().resources;
-            self.cpu += resources.cpu as f64;
-            self.memory += resources.memory_mb as f64;
-            self.memory_max += resources.memory_max_mb.max(resources.memory_mb) as f64;
-        }
-        let group = alloc.job().group(record.group.as_str());
-        let disk = group.and_then(|group| group.ephemeral_disk.as_ref());
-        self.disk += disk.map_or(0.0, |disk| disk.size_mb as f64);
-    }
-
-    fn tell(&self, metrics: &mut Metrics, labels: &Labels, node: &Node) {
-        let held = [
-            ("nomad.client.allocated.cpu", self.cpu),
-            ("nomad.client.allocated.memory", self.memory),
-            ("nomad.client.allocated.max_memory", self.memory_max),
-            ("nomad.client.allocated.disk", self.disk),
-        ];
-        let [blocked, pending, running, terminal] = self.allocs.map(|count| count as f64);
-        let [tasks_pending, tasks_running, tasks_dead] = self.tasks.map(|count| count as f64);
-        let counts = [
-            ("nomad.client.allocations.blocked", blocked),
-            ("nomad.client.allocations.pending", pending),
-            ("nomad.client.allocations.running", running),
-            ("nomad.client.allocations.terminal", terminal),
-            ("nomad.client.tasks.pending", tasks_pending),
-            ("nomad.client.tasks.running", tasks_running),
-            ("nomad.client.tasks.dead", tasks_dead),
-        ];
-        for (name, value) in held.into_iter().chain(counts) {
-            metrics.gauge(name, labels, value);
-        }
-        let number = |name: &str| node.attributes.get(name)?.parse::<f64>().ok();
-        let left = [
-            (
-                "nomad.client.unallocated.cpu",
-                number("cpu.usablecompute"),
-                self.cpu,
-            ),
-            (
-                "nomad.client.unallocated.memory",
-                number("memory.totalbytes").map(|bytes| (bytes / MIB).floor()),
-                self.memory,
-            ),
-            (
-                "nomad.client.unallocated.disk",
-                number("unique.storage.bytestotal").map(|bytes| (bytes / MIB).floor()),
-                self.disk,
-            ),
-        ];
-        for (name, all, held) in left {
-            if let Some(all) = all {
-                metrics.gauge(name, labels, all - held);
-            }
-        }
-    }
-}
-
-/// What a running task holds and uses.
-fn task_used(metrics: &mut Metrics, line: &TaskLine, usage: Option<&Arc<TaskUsage>>) {
-    let labels = &line.labels;
-    let positive = |megabytes: i64| (megabytes > 0).then_some(megabytes as f64);
-    let held = [
-        ("nomad.client.allocs.cpu.allocated", positive(line.cpu)),
-        (
-            "nomad.client.allocs.memory.allocated",
-            positive(line.memory).map(|megabytes| megabytes * MIB),
-        ),
-        (
-            "nomad.client.allocs.memory.max_allocated",
-            positive(line.memory_max).map(|megabytes| megabytes * MIB),
-        ),
-    ];
-    let used = usage.map(|task| used(&task.usage));
-    for (name, value) in held.into_iter().chain(used.into_iter().flatten()) {
-        if let Some(value) = value {
-            metrics.gauge(name, labels, value);
-        }
-    }
-}
-
-fn used(usage: &Usage) -> [(&'static str, Option<f64>); 14] {
-    let (memory, cpu) = (&usage.memory, &usage.cpu);
-    let bytes = |value: Option<u64>| value.map(|value| value as f64);
-    [
-        ("nomad.client.allocs.memory.rss", bytes(memory.rss)),
-        ("nomad.client.allocs.memory.cache", bytes(memory.cache)),
-        ("nomad.client.allocs.memory.swap", bytes(memory.swap)),
-        (
-            "nomad.client.allocs.memory.mapped_file",
-            bytes(memory.mapped_file),
-        ),
-        ("nomad.client.allocs.memory.usage", bytes(memory.usage)),
-        (
-            "nomad.client.allocs.memory.max_usage",
-            bytes(memory.max_usage),
-        ),
-        (
-            "nomad.client.allocs.memory.kernel_usage",
-            bytes(memory.kernel_usage),
-        ),
-        (
-            "nomad.client.allocs.memory.kernel_max_usage",
-            bytes(memory.kernel_max_usage),
-        ),
-        ("nomad.client.allocs.cpu.total_percent", cpu.percent),
-        ("nomad.client.allocs.cpu.user", cpu.user),
-        ("nomad.client.allocs.cpu.system", cpu.system),
-        ("nomad.client.allocs.cpu.total_ticks", cpu.total_ticks),
-        (
-            "nomad.client.allocs.cpu.throttled_time",
-            bytes(cpu.throttled_time),
-        ),
-        (
-            "nomad.client.allocs.cpu.throttled_periods",
-            bytes(cpu.throttled_periods),
-        ),
-    ]
-}
-
-/// What the machine uses.
-fn machine(metrics: &mut Metrics, node: &Labels, host: &Host) {
-    let bytes = |value: Option<u64>| value.map(|value| value as f64);
-    for (name, value) in [
-        ("nomad.client.uptime", bytes(host.uptime)),
-        ("nomad.client.host.memory.total", bytes(host.memory.total)),
-        (
-            "nomad.client.host.memory.available",
-            bytes(host.memory.available),
-        ),
-        ("nomad.client.host.memory.used", bytes(host.memory.used)),
-        ("nomad.client.host.memory.free", bytes(host.memory.free)),
+fn lived(metrics: &mut Metrics, labels: &Labels, task: &TaskSeen) {
+    let ended = |failed| u64::from(task.failed == Some(failed));
+    for (name, count) in [
+        ("nomad.client.allocs.running", task.runs),
+        ("nomad.client.allocs.restart", task.restarts),
+        ("nomad.client.allocs.complete", ended(false)),
+        ("nomad.client.allocs.failed", ended(true)),
     ] {
-        if let Some(value) = value {
-            metrics.gauge(name, node, value);
-        }
-    }
-    for (core, used) in &host.cores {
-        let labels = with(node, "cpu", core);
-        metrics.gauge("nomad.client.host.cpu.user", &labels, used.user);
-        metrics.gauge("nomad.client.host.cpu.system", &labels, used.system);
-        metrics.gauge("nomad.client.host.cpu.idle", &labels, used.idle);
-        metrics.gauge("nomad.client.host.cpu.total", &labels, used.total);
-        metrics.gauge("nomad.client.host.cpu.total_percent", &labels, used.total);
-        if let Some(ticks) = host.ticks(used) {
-            metrics.gauge("nomad.client.host.cpu.total_ticks", &labels, ticks);
-        }
-    }
-    // A disk that is mounted twice is one disk.
-    let mut seen = std::collections::BTreeSet::new();
-    for disk in host.disks.iter().filter(|disk| seen.insert(&disk.device)) {
-        let labels = with(node, "disk", &disk.device);
-        let volume = &disk.volume;
-        metrics.gauge("nomad.client.host.disk.size", &labels, volume.size as f64);
-        metrics.gauge("nomad.client.host.disk.used", &labels, volume.used as f64);
-        metrics.gauge(
-            "nomad.client.host.disk.available",
-            &labels,
-            volume.available as f64,
-        );
-        metrics.gauge(
-            "nomad.client.host.disk.used_percent",
-            &labels,
-            volume.used_percent,
-        );
-        metrics.gauge(
-            "nomad.client.host.disk.inodes_percent",
-            &labels,
-            volume.inodes_percent,
-        );
+        metrics.counter(name, labels, count);
     }
 }
 
-fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
-    let mut labels = (**labels).clone();
-    labels.insert(name, value.to_owned());
-    Arc::new(labels)
+/// The name that gauges bear as the host's, if they do.
+fn host_name(telemetry: &Telemetry, node: &Node) -> Option<String> {
+    let name = match telemetry.use_node_name {
+        true => node.name.clone(),
+        false => facts::hostname(),
+    };
+    telemetry.hostname.then_some(name)
 }
 
-fn node_labels(node: &Node) -> Labels {
+pub(super) fn node_labels(node: &Node) -> Map {
     let class = match node.class.as_str() {
         "" => "none",
         class => class,
@@ -369,66 +162,34 @@ fn node_labels(node: &Node) -> Labels {
         ("node_status", "ready".to_owned()),
         ("node_scheduling_eligibility", "eligible".to_owned()),
     ];
-    Arc::new(labels.into())
+    labels.map(|(name, value)| (name.into(), value)).into()
 }
 
-fn task_labels(alloc: AllocView<'_>, task: &TaskRunner) -> Labels {
-    let record = alloc.record();
-    let labels = [
-        ("job", alloc.job().name.clone()),
-        ("task_group", record.group.to_string()),
-        ("alloc_id", record.id.to_string()),
-        ("task", task.spec().key.task.to_string()),
-        ("namespace", record.job.namespace.to_string()),
+pub(super) fn task_labels(spec: &TaskSpec, metadata: &Metadata) -> Map {
+    let (job, group) = (spec.job(), spec.group());
+    // What is nearer to the task wins, and nothing of it changes whose metrics these are.
+    let all = job.meta.iter().chain(&group.meta).chain(&spec.task().meta);
+    let wanted = all.filter(|(key, _)| metadata.has(key));
+    let mut labels: Map = wanted
+        .map(|(key, value)| (label_name(key).into(), value.clone()))
+        .collect();
+    let own = [
+        ("job", job.name.clone()),
+        ("task_group", group.name.clone()),
+        ("alloc_id", spec.key.alloc.to_string()),
+        ("task", spec.key.task.to_string()),
+        ("namespace", job.namespace.to_string()),
     ];
-    Arc::new(labels.into())
+    labels.extend(own.map(|(name, value)| (name.into(), value)));
+    labels
 }
 
-#[cfg(test)]
-pub(super) fn fixed(host: &Host, usage: TaskUsage) -> Metrics {
-    use drover_core::ids::LaunchId;
-    use drover_core::input::TaskKey;
-    let mut metrics = Metrics::default();
-    let node = Node {
-        datacenter: "dc1".to_owned(),
-        pool: "default".to_owned(),
-        attributes: [("memory.totalbytes".to_owned(), "1073741824".to_owned())].into(),
-        ..Node::default()
-    };
-    let labels = node_labels(&node);
-    let sum = Sum {
-        cpu: 100.0,
-        memory: 64.0,
-        memory_max: 128.0,
-        disk: 300.0,
-        allocs: [0, 1, 2, 3],
-        tasks: [4, 5, 6],
-    };
-    sum.tell(&mut metrics, &labels, &node);
-    let counters = Counters {
-        steps: 1234,
-        stale: 2,
-        overdue: 1,
-    };
-    core(&mut metrics, &labels, counters);
-    let line = TaskLine {
-        looked: drover_io_real::stats::Looked {
-            task: TaskKey::default(),
-            launch: LaunchId(1),
-            driver: "".into(),
-        },
-        labels: Arc::new(
-            [
-                ("job", "a \"job\"\n".to_owned()),
-                ("task", "t\\".to_owned()),
-            ]
-            .into(),
-        ),
-        cpu: 100,
-        memory: 64,
-        memory_max: 0,
-    };
-    task_used(&mut metrics, &line, Some(&Arc::new(usage)));
-    machine(&mut metrics, &labels, host);
-    metrics
+/// A key of metadata as Prometheus takes it.
+fn label_name(key: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let name = key.replace(|letter| !fits(letter), "_");
+    match name.starts_with(|first: char| first.is_ascii_digit()) {
+        true => format!("_{name}"),
+        false => name,
+    }
 }

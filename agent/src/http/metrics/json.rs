@@ -3,9 +3,10 @@
 
 use drover_core::time::Timestamp;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::{Kind, Metrics};
+use super::labels::Map;
+use super::{Kind, Metrics, Timed};
 use crate::times;
 
 #[derive(Serialize)]
@@ -15,7 +16,7 @@ pub(super) struct Shape<'a> {
     gauges: Vec<Gauge<'a>>,
     points: [(); 0],
     counters: Vec<Counter<'a>>,
-    samples: [(); 0],
+    samples: Vec<Sample<'a>>,
 }
 
 #[derive(Serialize)]
@@ -23,7 +24,7 @@ pub(super) struct Shape<'a> {
 struct Gauge<'a> {
     name: &'a str,
     value: f64,
-    labels: &'a BTreeMap<&'static str, String>,
+    labels: &'a Map,
 }
 
 #[derive(Serialize)]
@@ -32,15 +33,46 @@ struct Counter<'a> {
     name: &'a str,
     count: f64,
     sum: f64,
-    labels: &'a BTreeMap<&'static str, String>,
+    labels: &'a Map,
+}
+
+/// How long things took, in milliseconds.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Sample<'a> {
+    name: &'a str,
+    count: u64,
+    sum: f64,
+    max: f64,
+    mean: f64,
+    labels: &'a Map,
+}
+
+impl<'a> Sample<'a> {
+    fn of(name: &'a str, timed: &'a Timed) -> Sample<'a> {
+        let timing = &timed.timing;
+        let sum = millis(timing.sum);
+        Sample {
+            name,
+            count: timing.count,
+            sum,
+            max: millis(timing.longest),
+            mean: sum / timing.count.max(1) as f64,
+            labels: &timed.labels.of(Kind::Counter).map,
+        }
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e6
 }
 
 /// All metrics, at this time.
 pub(super) fn shape(metrics: &Metrics, now: Timestamp) -> Shape<'_> {
     let (mut gauges, mut counters) = (Vec::new(), Vec::new());
-    for (name, (kind, series)) in &metrics.0 {
+    for (name, (kind, series)) in &metrics.told {
         for (labels, value) in series {
-            let value = *value;
+            let (value, labels) = (*value, &labels.of(*kind).map);
             match kind {
                 Kind::Gauge => gauges.push(Gauge {
                     name,
@@ -62,6 +94,8 @@ pub(super) fn shape(metrics: &Metrics, now: Timestamp) -> Shape<'_> {
         gauges,
         points: [],
         counters,
-        samples: [],
+        samples: (metrics.timed.iter())
+            .map(|(name, timed)| Sample::of(name, timed))
+            .collect(),
     }
 }

@@ -1,22 +1,25 @@
 //! Telemetry: what is counted, for programs that draw curves.
 //!
-//! [`gather`] knows the metrics by their names in the field, [`text`] writes them as Prometheus
+//! [`gather`], [`sums`] and [`used`] know the metrics by their names in the field, [`text`] writes them as Prometheus
 //! reads them, [`json`] as the field's own form. They are gathered when somebody asks, at most once
 //! in a second; what is not measured has no metric.
 
 mod gather;
 mod json;
+mod labels;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod text;
+mod used;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use drover_io_real::timing::Timing;
 
 use super::Api;
 use super::answer::Answer;
@@ -24,13 +27,12 @@ use super::errors::ApiError;
 use super::kept::About;
 use super::params::Params;
 use super::stats;
+use crate::config::telemetry::Filter;
 use crate::times;
+use labels::Labels;
 
 /// What Prometheus calls its text.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-
-/// Names and values that tell series of one metric apart, by name.
-type Labels = Arc<BTreeMap<&'static str, String>>;
 
 /// How a metric behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +45,25 @@ enum Kind {
 
 /// Metrics by name, each with its series.
 #[derive(Debug, Default)]
-struct Metrics(BTreeMap<&'static str, (Kind, Series)>);
+struct Metrics {
+    told: BTreeMap<&'static str, (Kind, Series)>,
+    /// How long things took, by name.
+    timed: BTreeMap<&'static str, Timed>,
+}
+
+/// How long things of one kind took.
+#[derive(Debug)]
+struct Timed {
+    labels: Labels,
+    timing: Timing,
+}
 
 /// The values of one metric, each with its labels.
 type Series = Vec<(Labels, f64)>;
 
 impl Metrics {
     fn add(&mut self, kind: Kind, name: &'static str, labels: &Labels, value: f64) {
-        let (_, series) = self.0.entry(name).or_insert((kind, Vec::new()));
+        let (_, series) = self.told.entry(name).or_insert((kind, Vec::new()));
         series.push((labels.clone(), value));
     }
 
@@ -60,6 +73,17 @@ impl Metrics {
 
     fn counter(&mut self, name: &'static str, labels: &Labels, value: u64) {
         self.add(Kind::Counter, name, labels, value as f64);
+    }
+
+    fn timing(&mut self, name: &'static str, labels: &Labels, timing: Timing) {
+        let labels = labels.clone();
+        self.timed.insert(name, Timed { labels, timing });
+    }
+
+    /// Leaves out what people do not want.
+    fn retain(&mut self, filter: &Filter) {
+        self.told.retain(|name, _| filter.allows(name));
+        self.timed.retain(|name, _| filter.allows(name));
     }
 }
 
@@ -72,16 +96,26 @@ pub(super) async fn metrics(State(api): State<Api>, params: Params) -> Answer {
             return Err(ApiError::new(StatusCode::BAD_REQUEST, words));
         }
     };
+    let telemetry = &api.settings.telemetry;
+    if text && !telemetry.prometheus {
+        let (status, words) = (
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Prometheus is not enabled",
+        );
+        return Err(ApiError::new(status, words));
+    }
     let about = About::Metrics(text);
     if let Some(kept) = api.measures.kept().get(about, 0) {
         return Ok(response(text, kept));
     }
-    let gathered = gather::gather(&api).await?;
+    let mut gathered = gather::gather(&api).await?;
+    gathered.retain(&telemetry.filter);
     let encoded = match text {
         true => Bytes::from(text::text(&gathered)),
         false => stats::encode(&json::shape(&gathered, times::now()))?,
     };
-    api.measures.kept().put(about, 0, encoded.clone());
+    let kept = api.measures.kept();
+    kept.put_for(about, 0, encoded.clone(), telemetry.interval);
     Ok(response(text, encoded))
 }
 

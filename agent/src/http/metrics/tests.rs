@@ -2,23 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
+use drover_core::cx::Counters;
 use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::TaskKey;
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::model::float::Float;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
+use drover_core::model::task::{Resources, Task};
 use drover_core::stats::board::Board;
 use drover_core::stats::cpu::CoreUse;
 use drover_core::stats::host::{Disk, Host, HostMemory, Volume};
 use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
 use drover_core::store::Saved;
+use drover_core::task::spec::TaskSpec;
 use drover_core::time::Now;
+use drover_io_real::door::Pulse;
+use drover_io_real::timing::Timer;
 
-use super::{gather, json, text};
+use super::labels::Labels;
+use super::sums::Sum;
+use super::used::{machine, task_used};
+use super::{Metrics, gather, json, text};
+use crate::config::telemetry::Metadata;
+use crate::http::Settings;
 use crate::http::shapes::{AllocStats, HostStats, NodeShape};
 use crate::testing::BEGAN;
 
@@ -32,6 +45,7 @@ fn host() -> Host {
         system: 10.5,
         idle: 60.0,
         total: 35.25,
+        worked: Some(12_345),
     };
     let volume = Volume::of(1000, 400, 200, 50, 40);
     let disk = |point: &str| Disk {
@@ -69,6 +83,7 @@ fn usage() -> TaskUsage {
         percent: Some(12.5),
         user: Some(0.0),
         total_ticks: Some(250.0),
+        worked: Some(90_000_000_000),
         ..Cpu::default()
     };
     let usage = Usage { memory, cpu };
@@ -189,17 +204,98 @@ fn the_shape_of_a_node() {
     };
     let config = Config::new(1, node, "/alloc");
     let agent = Agent::restore(config, Saved::default(), Now::default());
-    insta::assert_snapshot!("node", shown(&NodeShape::of(agent.view(), "1.0").full()));
+    let settings = Settings {
+        version: "1.0".to_owned(),
+        ..Settings::default()
+    };
+    insta::assert_snapshot!(
+        "node",
+        shown(&NodeShape::of(agent.view(), &settings).full())
+    );
+}
+
+/// A task of a job with odd names and metadata.
+fn task() -> TaskSpec {
+    let meta = |pairs: &[(&str, &str)]| {
+        let owned = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        owned.collect::<BTreeMap<_, _>>()
+    };
+    let task = Task {
+        name: "t\\".to_owned(),
+        meta: meta(&[("the-owner", "near"), ("alloc_id", "forged")]),
+        resources: Resources {
+            cpu: 100,
+            memory_mb: 64,
+            ..Resources::default()
+        },
+        ..Task::default()
+    };
+    let group = TaskGroup {
+        name: "g".to_owned(),
+        tasks: vec![task],
+        ..TaskGroup::default()
+    };
+    let job = Job {
+        name: "a \"job\"\n".to_owned(),
+        meta: meta(&[("the-owner", "far"), ("1st", "x")]),
+        task_groups: vec![group],
+        ..Job::default()
+    };
+    TaskSpec::of_group(AllocId(1), &Arc::new(job), "g").remove(0)
+}
+
+/// Metrics of a node where everything is known.
+fn fixed() -> Metrics {
+    let mut metrics = Metrics::default();
+    let node = Node {
+        datacenter: "dc1".to_owned(),
+        pool: "default".to_owned(),
+        attributes: [("memory.totalbytes".to_owned(), "1073741824".to_owned())].into(),
+        ..Node::default()
+    };
+    let labels = Labels::new(gather::node_labels(&node), Some("box"));
+    let sum = Sum {
+        cpu: 100.0,
+        memory: 64.0,
+        memory_max: 128.0,
+        disk: 300.0,
+        allocs: [0, 1, 2, 3],
+        tasks: [4, 5, 6],
+    };
+    sum.tell(&mut metrics, &labels, &node);
+    let counters = Counters {
+        steps: 1234,
+        stale: 2,
+        overdue: 1,
+    };
+    let timer = Timer::default();
+    for micros in [2, 5, 250, 3_000_000] {
+        timer.note(Duration::from_micros(micros));
+    }
+    let pulse = Pulse {
+        answers: 3,
+        steps: timer.timing(),
+        ..Pulse::default()
+    };
+    gather::core(&mut metrics, &labels, counters, &pulse);
+    let task = task();
+    let of_task = Labels::new(gather::task_labels(&task, &Metadata::All), Some("box"));
+    let mhz = Some(2000.0);
+    task_used(&mut metrics, &of_task, &task, Some(&usage()), mhz);
+    machine(&mut metrics, &labels, &host());
+    metrics
 }
 
 #[test]
 fn metrics_as_prometheus_reads_them() {
-    let metrics = gather::fixed(&host(), usage());
+    let metrics = fixed();
     insta::assert_snapshot!("prometheus", text::text(&metrics));
 }
 
 #[test]
 fn metrics_as_json() {
-    let metrics = gather::fixed(&host(), usage());
+    let metrics = fixed();
     insta::assert_snapshot!("metrics", shown(&json::shape(&metrics, BEGAN)));
 }

@@ -1,45 +1,76 @@
 //! Metrics as Prometheus reads them.
 
 use std::fmt::Write;
+use std::time::Duration;
 
-use super::{Kind, Labels, Metrics};
+use drover_io_real::timing::BOUNDS;
+
+use super::{Kind, Metrics, Timed};
 
 /// The whole text.
 pub(super) fn text(metrics: &Metrics) -> String {
     let mut text = String::new();
-    for (name, (kind, series)) in &metrics.0 {
-        let name = name.replace(['.', '-', ' ', '=', '/'], "_");
-        let kind = match kind {
+    for (name, (kind, series)) in &metrics.told {
+        let name = plain(name);
+        let word = match kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
         };
-        // Writing to a string fails never.
-        let _ = write!(text, "# HELP {name} {name}\n# TYPE {name} {kind}\n");
+        head(&mut text, &name, word);
         for (labels, value) in series {
-            text.push_str(&name);
-            write_labels(&mut text, labels);
-            let _ = writeln!(text, " {value}");
+            line(&mut text, &name, &labels.of(*kind).text, *value);
         }
+    }
+    for (name, timed) in &metrics.timed {
+        histogram(&mut text, &plain(name), timed);
     }
     text
 }
 
-fn write_labels(text: &mut String, labels: &Labels) {
-    for (at, (name, value)) in labels.iter().enumerate() {
-        text.push(if at == 0 { '{' } else { ',' });
-        text.push_str(name);
-        text.push_str("=\"");
-        for letter in value.chars() {
-            match letter {
-                '\\' => text.push_str("\\\\"),
-                '"' => text.push_str("\\\""),
-                '\n' => text.push_str("\\n"),
-                letter => text.push(letter),
-            }
-        }
-        text.push('"');
-    }
+/// A name without what Prometheus does not take.
+fn plain(name: &str) -> String {
+    name.replace(['.', '-', ' ', '=', '/'], "_")
+}
+
+fn head(text: &mut String, name: &str, kind: &str) {
+    // Writing to a string fails never.
+    let _ = write!(text, "# HELP {name} {name}\n# TYPE {name} {kind}\n");
+}
+
+fn line(text: &mut String, name: &str, labels: &str, value: f64) {
+    text.push_str(name);
     if !labels.is_empty() {
+        text.push('{');
+        text.push_str(labels);
         text.push('}');
     }
+    let _ = writeln!(text, " {value}");
+}
+
+fn histogram(text: &mut String, name: &str, timed: &Timed) {
+    head(text, name, "histogram");
+    let labels = &timed.labels.of(Kind::Counter).text;
+    let timing = &timed.timing;
+    let mut bucket = |bound: &str, count: u64| {
+        let labels = match labels.as_str() {
+            "" => format!("le=\"{bound}\""),
+            labels => format!("{labels},le=\"{bound}\""),
+        };
+        line(text, &format!("{name}_bucket"), &labels, count as f64);
+    };
+    let mut up_to = 0;
+    for (bound, count) in BOUNDS.iter().zip(timing.buckets) {
+        up_to += count;
+        bucket(&seconds(*bound).to_string(), up_to);
+    }
+    // A bucket never has more than all.
+    let count = timing.count.max(up_to);
+    bucket("+Inf", count);
+    line(text, &format!("{name}_sum"), labels, seconds(timing.sum));
+    line(text, &format!("{name}_count"), labels, count as f64);
+}
+
+/// Seconds; whole nanoseconds are exact enough to be written shortly.
+fn seconds(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e9
 }

@@ -7,9 +7,11 @@ use drover_core::device::group::{Device, Group};
 use drover_core::fingerprint::{Core, Network, Resources};
 use drover_core::model::device::GroupId;
 use drover_core::model::node::NodeEvent;
+use drover_io_real::fingerprint::PROBES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::config::client::ClientConfig;
 use crate::times;
 
 /// Something that happened to the node.
@@ -45,19 +47,39 @@ pub struct Asked {
     pub name: String,
     /// How many facts or devices are known of it.
     pub known: usize,
-    /// Why it does not work; empty if it does.
+    /// Why it does not work, or is not asked; empty if it works.
     pub trouble: String,
+    /// `ok`, `failing`, or `denied` where people do not want it.
+    pub state: String,
 }
 
 /// How every probe is doing.
-pub(super) fn probes(view: View<'_>) -> Vec<Asked> {
+pub(super) fn probes(view: View<'_>, wanted: &ClientConfig) -> Vec<Asked> {
     let probes = view.machine().fingerprints().probes();
-    let asked = probes.map(|probe| Asked {
-        name: probe.name().to_owned(),
-        known: probe.found().attributes.len(),
-        trouble: probe.trouble().unwrap_or_default().to_owned(),
+    let asked = probes.map(|probe| {
+        let known = probe.found().attributes.len();
+        Asked::of(probe.name(), known, probe.trouble())
     });
-    asked.collect()
+    let denied = PROBES.iter().filter_map(|probe| {
+        let why = wanted.wants_probe(probe.name, probe.off_unless_enabled);
+        Some(Asked {
+            state: "denied".to_owned(),
+            ..Asked::of(probe.name, 0, Some(&why.err()?))
+        })
+    });
+    asked.chain(denied).collect()
+}
+
+impl Asked {
+    fn of(name: &str, known: usize, trouble: Option<&str>) -> Asked {
+        let state = if trouble.is_some() { "failing" } else { "ok" };
+        Asked {
+            name: name.to_owned(),
+            known,
+            trouble: trouble.unwrap_or_default().to_owned(),
+            state: state.to_owned(),
+        }
+    }
 }
 
 /// How every plugin of devices is doing.
@@ -65,11 +87,7 @@ pub(super) fn plugins(view: View<'_>) -> Vec<Asked> {
     let plugins = view.machine().devices().plugins();
     let asked = plugins.map(|(name, plugin)| {
         let devices = plugin.groups().values().map(|group| group.devices.len());
-        Asked {
-            name: name.to_string(),
-            known: devices.sum(),
-            trouble: plugin.trouble().unwrap_or_default().to_owned(),
-        }
+        Asked::of(name, devices.sum(), plugin.trouble())
     });
     asked.collect()
 }

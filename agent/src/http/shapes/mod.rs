@@ -6,6 +6,7 @@ mod eval;
 mod job;
 mod machine;
 mod node;
+mod plugin;
 mod stats;
 
 pub use alloc::{
@@ -19,6 +20,8 @@ pub use job::{
 };
 pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};
+pub use plugin::PluginShape;
+pub(super) use plugin::plugins;
 pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
     HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,

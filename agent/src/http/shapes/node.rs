@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::machine::{self, Asked, Event};
+use crate::http::Settings;
 
 /// The node, in a list or whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ pub struct Driver {
 
 impl NodeShape {
     /// The node as it is shown whole.
-    pub fn of(view: View<'_>, version: &str) -> NodeShape {
+    pub fn of(view: View<'_>, settings: &Settings) -> NodeShape {
         let node = view.node();
         NodeShape {
             id: node.id.to_string(),
@@ -67,7 +68,7 @@ impl NodeShape {
             datacenter: node.datacenter.clone(),
             node_class: node.class.clone(),
             node_pool: node.pool.clone(),
-            version: version.to_owned(),
+            version: settings.version.clone(),
             drain: false,
             scheduling_eligibility: "eligible".to_owned(),
             status: "ready".to_owned(),
@@ -89,7 +90,7 @@ impl NodeShape {
             meta: node.meta.clone(),
             events: view.machine().events().map(Event::of).collect(),
             node_resources: machine::resources(view),
-            probes: machine::probes(view),
+            probes: machine::probes(view, &settings.client),
             device_plugins: machine::plugins(view),
         }
     }

@@ -1,0 +1,263 @@
+//! The block `client`: which probes and drivers are wanted, and which clouds are asked.
+//!
+//! ```hcl
+//! client {
+//!   options = {
+//!     "fingerprint.denylist" = "bridge,cni"    # or fingerprint.allowlist: these and no others
+//!     "driver.allowlist"     = "raw_exec"      # or driver.denylist
+//!   }
+//!   fingerprint "env_aws" {}                   # a cloud is asked only if it is named
+//! }
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drover_core::text::quote;
+use drover_io_real::allowed::Allowed;
+use drover_io_real::fingerprint::PROBES;
+use hcl_edit::structure::Block;
+
+use super::literal::fields;
+use super::{label, unknown};
+
+/// Probes of the field that look at what this agent does not have. Lists may name them.
+const PROBES_ELSEWHERE: &[&str] = &["consul", "host_volume_plugins", "secrets_plugins", "vault"];
+
+/// Drivers of the field that this agent does not have. Lists may name them.
+const DRIVERS_ELSEWHERE: &[&str] = &["docker", "exec", "java", "qemu"];
+
+/// The drivers of this agent.
+const DRIVERS: &[&str] = &["raw_exec", "mock_driver", "mock"];
+
+/// What is said where options are a block, which has no room for names with dots.
+pub(super) const OPTIONS: &str = "options are written as options = { … }";
+
+/// What is wanted of this node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// The probes.
+    pub probes: Allowed,
+    /// The drivers, plugins included.
+    pub drivers: Allowed,
+    /// The clouds that are asked.
+    pub clouds: BTreeSet<String>,
+}
+
+impl ClientConfig {
+    /// Whether a probe is asked: if no list keeps it out and, if it asks others than this
+    /// machine, if people want it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn wants_probe(&self, name: &str, off_unless_enabled: bool) -> Result<(), String> {
+        if let Some(denial) = self.probes.denial(name) {
+            return Err(denial);
+        }
+        if off_unless_enabled && !self.clouds.contains(name) && !self.probes.only.contains(name) {
+            return Err(format!("off; fingerprint \"{name}\" {{}} enables it"));
+        }
+        Ok(())
+    }
+
+    /// The drivers of this agent that are not wanted, with why.
+    pub fn denied_drivers(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let all = DRIVERS.iter();
+        all.filter_map(|name| Some((*name, self.drivers.denial(name)?)))
+    }
+
+    /// Looks at names of drivers, which are known only when all of the file was read: those of
+    /// plugins are not known before they run.
+    ///
+    /// # Errors
+    /// The first name that nobody can have.
+    pub(super) fn check_drivers(&self, has_plugins: bool) -> Result<(), String> {
+        if has_plugins {
+            return Ok(());
+        }
+        all_known("driver", self.drivers.names(), DRIVERS, DRIVERS_ELSEWHERE)
+    }
+}
+
+/// Reads a block.
+pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
+    let mut given = fields(&block.body)?;
+    let mut options = given.text_map("options")?;
+    given.nothing_else("client")?;
+    let mut config = ClientConfig {
+        probes: lists(&mut options, "fingerprint")?,
+        drivers: lists(&mut options, "driver")?,
+        clouds: BTreeSet::new(),
+    };
+    if let Some(name) = options.keys().next() {
+        let known = ["fingerprint", "driver"];
+        let known = known.map(|about| [format!("{about}.allowlist"), format!("{about}.denylist")]);
+        let known: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
+        return Err(format!("client: {}", unknown("option", name, &known)));
+    }
+    for inner in block.body.blocks() {
+        match inner.ident.as_str() {
+            "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
+            "options" => return Err(format!("client: {OPTIONS}")),
+            other => {
+                let why = unknown("block", other, &["fingerprint", "options"]);
+                return Err(format!("client: {why}"));
+            }
+        }
+    }
+    let known: Vec<&str> = PROBES.iter().map(|probe| probe.name).collect();
+    all_known("probe", config.probes.names(), &known, PROBES_ELSEWHERE)?;
+    Ok(config)
+}
+
+/// The two lists of names, each under its name or its older one.
+fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<Allowed, String> {
+    let mut list = |names: [&str; 2]| {
+        let keys = names.map(|name| format!("{about}.{name}"));
+        let given = keys.each_ref().map(|key| options.remove(key));
+        match given {
+            [Some(_), Some(_)] => Err(format!(
+                "client: {} and {} are the same; give one",
+                keys[0], keys[1]
+            )),
+            [one, other] => Ok(names_of(&one.or(other).unwrap_or_default())),
+        }
+    };
+    Ok(Allowed {
+        about,
+        only: list(["allowlist", "whitelist"])?,
+        not: list(["denylist", "blacklist"])?,
+    })
+}
+
+/// Names with commas between them.
+fn names_of(text: &str) -> BTreeSet<String> {
+    let names = text.split(',').map(str::trim);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+fn all_known<'a>(
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+    known: &[&str],
+    elsewhere: &[&str],
+) -> Result<(), String> {
+    let mut names = names.filter(|name| !known.contains(name) && !elsewhere.contains(name));
+    match names.next() {
+        None => Ok(()),
+        Some(name) => Err(format!("client: {}", unknown(what, name, known))),
+    }
+}
+
+/// The cloud that is to be asked.
+fn cloud(block: &Block) -> Result<String, String> {
+    let name = label(block)?;
+    let about = format!("fingerprint {}", quote(name));
+    let clouds = PROBES.iter().filter(|probe| probe.off_unless_enabled);
+    let clouds: Vec<&str> = clouds.map(|probe| probe.name).collect();
+    if !clouds.contains(&name) {
+        return Err(format!("client: {}", unknown("cloud", name, &clouds)));
+    }
+    let mut names = block
+        .body
+        .attributes()
+        .map(|attribute| attribute.key.as_str());
+    if let Some(setting) = names.next() {
+        return Err(format!(
+            "{about}: {} is not supported: a probe that fails never stops the agent, and is asked \
+             again after a pause that grows",
+            quote(setting)
+        ));
+    }
+    match block.body.blocks().next() {
+        None => Ok(name.to_owned()),
+        Some(inner) => Err(format!(
+            "{about}: {}",
+            unknown("block", inner.ident.as_str(), &[])
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    #[test]
+    fn lists_say_which_probes_and_drivers_are_wanted() {
+        let config = parse(
+            r#"
+            client {
+              options = {
+                "fingerprint.denylist" = "bridge, vault,cpu"
+                "driver.whitelist"     = "raw_exec"
+              }
+              fingerprint "env_aws" {}
+            }
+            "#,
+        )
+        .unwrap()
+        .client;
+        let denied = Err("denied by fingerprint.denylist".to_owned());
+        assert_eq!(config.wants_probe("bridge", false), denied);
+        assert_eq!(config.wants_probe("cpu", false), denied);
+        assert_eq!(config.wants_probe("memory", false), Ok(()));
+        assert_eq!(config.wants_probe("env_aws", true), Ok(()));
+        let off = config.wants_probe("env_gce", true).unwrap_err();
+        assert!(off.starts_with("off; fingerprint \"env_gce\""), "{off}");
+        let drivers: Vec<&str> = config.denied_drivers().map(|(name, _)| name).collect();
+        assert_eq!(drivers, ["mock_driver", "mock"]);
+    }
+
+    #[test]
+    fn without_lists_everything_is_wanted_but_clouds() {
+        let config = parse("").unwrap().client;
+        assert_eq!(config.wants_probe("cpu", false), Ok(()));
+        assert!(config.wants_probe("env_aws", true).is_err());
+        assert_eq!(config.denied_drivers().count(), 0);
+        let named = r#"client { options = { "fingerprint.allowlist" = "env_gce" } }"#;
+        let config = parse(named).unwrap().client;
+        assert_eq!(config.wants_probe("env_gce", true), Ok(()));
+        assert!(config.wants_probe("cpu", false).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
+        let options = |text: &str| format!("client {{ options = {{ {text} }} }}");
+        for (text, expected) in [
+            (
+                options("\"fingerprint.denylist\" = \"memry\""),
+                "did you mean memory?",
+            ),
+            (
+                options("\"fingerprint.denilist\" = \"cpu\""),
+                "did you mean fingerprint.denylist?",
+            ),
+            (
+                options("\"driver.denylist\" = \"rawexec\""),
+                "did you mean raw_exec?",
+            ),
+            (
+                options("\"driver.denylist\" = \"mock\"\n\"driver.blacklist\" = \"mock\""),
+                "are the same",
+            ),
+            (
+                "client {\n fingerprint \"env_asw\" {}\n}".to_owned(),
+                "did you mean env_aws?",
+            ),
+            (
+                "client {\n fingerprint \"env_aws\" { exit_on_failure = true }\n}".to_owned(),
+                "never stops the agent",
+            ),
+            (
+                "client {\n options {\n \"driver.denylist\" = \"mock\"\n }\n}".to_owned(),
+                "options = { … }",
+            ),
+        ] {
+            let why = parse(&text).unwrap_err();
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+        // A plugin's name is known only when it runs.
+        let text = "plugin \"x\" {}\nclient { options = { \"driver.denylist\" = \"podman\" } }";
+        assert!(parse(text).is_ok());
+    }
+}

@@ -1,0 +1,265 @@
+//! Whom the agent listens to, drivers and plugins of devices, as people ask for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::View;
+use crate::alloc::runner::AllocRunner;
+use crate::device::manager::Plugin;
+use crate::driver::manager::Driver;
+use crate::fingerprint::PluginKind;
+use crate::model::alloc::TaskLife;
+use crate::stream::{Phase, SILENT, Stream};
+use crate::time::Instant;
+
+/// How somebody is doing who is listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Asked for the first time, and nothing was heard yet.
+    Starting,
+    /// It speaks.
+    Running,
+    /// It was asked and said nothing; asked again then, or being asked again if none.
+    Silent(Option<Instant>),
+    /// It ended or failed; asked again then, or being asked again if none.
+    Resting(Option<Instant>),
+    /// It said that there is nothing for it on this machine.
+    Disabled,
+}
+
+/// A driver or a plugin of devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listened<'a> {
+    /// What it is for.
+    pub kind: PluginKind,
+    /// Its name.
+    pub name: &'a str,
+    /// How it is doing.
+    pub condition: Condition,
+    /// Whether the machine has what it needs and it works.
+    pub healthy: bool,
+    /// What it says of its health, or why it does not work; empty if there is nothing to say.
+    pub message: &'a str,
+    /// How many devices it has.
+    pub devices: usize,
+    /// How many tasks that are not over need it.
+    pub tasks: usize,
+}
+
+pub(super) fn listened(view: View<'_>) -> Vec<Listened<'_>> {
+    let needed = needed(view);
+    let tasks = |kind, name: &str| needed.get(&(kind, name)).copied().unwrap_or(0);
+    let machine = view.machine();
+    let drivers = machine.drivers().drivers().map(|(name, it)| Listened {
+        tasks: tasks(PluginKind::Driver, name),
+        ..driver(name, it)
+    });
+    let devices = machine.devices().plugins().map(|(name, it)| Listened {
+        tasks: tasks(PluginKind::Device, name),
+        ..devices(name, it)
+    });
+    drivers.chain(devices).collect()
+}
+
+fn driver<'a>(name: &'a str, driver: &'a Driver) -> Listened<'a> {
+    let info = driver.info();
+    let message = info.map_or("", |info| &info.description);
+    Listened {
+        kind: PluginKind::Driver,
+        name,
+        condition: condition(driver.stream(), info.map(|_| message)),
+        healthy: info.is_some_and(|info| info.healthy),
+        message,
+        devices: 0,
+        tasks: 0,
+    }
+}
+
+fn devices<'a>(name: &'a str, plugin: &'a Plugin) -> Listened<'a> {
+    let condition = match plugin.is_disabled() {
+        true => Condition::Disabled,
+        false => condition(plugin.stream(), plugin.trouble()),
+    };
+    let of_groups = plugin.groups().values().map(|group| group.devices.len());
+    Listened {
+        kind: PluginKind::Device,
+        name,
+        condition,
+        healthy: condition == Condition::Running && plugin.trouble().is_none(),
+        message: plugin.trouble().unwrap_or_default(),
+        devices: of_groups.sum(),
+        tasks: 0,
+    }
+}
+
+/// `said` is what is known of it, if it was asked before.
+fn condition(stream: &Stream, said: Option<&str>) -> Condition {
+    let until = match stream.phase() {
+        Phase::Open => return Condition::Running,
+        Phase::Opening => None,
+        Phase::Resting(until) => Some(until),
+    };
+    match said {
+        None => Condition::Starting,
+        Some(said) if said.ends_with(SILENT) => Condition::Silent(until),
+        Some(_) => Condition::Resting(until),
+    }
+}
+
+/// How many tasks need each driver and each plugin of devices.
+fn needed<'a>(view: View<'a>) -> BTreeMap<(PluginKind, &'a str), usize> {
+    let mut needed: BTreeMap<(PluginKind, &'a str), usize> = BTreeMap::new();
+    for alloc in view.allocs() {
+        for task in alloc.tasks() {
+            if task.state().state == TaskLife::Dead {
+                continue;
+            }
+            let name: &'a str = &task.spec().driver;
+            *needed.entry((PluginKind::Driver, name)).or_default() += 1;
+            for plugin in plugins_of(alloc, task.spec().key.task.as_str()) {
+                *needed.entry((PluginKind::Device, plugin)).or_default() += 1;
+            }
+        }
+    }
+    needed
+}
+
+/// Whose devices a task holds, each once.
+fn plugins_of<'a>(alloc: &'a AllocRunner, task: &str) -> BTreeSet<&'a str> {
+    let held = alloc.record().devices.iter();
+    let of_task = held.filter(|held| held.task == task);
+    of_task.map(|held| held.plugin.as_str()).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use crate::agent::Agent;
+    use crate::config::Config;
+    use crate::effect::{Effect, NodeEffect};
+    use crate::input::{DeviceNews, DriverFingerprint, DriverNews, Input, NodeInput};
+    use crate::model::node::Node;
+    use crate::op::Op;
+    use crate::store::Saved;
+    use crate::time::{Now, Timestamp};
+
+    fn at(at: Instant) -> Now {
+        Now {
+            at,
+            wall: Timestamp(0),
+        }
+    }
+
+    fn agent() -> Agent {
+        let mut config = Config::new(1, Node::default(), "/alloc");
+        config.drivers = vec!["exec".into()];
+        config.device_plugins = vec!["gpus".into()];
+        let mut agent = Agent::restore(config, Saved::default(), at(Instant(0)));
+        agent.handle_timeout(at(Instant(0)));
+        agent
+    }
+
+    /// The numbers of the newest streams of the driver and of the plugin of devices.
+    fn opened(agent: &mut Agent) -> (Option<Op>, Option<Op>) {
+        let (mut driver, mut devices) = (None, None);
+        while let Some(effect) = agent.poll_effect() {
+            if let Effect::Node(NodeEffect::WatchDriver { op, .. }) = effect {
+                driver = Some(op);
+            }
+            if let Effect::Node(NodeEffect::WatchDevices { op, .. }) = effect {
+                devices = Some(op);
+            }
+        }
+        (driver, devices)
+    }
+
+    fn conditions(agent: &Agent) -> [Condition; 2] {
+        let all = agent.view().listened();
+        let [driver, devices] = all.as_slice() else {
+            panic!("{all:?}");
+        };
+        [driver.condition, devices.condition]
+    }
+
+    #[test]
+    fn who_says_nothing_is_silent_also_while_it_is_asked_again() {
+        let mut agent = agent();
+        opened(&mut agent);
+        assert_eq!(conditions(&agent), [Condition::Starting; 2]);
+        for _ in 0..5 {
+            // Among what is due is a commit, too.
+            let (due, _) = agent.poll_timeout().unwrap();
+            if conditions(&agent) == [Condition::Starting; 2] {
+                agent.handle_timeout(at(due));
+            }
+        }
+        let [
+            Condition::Silent(Some(again)),
+            Condition::Silent(Some(later)),
+        ] = conditions(&agent)
+        else {
+            panic!("{:?}", conditions(&agent));
+        };
+        let now = at(again.max(later));
+        agent.handle_timeout(now);
+        assert_eq!(conditions(&agent), [Condition::Silent(None); 2]);
+        let (Some(driver), Some(devices)) = opened(&mut agent) else {
+            panic!("both are asked again");
+        };
+        agent.handle(
+            now,
+            Input::Node(NodeInput::Driver {
+                op: driver,
+                driver: "exec".to_owned(),
+                news: DriverNews::Fingerprint(DriverFingerprint::default()),
+            }),
+        );
+        agent.handle(
+            now,
+            Input::Node(NodeInput::Devices {
+                op: devices,
+                plugin: "gpus".to_owned(),
+                news: DeviceNews::Devices(Vec::new()),
+            }),
+        );
+        assert_eq!(conditions(&agent), [Condition::Running; 2]);
+    }
+
+    #[test]
+    fn who_ends_rests_with_its_reason_and_who_is_disabled_is_left_alone() {
+        let mut agent = agent();
+        let (Some(driver), Some(devices)) = opened(&mut agent) else {
+            panic!("both are asked");
+        };
+        let now = at(Instant(1));
+        agent.handle(
+            now,
+            Input::Node(NodeInput::Driver {
+                op: driver,
+                driver: "exec".to_owned(),
+                news: DriverNews::Ended("it crashed".to_owned()),
+            }),
+        );
+        agent.handle(
+            now,
+            Input::Node(NodeInput::Devices {
+                op: devices,
+                plugin: "gpus".to_owned(),
+                news: DeviceNews::Disabled("there are none".to_owned()),
+            }),
+        );
+        let [rests, disabled] = conditions(&agent);
+        assert!(matches!(rests, Condition::Resting(Some(_))), "{rests:?}");
+        assert_eq!(disabled, Condition::Disabled);
+        let messages: Vec<&str> = agent
+            .view()
+            .listened()
+            .iter()
+            .map(|it| it.message)
+            .collect();
+        assert_eq!(
+            messages,
+            ["failed to fingerprint driver: it crashed", "there are none"]
+        );
+    }
+}
