@@ -146,6 +146,8 @@ properties! {
     NoLaterLifeStartsWhatIsOver: "no_later_life_starts_what_is_over", [P1], Always;
     /// A task starts in directories that are there.
     AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
+    /// A task is set up when the directory of its allocation is there.
+    TasksAreSetUpInTheirAllocation: "tasks_are_set_up_in_their_allocation", [P7 P11], Always;
     /// Prestart before main, main before poststart, everything before poststop.
     StagesBeginInTheirOrder: "stages_begin_in_their_order", [P24], Always;
     /// A task that is done when it succeeds runs no second time, unless somebody asked.

@@ -99,6 +99,7 @@ impl Checker {
             }
             (HookWork::BuildTaskDir { .. }, Some(task)) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
+                self.tasks_are_set_up_in_their_allocation(world, *alloc, task)?;
                 self.a_finished_hook_is_not_run_again(world, *alloc, task)
             }
             (HookWork::Reserve { devices }, Some(task)) => {
@@ -109,6 +110,19 @@ impl Checker {
                 self.directories_belong_to_what_is_saved(world, *alloc)
             }
         }
+    }
+
+    /// A task is set up when the directory of its allocation is there.
+    fn tasks_are_set_up_in_their_allocation(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+        task: &TaskName,
+    ) -> Verdict {
+        let there = world.dirs.allocs.contains(&alloc);
+        self.holds(Property::TasksAreSetUpInTheirAllocation, there, || {
+            format!("{alloc}, task {task}")
+        })
     }
 
     /// Directories are made for allocations that the disk knows: none is left by a crash.
