@@ -1,6 +1,7 @@
 //! The root machine: routes an input to its owner, lets everything settle, hands out effects,
 //! and knows the next timeout.
 
+pub mod audit;
 mod collect;
 mod machine;
 mod operator;

@@ -159,27 +159,10 @@ impl Checker {
 
     /// No two allocations that are not over hold one device, unless one awaits the other.
     pub(super) fn a_device_is_promised_once(&mut self, agent: &Agent) -> Verdict {
-        let mut holders: BTreeMap<OneDevice, AllocId> = BTreeMap::new();
-        for alloc in agent.view().allocs() {
-            let record = alloc.record();
-            if record.finished {
-                continue;
-            }
-            for one in each(&record.devices) {
-                let Some(other) = holders.insert(one.clone(), record.id) else {
-                    continue;
-                };
-                let waits = |id: AllocId, of: AllocId| {
-                    let alloc = agent.view().alloc(id);
-                    alloc.is_some_and(|alloc| alloc.record().previous == Some(of))
-                };
-                let alone = waits(other, record.id) || waits(record.id, other);
-                self.holds(Property::ADeviceIsPromisedOnce, alone, || {
-                    format!("{one:?}")
-                })?;
-            }
-        }
-        Ok(())
+        let shared = agent.view().shared_device();
+        self.holds(Property::ADeviceIsPromisedOnce, shared.is_none(), || {
+            format!("{shared:?}")
+        })
     }
 
     /// At rest what is known of the machine is what is true of it.

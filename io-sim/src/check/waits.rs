@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use drover_core::agent::Agent;
+use drover_core::agent::audit::has_deadline;
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Input};
@@ -34,27 +35,7 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
-        let holds = match alloc.phase() {
-            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
-            AllocPhase::Prerun(_) => {
-                let previous = record.previous.and_then(|id| agent.view().alloc(id));
-                previous
-                    .is_some_and(|previous| !previous.record().finished || previous.has_remains())
-            }
-            AllocPhase::Tasks => {
-                alloc
-                    .tasks()
-                    .iter()
-                    .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
-                    || alloc.deadline().is_some()
-                    || !agent.view().is_settled()
-            }
-            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
-            AllocPhase::Finished => {
-                !record.destroying || alloc.tasks().iter().any(TaskRunner::has_remains)
-            }
-            AllocPhase::Destroyed => true,
-        };
+        let holds = agent.view().waits(alloc);
         self.holds(Property::AnAllocationWaitsForSomething, holds, || {
             let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
             format!("{} {:?} {phases:?}", record.name, alloc.phase())
@@ -63,17 +44,7 @@ impl Checker {
 
     /// Every phase of a task that neither runs nor waits for its turn has a deadline.
     pub(super) fn a_task_waits_for_something(&mut self, task: &TaskRunner) -> Verdict {
-        let holds = match task.phase() {
-            Phase::Waiting | Phase::Running => true,
-            Phase::Dead(_) => !task.has_remains() || task.deadline().is_some(),
-            Phase::Preparing(_)
-            | Phase::Starting(_)
-            | Phase::Recovering(_)
-            | Phase::Delaying(_)
-            | Phase::Stopping { .. }
-            | Phase::Cleaning(_)
-            | Phase::Pausing(_) => task.deadline().is_some(),
-        };
+        let holds = has_deadline(task);
         self.holds(Property::ATaskWaitsForSomething, holds, || {
             format!("{:?} {:?}", task.spec().key, task.phase())
         })

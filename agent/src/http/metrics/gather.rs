@@ -1,5 +1,6 @@
 //! Gathers what metrics are made of: from the state, from who measures, and of the core itself.
 
+use drover_core::agent::audit::Violation;
 use drover_core::agent::{AllocView, View};
 use drover_core::cx::Counters;
 use drover_core::model::alloc::TaskLife;
@@ -25,6 +26,7 @@ struct Seen {
     sum: Sum,
     tasks: Vec<TaskSeen>,
     counters: Counters,
+    violations: Vec<Violation>,
 }
 
 /// A task.
@@ -51,6 +53,7 @@ pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
     let mut metrics = Metrics::default();
     seen.sum.tell(&mut metrics, &node, &seen.node);
     core(&mut metrics, &node, seen.counters, &api.door.pulse());
+    broken(&mut metrics, &node, &seen.violations);
     let sampler = &api.measures.tasks;
     if telemetry.allocations {
         let looked = seen.tasks.iter().filter_map(|it| it.looked.clone());
@@ -78,6 +81,7 @@ fn see(view: View<'_>) -> Seen {
         sum: Sum::default(),
         tasks: Vec::new(),
         counters: view.counters(),
+        violations: view.violations(),
     };
     for alloc in view.allocs() {
         seen.sum.add(view, alloc);
@@ -124,6 +128,15 @@ pub(super) fn core(metrics: &mut Metrics, node: &Labels, counters: Counters, pul
         metrics.gauge(longest, node, timing.longest.as_secs_f64());
         metrics.timing(name, node, timing);
     }
+}
+
+/// What does not hold of the core, which is nothing unless it is wrong.
+pub(super) fn broken(metrics: &mut Metrics, node: &Labels, violations: &[Violation]) {
+    for what in violations {
+        tracing::error!("{what}: this is a bug, and the recording shows how it came to be");
+    }
+    let count = violations.len() as f64;
+    metrics.gauge("drover.core.invariant_violations", node, count);
 }
 
 /// What became of a task so far.

@@ -280,6 +280,7 @@ fn fixed() -> Metrics {
         ..Pulse::default()
     };
     gather::core(&mut metrics, &labels, counters, &pulse);
+    gather::broken(&mut metrics, &labels, &[]);
     let task = task();
     let of_task = Labels::new(gather::task_labels(&task, &Metadata::All), Some("box"));
     let mhz = Some(2000.0);
