@@ -3,8 +3,9 @@
 //! Each function takes any bytes and panics if something does not hold. There is one for each
 //! door; fuzzers and the short run of the tests come in through the same ones.
 //!
-//! `cargo +nightly fuzz run --features libfuzzer TARGET` from this directory searches for as long as
-//! one likes, beginning with `corpus/TARGET`. What it finds becomes a file there, and stays.
+//! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
+//! beginning with `corpus/TARGET`. What it finds becomes a file there, and stays. Without `--dev`
+//! the whole program is optimised as one first, which takes a quarter of an hour.
 
 mod attribute;
 mod plugin;
