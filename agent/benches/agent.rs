@@ -96,8 +96,10 @@ impl Client {
         ))
     }
 
-    /// Reads one answer and forgets it: how long it was.
-    fn swallow(&mut self, buffer: &mut [u8]) -> usize {
+    /// Asks, reads the answer and forgets it: how long it was.
+    fn swallow(&mut self, request: &str, buffer: &mut [u8]) -> usize {
+        let asked = self.stream.get_mut().write_all(request.as_bytes());
+        asked.unwrap();
         let mut have = 0;
         let (head, length) = loop {
             let read = self.stream.get_mut().read(&mut buffer[have..]).unwrap();
@@ -325,12 +327,7 @@ fn rate(addr: &str, what: &str, seconds: u64) {
     let (mut count, mut bytes) = (0_u64, 0);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) {
-        client
-            .stream
-            .get_mut()
-            .write_all(request.as_bytes())
-            .unwrap();
-        bytes = client.swallow(&mut buffer);
+        bytes = client.swallow(&request, &mut buffer);
         count += 1;
     }
     let rate = u128::from(count) * 1_000_000 / begin.elapsed().as_micros();
@@ -344,12 +341,7 @@ fn each_second(addr: &str, path: &str, seconds: u64) {
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
     for _ in 0..seconds {
-        client
-            .stream
-            .get_mut()
-            .write_all(request.as_bytes())
-            .unwrap();
-        bytes = client.swallow(&mut buffer);
+        bytes = client.swallow(&request, &mut buffer);
         sleep(Duration::from_secs(1));
     }
     println!("{bytes}");

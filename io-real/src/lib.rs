@@ -16,6 +16,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
 pub mod node;
+mod one_task;
 pub mod open_files;
 pub mod plugin;
 pub mod plugins;

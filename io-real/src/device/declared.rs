@@ -9,7 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use drover_core::device::attribute::{Attribute, Fact};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
@@ -21,9 +21,9 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::task::AbortHandle;
 
 use super::{DevicePlugin, DeviceStream};
+use crate::one_task::OneTask;
 
 /// The name of this plugin.
 pub const NAME: &str = "declared";
@@ -48,7 +48,7 @@ pub struct Declared {
 /// All declared devices.
 pub struct DeclaredDevices {
     devices: Arc<Vec<Declared>>,
-    watch: Mutex<Option<AbortHandle>>,
+    watch: OneTask,
 }
 
 impl DeclaredDevices {
@@ -56,7 +56,7 @@ impl DeclaredDevices {
     pub fn new(devices: Vec<Declared>) -> DeclaredDevices {
         DeclaredDevices {
             devices: Arc::new(devices),
-            watch: Mutex::default(),
+            watch: OneTask::default(),
         }
     }
 }
@@ -68,17 +68,13 @@ impl DevicePlugin for DeclaredDevices {
 
     fn watch(&self, news: DeviceStream) {
         let devices = self.devices.clone();
-        let task = tokio::spawn(async move {
+        self.watch.begin(async move {
             let why = match tell(&devices, &news).await {
                 Ok(never) => match never {},
                 Err(error) => format!("cannot watch the device nodes: {error}"),
             };
             news.ended(why);
         });
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = watch.replace(task.abort_handle()) {
-            before.abort();
-        }
     }
 
     fn reserve<'a>(

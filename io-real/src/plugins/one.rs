@@ -8,7 +8,6 @@ use drover_core::driver::spec::{Spec, Strictness, decode};
 use drover_core::fingerprint::{PluginKind as Kind, Processors};
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
-use tokio::task::AbortHandle;
 
 use super::PluginConfig;
 use super::memory::{Memory, Remembered};
@@ -17,6 +16,7 @@ use crate::allowed::Allowed;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::driver::external::{Handles, PluginDriver};
+use crate::one_task::OneTask;
 use crate::plugin::{
     DriverSettings, LaunchSpec, Limits, Plugin, PluginDir, PluginError, PluginInfo, PluginKind,
 };
@@ -64,7 +64,7 @@ pub(super) struct One {
     running: tokio::sync::Mutex<Option<Arc<Running>>>,
     driver: Mutex<Option<PluginDriver>>,
     /// Who listens to it at present.
-    watch: Mutex<Option<AbortHandle>>,
+    watch: OneTask,
     /// Who listens to what it measures.
     device_stats: Listening,
     notes: Notes,
@@ -77,7 +77,7 @@ impl One {
             place,
             running: tokio::sync::Mutex::default(),
             driver: Mutex::default(),
-            watch: Mutex::default(),
+            watch: OneTask::default(),
             device_stats: Listening::default(),
             notes: Notes::default(),
         }
@@ -158,11 +158,7 @@ impl One {
 
     /// From now on this listens to the plugin; who did before does not any more.
     pub(super) fn watch(&self, listening: impl Future<Output = ()> + Send + 'static) {
-        let task = tokio::spawn(listening).abort_handle();
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = watch.replace(task) {
-            before.abort();
-        }
+        self.watch.begin(listening);
     }
 
     /// The plugin, started if it does not run.

@@ -12,8 +12,8 @@ mod said;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use drover_core::device::said::SaidGroup;
@@ -22,7 +22,6 @@ use drover_core::model::device::GroupId;
 use drover_core::op::Failure;
 use drover_core::text::quote;
 use futures::future::BoxFuture;
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use self::driver::{AskError, Driver};
@@ -30,6 +29,7 @@ use self::gpu::Gpu;
 use self::known::Known;
 use self::library::Library;
 use super::{DevicePlugin, DeviceStream, Measured};
+use crate::one_task::OneTask;
 
 /// The name of this plugin.
 pub const NAME: &str = "nvidia-gpu";
@@ -71,7 +71,7 @@ impl Default for NvidiaSettings {
 /// The GPUs of this machine.
 pub struct Nvidia {
     inner: Arc<Inner>,
-    watch: Mutex<Option<AbortHandle>>,
+    watch: OneTask,
 }
 
 struct Inner {
@@ -92,16 +92,7 @@ impl Nvidia {
                 spoke: AtomicBool::new(false),
                 known: Arc::default(),
             }),
-            watch: Mutex::default(),
-        }
-    }
-}
-
-impl Drop for Nvidia {
-    fn drop(&mut self) {
-        let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = watch {
-            watch.abort();
+            watch: OneTask::default(),
         }
     }
 }
@@ -113,14 +104,10 @@ impl DevicePlugin for Nvidia {
 
     fn watch(&self, news: DeviceStream) {
         let inner = self.inner.clone();
-        let task = tokio::spawn(async move {
+        self.watch.begin(async move {
             let why = inner.tell(&news).await;
             news.ended(why);
         });
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = watch.replace(task.abort_handle()) {
-            before.abort();
-        }
     }
 
     fn reserve<'a>(
