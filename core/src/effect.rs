@@ -183,6 +183,15 @@ pub enum HookEffect {
 pub enum HookWork {
     /// Make the allocation's directory.
     BuildAllocDir,
+    /// Take over what those before left: the shared data, and what these tasks kept in their own
+    /// `local`. Each from the first that has any; what is taken over already stays. Those whose
+    /// directories are not there have nothing to give.
+    InheritDisk {
+        /// Whose disks, nearest first.
+        from: Vec<AllocId>,
+        /// The tasks of the group.
+        tasks: Vec<TaskName>,
+    },
     /// Make a task's directory.
     BuildTaskDir {
         /// As whom the task runs; nobody in particular if empty.

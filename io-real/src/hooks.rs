@@ -80,6 +80,7 @@ impl Hooks {
     fn work(&self, alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> io::Result<()> {
         match (work, task) {
             (HookWork::BuildAllocDir, _) => self.dirs.build_alloc(alloc),
+            (HookWork::InheritDisk { from, tasks }, _) => self.dirs.inherit(alloc, from, tasks),
             (HookWork::BuildTaskDir { user }, Some(task)) => {
                 let owner = match user.as_str() {
                     "" => None,

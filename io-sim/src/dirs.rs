@@ -1,6 +1,6 @@
 //! Directories: what hooks make and remove.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::effect::HookWork;
 use drover_core::ids::{AllocId, TaskName};
@@ -14,9 +14,29 @@ pub struct Dirs {
     pub allocs: BTreeSet<AllocId>,
     /// Of tasks.
     pub tasks: BTreeSet<(AllocId, TaskName)>,
+    /// Of each allocation's disk: tasks of which allocations wrote what is on it.
+    pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
 
 impl Dirs {
+    /// A task of this allocation runs, and writes something.
+    pub(crate) fn write(&mut self, alloc: AllocId) {
+        if self.allocs.contains(&alloc) {
+            self.disks.entry(alloc).or_default().insert(alloc);
+        }
+    }
+
+    fn inherit(&mut self, alloc: AllocId, from: &[AllocId]) {
+        let taken = self.disks.contains_key(&alloc);
+        let source = from.iter().find(|from| self.disks.contains_key(from));
+        if let Some(disk) = source
+            .filter(|_| !taken)
+            .and_then(|id| self.disks.remove(id))
+        {
+            self.disks.insert(alloc, disk);
+        }
+    }
+
     /// Does a hook's work. Doing it twice is doing it once.
     pub(crate) fn work(
         &mut self,
@@ -34,10 +54,17 @@ impl Dirs {
                 }
                 self.tasks.extend(task.map(|task| (alloc, task.clone())));
             }
+            HookWork::InheritDisk { from, .. } => {
+                if !self.allocs.contains(&alloc) {
+                    return Err(Failure::fatal("the allocation has no directory"));
+                }
+                self.inherit(alloc, from);
+            }
             HookWork::Reserve { .. } => {}
             HookWork::RemoveAllocDir => {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);
+                self.disks.remove(&alloc);
             }
         }
         Ok(())

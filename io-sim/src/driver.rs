@@ -173,6 +173,7 @@ impl World {
             self.violated("one_live_process_per_task", name.to_string());
         }
         self.living.insert(launch);
+        self.dirs.write(key.alloc);
         self.note(|| (Column::named(&name), "runs".to_owned()));
         let command = &config.command;
         let result = ExitResult {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drover_core::model::device::DeviceRequest;
-use drover_core::model::group::{Network, Port, TaskGroup};
+use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::{Hook, Lifecycle, Task};
@@ -110,6 +110,9 @@ pub trait GroupWords: Sized {
     /// The same; a failed allocation is replaced so often, after `delay`.
     #[must_use]
     fn reschedules(self, attempts: i64, delay: Span) -> Self;
+    /// The same; a replacement takes over the disk.
+    #[must_use]
+    fn sticky(self) -> Self;
     /// The same with a port that this node chooses.
     #[must_use]
     fn dynamic_port(self, label: &str) -> Self;
@@ -121,6 +124,14 @@ pub trait GroupWords: Sized {
 impl GroupWords for TaskGroup {
     fn count(mut self, count: i64) -> TaskGroup {
         self.count = Some(count);
+        self
+    }
+
+    fn sticky(mut self) -> TaskGroup {
+        self.ephemeral_disk = Some(EphemeralDisk {
+            sticky: true,
+            ..EphemeralDisk::default()
+        });
         self
     }
 

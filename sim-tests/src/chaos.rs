@@ -162,6 +162,9 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     if dice.below(3, "rolls", id) == 1 {
         group = group.rolls(1);
     }
+    if dice.below(3, "sticky", id) == 1 {
+        group = group.sticky();
+    }
     if dice.below(6, "limit", id) == 1 && job_type.runs_to_completion() {
         group.max_run_duration = Some(Span::secs(20));
     }

@@ -20,7 +20,10 @@ impl Agent {
         };
         self.collect_all = false;
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let needed = |alloc: &AllocRecord| self.awaits_replacement(alloc) || self.counts(alloc);
+        let awaited = self.awaited_disks();
+        let needed = |alloc: &AllocRecord| {
+            self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
+        };
         let collectable = records.filter(|alloc| !needed(alloc));
         let chosen = gc::surplus(collectable, keep);
         for id in &chosen {
@@ -38,6 +41,15 @@ impl Agent {
         let waits =
             local.look_again.contains_key(&alloc.job) || local.blocked.contains_key(&alloc.job);
         alloc.next.is_none() && waits
+    }
+
+    /// The allocations whose disks somebody may still take over.
+    fn awaited_disks(&self) -> BTreeSet<AllocId> {
+        let heirs = self.allocs.values().map(|alloc| alloc.record());
+        let heirs = heirs.filter(|heir| !heir.finished || self.awaits_replacement(heir));
+        heirs
+            .flat_map(|heir| heir.inherits.iter().copied())
+            .collect()
     }
 
     /// Whether a roll-out that is under way still counts the allocation: what it proved would be

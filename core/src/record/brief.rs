@@ -212,6 +212,7 @@ pub fn driver_word(asked: &DriverEffect) -> &'static str {
 pub fn hook_word(work: &HookWork) -> &'static str {
     match work {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+        HookWork::InheritDisk { .. } => "take over the disk",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RemoveAllocDir => "remove directory",
     }

@@ -78,6 +78,10 @@ pub struct AllocRecord {
     pub deployment: Option<DeploymentId>,
     /// The allocation that it replaces and whose end it awaits.
     pub previous: Option<AllocId>,
+    /// The allocations whose disks it takes over before its tasks start, nearest first. Empty once
+    /// it did, and in groups whose disks are not sticky.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inherits: Vec<AllocId>,
     /// The allocation that replaced it.
     pub next: Option<AllocId>,
     /// What is wanted of it.

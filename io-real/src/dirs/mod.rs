@@ -8,11 +8,12 @@
 //! Layout, as in the field: `alloc/{data,logs,tmp}` is shared by the tasks of the allocation,
 //! `<task>/{local,secrets,tmp}` belongs to one.
 
+mod inherit;
 mod remove;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use drover_core::ids::AllocId;
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, mkdirat, openat2};
@@ -23,6 +24,7 @@ use rustix::path::Arg;
 #[derive(Clone, Debug)]
 pub struct AllocDirs {
     root: Arc<OwnedFd>,
+    inheriting: Arc<Mutex<()>>,
 }
 
 /// As whom a directory is made: nobody in particular, or the user of its task.
@@ -34,7 +36,10 @@ const NOBODY: (u32, u32) = (65534, 65534);
 impl AllocDirs {
     /// Directories below `root`.
     pub fn new(root: Arc<OwnedFd>) -> AllocDirs {
-        AllocDirs { root }
+        AllocDirs {
+            root,
+            inheriting: Arc::default(),
+        }
     }
 
     /// Makes an allocation's directory. Making it again finds it.

@@ -28,6 +28,7 @@ impl Checker {
         self.no_start_after_the_end(world, alloc, key)?;
         self.no_later_life_starts_what_is_over(key)?;
         self.a_start_finds_its_directories(world, key)?;
+        self.a_disk_is_handed_on(world, agent, alloc)?;
         self.stages_begin_in_their_order(world, alloc, key)?;
         self.what_succeeded_is_not_run_again(world, alloc, key)?;
         self.what_is_done_is_not_done_again(alloc)?;

@@ -124,6 +124,10 @@ pub(super) struct Lives {
     /// tasks that ended.
     pub(super) asked_again: BTreeSet<AllocId>,
     pub(super) rerun: BTreeSet<AllocId>,
+    /// Allocations of jobs of which somebody wanted nothing to be left.
+    pub(super) purged: BTreeSet<AllocId>,
+    /// Allocations that were placed when what they replace was being cleaned away already.
+    pub(super) without_heritage: BTreeSet<AllocId>,
     /// Places of batch jobs that are done: by which allocation, and its index.
     pub(super) completed: BTreeMap<Place, (AllocId, u64)>,
     /// Latest versions of jobs, by when they were made.

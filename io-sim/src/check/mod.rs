@@ -5,6 +5,7 @@
 //! of the agent, everything is looked at.
 
 mod alone;
+mod disks;
 mod effects;
 mod ending;
 mod exits;
@@ -28,7 +29,7 @@ mod words;
 use drover_core::agent::Agent;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
-use drover_core::input::{Input, RequestId};
+use drover_core::input::{Input, LocalInput, RequestId};
 
 pub use property::Property;
 
@@ -144,7 +145,12 @@ impl Checker {
             Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
             Some(Input::Store(said)) => self.store_says(said),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
-            Some(Input::Local(request, _)) => self.replies.asked(*request, input),
+            Some(Input::Local(request, asked)) => {
+                self.replies.asked(*request, input);
+                if let LocalInput::Deregister { job, purge: true } = asked {
+                    self.note_purge(agent, job);
+                }
+            }
             Some(Input::Operator(request, asked)) => {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);

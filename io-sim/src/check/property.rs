@@ -148,6 +148,10 @@ properties! {
     AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
     /// A task is set up when the directory of its allocation is there.
     TasksAreSetUpInTheirAllocation: "tasks_are_set_up_in_their_allocation", [P7 P11], Always;
+    /// A task of a group with a sticky disk starts with what was written before it.
+    ADiskIsHandedOn: "a_disk_is_handed_on", [P7 P17], Always;
+    /// A disk is taken over when nobody writes to it any more, unless patience is over.
+    ADiskMovesAtRest: "a_disk_moves_at_rest", [P7 P13], Always;
     /// Prestart before main, main before poststart, everything before poststop.
     StagesBeginInTheirOrder: "stages_begin_in_their_order", [P24], Always;
     /// A task that is done when it succeeds runs no second time, unless somebody asked.
@@ -389,6 +393,8 @@ properties! {
     SometimesAnAnswerIsStale: "sometimes_an_answer_is_stale", [P26], Sometimes;
     /// A task uses up its restart budget and fails.
     SometimesABudgetIsUsedUp: "sometimes_a_budget_is_used_up", [P25], Sometimes;
+    /// A replacement finds what was written before it.
+    SometimesADiskIsHandedOn: "sometimes_a_disk_is_handed_on", [P7], Sometimes;
     /// A failed allocation is replaced by its policy.
     SometimesAFailureIsReplaced: "sometimes_a_failure_is_replaced", [P3], Sometimes;
     /// An allocation takes a new version as it is.

@@ -106,6 +106,10 @@ impl Checker {
                 self.what_is_reserved_is_held(agent, *alloc, task, devices)
             }
             (HookWork::Reserve { .. }, None) => Ok(()),
+            (HookWork::InheritDisk { from, .. }, _) => {
+                self.directories_belong_to_what_is_saved(world, *alloc)?;
+                self.a_disk_moves_at_rest(world, agent, from)
+            }
             (HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. }, _) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)
             }

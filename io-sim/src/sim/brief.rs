@@ -147,6 +147,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         }) => {
             let work = match work {
                 HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
+                HookWork::InheritDisk { .. } => "take over the disk",
                 HookWork::Reserve { .. } => "reserve devices",
                 HookWork::RemoveAllocDir => "remove directory",
             };

@@ -184,7 +184,9 @@ impl AllocStub {
             desired_status: record.desired.as_str().to_owned(),
             desired_description: record.desired_description.to_string(),
             client_status: record.status.as_str().to_owned(),
-            client_description: record.status_description.to_string(),
+            client_description: alloc
+                .waits_for()
+                .unwrap_or_else(|| record.status_description.to_string()),
             task_states: alloc.tasks().iter().map(named_state).collect(),
             deployment_status: deployment_status(record),
             deployment_id: record

@@ -18,6 +18,10 @@ use crate::store::record::{AllocRecord, JobRecord};
 use crate::store::{Key, Record};
 use crate::time::Now;
 
+/// How many that could not take over their disk may follow each other before the oldest disk is
+/// given up.
+const MAX_DISKS: usize = 16;
+
 impl Agent {
     pub(super) fn place_all(
         &mut self,
@@ -88,6 +92,7 @@ impl Agent {
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
         self.admits(job, group)?;
         let awaited = self.last_that_ran(placement.previous);
+        let inherits = self.disks_for(group, placement.previous);
         let held: BTreeSet<u16> = (self.holders(awaited))
             .flat_map(|record| record.ports.iter().map(|port| port.value))
             .collect();
@@ -110,6 +115,7 @@ impl Agent {
             eval: eval.unwrap_or_default(),
             deployment: record.deployment,
             previous: awaited,
+            inherits,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports,
@@ -147,6 +153,26 @@ impl Agent {
             last = Some(before);
         }
         last
+    }
+
+    /// Whose disks a replacement of `previous` takes over. One that could not take over what it
+    /// was to get passes that on; what is being cleaned away is nobody's.
+    fn disks_for(&self, group: &TaskGroup, previous: Option<AllocId>) -> Vec<AllocId> {
+        let disk = group.ephemeral_disk.unwrap_or_default();
+        let keeps = disk.sticky || disk.migrate;
+        let Some(previous) = previous
+            .filter(|_| keeps)
+            .and_then(|id| self.allocs.get(&id))
+        else {
+            return Vec::new();
+        };
+        let record = previous.record();
+        if record.destroying {
+            return Vec::new();
+        }
+        let passed_on = record.inherits.iter().copied();
+        let disks = core::iter::once(record.id).chain(passed_on);
+        disks.take(MAX_DISKS).collect()
     }
 
     /// Whether this node can run the group.

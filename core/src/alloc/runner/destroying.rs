@@ -26,7 +26,7 @@ impl AllocRunner {
     pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
         let progress = pipeline.advance(DESTROY, |hook| match hook {
             AllocHook::AllocDir => self.hook_work(cx, HookWork::RemoveAllocDir),
-            AllocHook::AwaitPrevious => Begun::Done,
+            AllocHook::AwaitPrevious | AllocHook::MigrateDisk => Begun::Done,
         });
         self.phase = match progress {
             Progress::Pending => {

@@ -1,6 +1,6 @@
 //! What reaches an allocation: words of drivers and hooks, and what people ask of all its tasks.
 
-use super::{AllocRunner, Phase};
+use super::{AllocHook, AllocRunner, PRERUN, Phase};
 use crate::alloc::coordinator::Coordinator;
 use crate::cx::Cx;
 use crate::ids::TaskName;
@@ -31,6 +31,7 @@ impl AllocRunner {
             }
             return;
         }
+        let inherited = self.awaits_disk(op) && result.is_ok();
         let taken = match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
                 pipeline.answer(op, result.map(|_| ()))
@@ -39,7 +40,18 @@ impl AllocRunner {
         };
         if !taken {
             cx.count_stale();
+        } else if inherited {
+            // Before any task runs: a disk is taken over once.
+            self.edit(cx, |record| record.inherits.clear());
         }
+    }
+
+    fn awaits_disk(&self, op: Op) -> bool {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return false;
+        };
+        pipeline.current(PRERUN) == Some(AllocHook::MigrateDisk)
+            && pipeline.awaited().is_some_and(|awaited| awaited.op == op)
     }
 
     /// All tasks run again, in their order, also those that ended. `false` if that cannot be.

@@ -1,4 +1,5 @@
-//! Before the tasks: the end of what this allocation replaces, and its directory.
+//! Before the tasks: the end of what this allocation replaces, its directory, and what it takes
+//! over from those before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,7 @@ use crate::broadcast::{AllocNews, Heard};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
+use crate::ids::AllocId;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Failure;
 
@@ -17,10 +19,16 @@ pub enum AllocHook {
     AllocDir,
     /// The end of the allocation that this one replaces.
     AwaitPrevious,
+    /// What those before it left on their disks.
+    MigrateDisk,
 }
 
 /// What happens before the tasks, in order.
-pub const PRERUN: &[AllocHook] = &[AllocHook::AwaitPrevious, AllocHook::AllocDir];
+pub const PRERUN: &[AllocHook] = &[
+    AllocHook::AwaitPrevious,
+    AllocHook::AllocDir,
+    AllocHook::MigrateDisk,
+];
 
 impl AllocHook {
     /// The name that events and metrics carry.
@@ -28,6 +36,7 @@ impl AllocHook {
         match self {
             AllocHook::AllocDir => "alloc_dir",
             AllocHook::AwaitPrevious => "await_previous_allocations",
+            AllocHook::MigrateDisk => "migrate_disk",
         }
     }
 }
@@ -54,6 +63,25 @@ impl AllocRunner {
         }
     }
 
+    /// What is done or awaited before its tasks have their turn, in words; nothing afterwards.
+    pub fn waits_for(&self) -> Option<String> {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return None;
+        };
+        let of = |id: Option<AllocId>| id.map(|id| id.short().to_string()).unwrap_or_default();
+        Some(match pipeline.current(PRERUN)? {
+            AllocHook::AwaitPrevious => {
+                let previous = of(self.record.previous);
+                format!("Waiting for allocation {previous} to end")
+            }
+            AllocHook::AllocDir => "Making its directory".to_owned(),
+            AllocHook::MigrateDisk => {
+                let nearest = of(self.record.inherits.first().copied());
+                format!("Taking over the disk of allocation {nearest}")
+            }
+        })
+    }
+
     fn begin_prerun(&self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
         match hook {
             AllocHook::AllocDir => self.hook_work(cx, HookWork::BuildAllocDir),
@@ -68,6 +96,15 @@ impl AllocRunner {
                     }
                     Heard::New(_) | Heard::Nothing => Begun::Waiting,
                 }
+            }
+            AllocHook::MigrateDisk if self.record.inherits.is_empty() => Begun::Done,
+            AllocHook::MigrateDisk => {
+                let names = self.tasks.iter().map(|task| task.spec().key.task.clone());
+                let work = HookWork::InheritDisk {
+                    from: self.record.inherits.clone(),
+                    tasks: names.collect(),
+                };
+                self.hook_work(cx, work)
             }
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         }
         "NodeInput" => Rule::Show,
         "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
-        "HookWork" if field == "user" => Rule::Show,
+        "HookWork" if matches!(field, "user" | "from") => Rule::Show,
         "Reply" => Rule::Show,
         _ => Rule::HideTexts,
     }

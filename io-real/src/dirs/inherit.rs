@@ -1,0 +1,111 @@
+//! Taking over the disks of allocations before: by renaming, never by copying.
+//!
+//! What is taken over was written by tasks, which may have put anything where a directory was. Only
+//! directories are moved, each from a handle of the directory around it to another, and what turns
+//! out to be something else after all stays where nobody looks for it. A renaming is done or is
+//! not, so that whoever is killed in the middle can be run again.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use drover_core::ids::{AllocId, TaskName};
+use rustix::fs::{Dir, Mode, RenameFlags, fstat, mkdirat, renameat, renameat_with};
+use rustix::io::Errno;
+
+use super::{AllocDirs, open_dir};
+
+impl AllocDirs {
+    /// Moves the shared data of the first of `from` that has any into this allocation, and so for
+    /// each task what it kept in `local`. What this allocation has already stays.
+    ///
+    /// # Errors
+    /// The directory of this allocation is not there, or the disk says no. What was moved by then
+    /// stays moved, and this can be asked again.
+    pub fn inherit(&self, alloc: AllocId, from: &[AllocId], tasks: &[TaskName]) -> io::Result<()> {
+        // Two at once could look for the same data where the other has just taken it from.
+        let _one_at_a_time = self
+            .inheriting
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner());
+        let own = self.open(alloc, "")?;
+        let mut sources = Vec::new();
+        for before in from {
+            match self.open(*before, "") {
+                Ok(dir) => sources.push(dir),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        take(&own, &sources, "alloc", "data")?;
+        for task in tasks {
+            match mkdirat(&own, task.as_str(), Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            take(&own, &sources, task.as_str(), "local")?;
+        }
+        Ok(())
+    }
+}
+
+/// Moves `dir/name` of the first source where anything is in it.
+fn take(own: &OwnedFd, sources: &[OwnedFd], dir: &str, name: &str) -> io::Result<()> {
+    let into = open_dir(own.as_fd(), dir)?;
+    if has_something(into.as_fd(), name)? {
+        return Ok(());
+    }
+    for source in sources {
+        let Some(holder) = find(source.as_fd(), dir)? else {
+            continue;
+        };
+        if has_something(holder.as_fd(), name)? {
+            return put(holder.as_fd(), into.as_fd(), name)
+                .map_err(|error| io::Error::new(error.kind(), format!("{dir}/{name}: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// Moves the directory `name`, and makes sure that it is the one that was looked at.
+fn put(from: BorrowedFd<'_>, into: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let Some(meant) = find(from, name)? else {
+        return Ok(());
+    };
+    // An empty directory in its place is replaced in the same step.
+    renameat(from, name, into, name)?;
+    match find(into, name) {
+        Ok(Some(moved)) if same(&meant, &moved)? => Ok(()),
+        Ok(_) | Err(_) => {
+            // Somebody put something else there at the last moment: it goes back.
+            renameat_with(into, name, from, name, RenameFlags::NOREPLACE)?;
+            Err(io::Error::other("it was exchanged while it was moved"))
+        }
+    }
+}
+
+fn same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
+    let (one, other) = (fstat(one)?, fstat(other)?);
+    Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+}
+
+/// Opens the directory `name`; none if there is nothing, or something that is no directory.
+fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
+    match open_dir(at, name) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn has_something(at: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    let Some(dir) = find(at, name)? else {
+        return Ok(false);
+    };
+    for entry in Dir::read_from(&dir)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,147 @@
+//! Sticky disks: a replacement takes over what those before it wrote, whatever happens meanwhile.
+
+use drover_core::alloc::runner::Phase;
+use drover_core::input::LocalInput;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::model::task::Task;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+const DAY: Span = Span::secs(24 * 3600);
+
+fn keeper(main: Task) -> Job {
+    job("db", JobType::Service, [group("g", [main]).sticky()])
+}
+
+fn version(old: &Job, value: &str) -> Job {
+    changed(old, |group| {
+        let env = &mut group.tasks[0].env;
+        env.insert("V".to_owned(), value.to_owned());
+    })
+}
+
+fn runs_version(sim: &Sim, version: u64) -> bool {
+    let latest = sim.live("db").map(|alloc| alloc.record().job_version);
+    sim.runs("db", "main") && latest == Some(version)
+}
+
+/// How many allocations wrote to one and the same disk, at most.
+fn writers(sim: &Sim) -> usize {
+    let disks = sim.world.dirs.disks.values();
+    disks.map(|disk| disk.len()).max().unwrap_or(0)
+}
+
+/// Three versions, one after the other; there is time for an agent that is away meanwhile.
+fn updated_twice(sim: &mut Sim) -> Result<(), Violation> {
+    let job = keeper(task("main"));
+    let while_away = Span::secs(600);
+    sim.register(&job);
+    sim.until(while_away, |sim| sim.runs("db", "main"))?;
+    for number in 1..=2_u64 {
+        sim.register(&version(&job, &number.to_string()));
+        sim.until(while_away, |sim| runs_version(sim, number))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sticky_disk_goes_from_version_to_version() {
+    for_seeds(200, |sim| {
+        updated_twice(sim)?;
+        sim.peace()?;
+        sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+    });
+}
+
+#[test]
+fn a_disk_that_is_not_sticky_stays_behind() {
+    for_seeds(100, |sim| {
+        let mut job = keeper(task("main"));
+        job.task_groups[0].ephemeral_disk = None;
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.register(&version(&job, "1"));
+        sim.until(SOON, |sim| runs_version(sim, 1))?;
+        sim.expect_that(writers(sim) == 1, "an empty disk")?;
+        sim.peace()
+    });
+}
+
+/// The agent dies wherever it can: between the move of the disk and its being remembered, too.
+#[test]
+fn a_disk_is_taken_over_though_the_agent_dies() {
+    for seed in 0..10 {
+        let steps = each_crash(seed, |sim| {
+            updated_twice(sim)?;
+            sim.peace()?;
+            sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
+        });
+        assert!(steps > 40, "seed {seed}: {steps} steps");
+    }
+}
+
+/// One that is replaced while it still waits passes on what it was to get; and what ended is
+/// cleaned away meanwhile, but nobody's inheritance.
+#[test]
+fn who_never_got_the_disk_passes_it_on() {
+    for_seeds(200, |sim| {
+        let slow = task("main").with("kill_after", "20s");
+        let mut job = keeper(slow);
+        job.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(60));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        for number in 1..=3 {
+            sim.register(&version(&job, &format!("{number}")));
+            sim.run(Span::secs(2))?;
+            sim.ask(LocalInput::Collect);
+        }
+        sim.until(SOON, |sim| runs_version(sim, 3))?;
+        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.peace()
+    });
+}
+
+/// A move that fails or hangs costs its allocation, and the one after it tries again.
+#[test]
+fn a_disk_that_could_not_be_taken_over_is_not_lost() {
+    for_seeds(100, |sim| {
+        let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        let mut job = keeper(main);
+        let group = job.task_groups.remove(0);
+        job.task_groups.push(group.reschedules(50, Span::secs(5)));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
+        sim.register(&version(&job, "1"));
+        sim.until(Span::secs(3600), |sim| runs_version(sim, 1))?;
+        sim.peace()?;
+        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")
+    });
+}
+
+/// Who waits for a disk can be stopped, and leaves nothing.
+#[test]
+fn waiting_for_a_disk_can_be_stopped() {
+    for_seeds(100, |sim| {
+        let slow = task("main").with("kill_after", "1h");
+        let mut job = keeper(slow);
+        job.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(120));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.register(&version(&job, "1"));
+        sim.run(Span::secs(5))?;
+        sim.deregister("db", false);
+        let over = |sim: &Sim| {
+            let heir = sim.allocs("db").into_iter();
+            let heir = heir.max_by_key(|alloc| alloc.record().job_version);
+            heir.is_some_and(|alloc| *alloc.phase() == Phase::Finished)
+        };
+        sim.run(Span::secs(5))?;
+        sim.expect_that(over(sim), "it does not wait for the other one's end")?;
+        sim.peace()
+    });
+}
