@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::manager::ProbeConfig;
+use crate::input::Room;
 use crate::model::node::Node;
 use crate::time::Span;
 
@@ -24,6 +25,10 @@ pub struct Config {
     pub max_kill_timeout: Span,
     /// How many ended allocations are kept before the oldest is cleaned up.
     pub keep_terminal: usize,
+    /// How much of the disk may be taken before ended allocations are cleaned away; nobody looks
+    /// if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<RoomLimits>,
     /// How long the core waits for the outside.
     pub patience: Patience,
     /// What is asked about the machine, and when.
@@ -35,6 +40,35 @@ pub struct Config {
     /// The plugins that have devices.
     #[serde(default)]
     pub device_plugins: Vec<Arc<str>>,
+}
+
+/// How full the disk of the allocations' directories may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RoomLimits {
+    /// The pause between two looks.
+    pub interval: Span,
+    /// Percent of its bytes.
+    pub disk_percent: u8,
+    /// Percent of its inodes.
+    pub inode_percent: u8,
+}
+
+impl RoomLimits {
+    /// Whether more is taken than may be.
+    pub fn is_exceeded(&self, room: Room) -> bool {
+        room.disk_percent > self.disk_percent || room.inode_percent > self.inode_percent
+    }
+}
+
+impl Default for RoomLimits {
+    /// As in the field.
+    fn default() -> RoomLimits {
+        RoomLimits {
+            interval: Span::secs(60),
+            disk_percent: 80,
+            inode_percent: 70,
+        }
+    }
 }
 
 /// Deadlines of operations: nobody outside is trusted to answer.
@@ -96,6 +130,7 @@ impl Config {
             host_env: Vec::new(),
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
+            room: None,
             patience: Patience::default(),
             probes: Vec::new(),
             drivers: Vec::new(),

@@ -224,6 +224,11 @@ pub enum NodeEffect {
         /// Which.
         driver: Arc<str>,
     },
+    /// Find out how full the disk of the allocations' directories is.
+    MeasureRoom {
+        /// The operation.
+        op: Op,
+    },
     /// Tell of this plugin's devices, in the same way.
     WatchDevices {
         /// The operation.
@@ -238,6 +243,7 @@ impl NodeEffect {
     pub fn op(&self) -> Op {
         match self {
             NodeEffect::Probe { op, .. }
+            | NodeEffect::MeasureRoom { op }
             | NodeEffect::WatchDriver { op, .. }
             | NodeEffect::WatchDevices { op, .. } => *op,
         }

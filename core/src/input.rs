@@ -277,6 +277,13 @@ pub enum NodeInput {
         /// What it says.
         news: DriverNews,
     },
+    /// How full the disk of the allocations' directories is.
+    Room {
+        /// The operation.
+        op: Op,
+        /// What was measured.
+        result: Result<Room, Failure>,
+    },
     /// News of a plugin's devices.
     Devices {
         /// The stream that they are of.
@@ -286,6 +293,16 @@ pub enum NodeInput {
         /// What it says.
         news: DeviceNews,
     },
+}
+
+/// How full a disk is, in percent, rounded up. What has no count of its own is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Room {
+    /// Of the bytes that tasks may use.
+    pub disk_percent: u8,
+    /// Of the inodes.
+    pub inode_percent: u8,
 }
 
 /// What a driver says of itself.

@@ -4,7 +4,7 @@ use std::io;
 
 use drover_core::effect::{HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input};
+use drover_core::input::{HookInput, HookOutput, Input, NodeInput};
 use drover_core::op::{Failure, Op};
 
 use crate::device::DevicePlugins;
@@ -74,6 +74,18 @@ impl Hooks {
                 task,
                 result,
             }));
+        });
+    }
+
+    /// Finds out how full the disk of the allocations' directories is; one answer follows.
+    pub fn measure_room(&self, op: Op) {
+        let (gate, inbox, dirs) = (self.gate.clone(), self.inbox.clone(), self.dirs.clone());
+        tokio::spawn(async move {
+            let result = match gate.run(move || dirs.room()).await {
+                Ok(room) => room.map_err(|error| Failure::recoverable(error.to_string())),
+                Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
+            };
+            inbox.deliver(Input::Node(NodeInput::Room { op, result }));
         });
     }
 

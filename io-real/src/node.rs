@@ -276,6 +276,7 @@ impl Node {
                     inbox.deliver(Input::Node(NodeInput::Probed { op, probe, result }));
                 });
             }
+            NodeEffect::MeasureRoom { op } => self.hooks.measure_room(*op),
             NodeEffect::WatchDriver { op, driver: name } => {
                 let news = DriverStream::new(*op, name, inbox);
                 match self.drivers.get(&**name) {

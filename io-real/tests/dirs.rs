@@ -338,3 +338,28 @@ fn a_file_in_place_of_a_directory_is_reported_and_removed() {
     assert!(place.dirs.build_alloc(ALLOC).is_err());
     place.assert_removed();
 }
+
+#[test]
+fn how_full_the_disk_is_is_known() {
+    let place = Place::new();
+    let Some(disk) = Disk::mount(&place.root, "1m,nr_inodes=50") else {
+        return;
+    };
+    let handle: OwnedFd = File::open(&place.root).unwrap().into();
+    let dirs = AllocDirs::new(Arc::new(handle));
+    assert_eq!(dirs.room().unwrap().disk_percent, 0);
+    fs::write(place.root.join("half"), vec![1; 512 * 1024]).unwrap();
+    assert_eq!(dirs.room().unwrap().disk_percent, 50);
+    let _ = fs::write(place.root.join("rest"), vec![1; 1024 * 1024]);
+    assert_eq!(dirs.room().unwrap().disk_percent, 100);
+    fs::remove_file(place.root.join("rest")).unwrap();
+    let before = dirs.room().unwrap().inode_percent;
+    for number in 0.. {
+        if File::create(place.root.join(format!("f{number}"))).is_err() {
+            break;
+        }
+    }
+    let after = dirs.room().unwrap().inode_percent;
+    assert!(before < 100 && after == 100, "{before} % before, {after} %");
+    drop(disk);
+}

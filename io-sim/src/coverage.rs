@@ -118,6 +118,7 @@ impl Coverage {
                 DriverNews::Failed(_) => "a driver does not know",
                 DriverNews::Ended(_) => "a driver says no more",
             },
+            NodeInput::Room { .. } => "how full the disk is",
             NodeInput::Devices { news, .. } => match news {
                 DeviceNews::Devices(_) => "a plugin's devices",
                 DeviceNews::Disabled(_) => "a plugin has nothing to do",

@@ -107,6 +107,8 @@ kinds! {
     FlapDevice = "a device changes",
     /// What a plugin reserves cannot be given.
     OddReservation = "the reservation cannot be given",
+    /// Somebody else fills most of the disk, and it stays so.
+    CrowdedDisk = "others fill the disk",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
 }
@@ -124,6 +126,7 @@ impl Fault {
                 | Fault::OddNews
                 | Fault::FlapDevice
                 | Fault::OddReservation
+                | Fault::CrowdedDisk
         )
     }
 

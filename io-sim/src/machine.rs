@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drover_core::config::Config;
+use drover_core::config::{Config, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::manager::ProbeConfig;
 use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind};
 use drover_core::input::{
-    DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput,
+    DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput, Room,
 };
 use drover_core::model::device::{AssignedDevices, DeviceNode, Mount};
 use drover_core::op::{Failure, Op};
@@ -45,8 +45,19 @@ pub fn listening(mut config: Config) -> Config {
     ];
     config.drivers = vec![DRIVER.into()];
     config.device_plugins = vec![PLUGINS[0].0.into()];
+    config.room = Some(RoomLimits {
+        // Does not meet the end of the peace, which would be asked in the middle of it.
+        interval: Span::secs(1000),
+        ..RoomLimits::default()
+    });
     config
 }
+
+/// How many percent of the disk each allocation's directory takes.
+const SHARE: u8 = 6;
+
+/// How many percent others take when they fill it.
+const CROWD: u8 = 75;
 
 /// What is true of the machine.
 #[derive(Clone, Debug)]
@@ -59,6 +70,8 @@ pub(crate) struct Machine {
     pub(crate) generation: u32,
     /// Of each plugin its devices, and whether they work.
     pub(crate) devices: BTreeMap<&'static str, BTreeMap<String, bool>>,
+    /// Whether others fill most of the disk.
+    crowded: bool,
 }
 
 impl Default for Machine {
@@ -72,6 +85,7 @@ impl Default for Machine {
             healthy: true,
             generation: 0,
             devices: PLUGINS.iter().map(whole).collect(),
+            crowded: false,
         }
     }
 }
@@ -161,6 +175,13 @@ pub(crate) fn reservation(devices: &[AssignedDevices]) -> HookOutput {
 }
 
 impl World {
+    /// How full the disk is, in percent: each allocation's directory takes its share.
+    pub(crate) fn fullness(&self) -> u8 {
+        let own = u8::try_from(self.dirs.allocs.len()).unwrap_or(u8::MAX);
+        let others = if self.machine.crowded { CROWD } else { 0 };
+        others.saturating_add(own.saturating_mul(SHARE)).min(100)
+    }
+
     /// Begins what is asked about the machine.
     pub(crate) fn look(&mut self, effect: &NodeEffect) {
         let life = self.life;
@@ -193,6 +214,24 @@ impl World {
                 };
                 let patience = self.patience.probe;
                 self.answer(life, *op, probe, patience, Input::Node(input));
+            }
+            NodeEffect::MeasureRoom { op } => {
+                let disk: Arc<str> = Arc::from("disk");
+                if self.strikes(Fault::HangProbe, &disk) {
+                    return;
+                }
+                let result = if self.strikes(Fault::FailProbe, &disk) {
+                    Err(Failure::recoverable("the disk does not say"))
+                } else {
+                    self.machine.crowded |= self.strikes(Fault::CrowdedDisk, &disk);
+                    Ok(Room {
+                        disk_percent: self.fullness(),
+                        inode_percent: 0,
+                    })
+                };
+                let input = NodeInput::Room { op: *op, result };
+                let patience = self.patience.probe;
+                self.answer(life, *op, &disk, patience, Input::Node(input));
             }
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {

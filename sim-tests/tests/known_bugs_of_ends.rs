@@ -1,6 +1,6 @@
 //! Bugs that other node agents had in ends and restarts, each under the name of the bug.
 
-use drover_core::input::RestartScope;
+use drover_core::input::{RestartScope, ShutdownMode};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::JobType;
@@ -353,6 +353,28 @@ fn an_end_that_an_earlier_life_asked_for_is_told() {
             sim.living("main") == 1 || !sim.runs("web", "main"),
             "what ended is known to have ended",
         )?;
+        sim.peace()
+    });
+}
+
+/// A group's delay before its end was over while the agent left its tasks alone and only waited for
+/// its last commits: an answer of the disk made it look at the allocation, and it asked the task to
+/// end.
+#[test]
+fn a_delay_that_ends_while_the_agent_leaves_ends_nobody() {
+    for_seeds(300, |sim| {
+        let side = task("side").hook(Hook::Poststart, true);
+        let mut web = service("web", [task("main"), side]);
+        web.task_groups[0].shutdown_delay = Some(Span::millis(500));
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "side"))?;
+        sim.restart_tasks("web", RestartScope::Task("side".into()));
+        sim.run(Span::millis(1))?;
+        sim.stop_alloc("web");
+        sim.run(Span::millis(100))?;
+        sim.shutdown(ShutdownMode::KeepTasks);
+        sim.until(SOON, |sim| sim.stopped)?;
+        sim.restart()?;
         sim.peace()
     });
 }

@@ -7,6 +7,10 @@
 //!     "driver.allowlist"     = "raw_exec"      # or driver.denylist
 //!   }
 //!   fingerprint "env_aws" {}                   # a cloud is asked only if it is named
+//!   gc_max_allocs            = 50              # ended allocations that are kept
+//!   gc_disk_usage_threshold  = 80              # percent; above it, the oldest of them go
+//!   gc_inode_usage_threshold = 70
+//!   gc_interval              = "1m"            # how often that is looked at
 //! }
 //! ```
 
@@ -17,6 +21,7 @@ use drover_io_real::allowed::Allowed;
 use drover_io_real::fingerprint::PROBES;
 use hcl_edit::structure::Block;
 
+use super::gc::{GcConfig, gc};
 use super::literal::fields;
 use super::{label, unknown};
 
@@ -41,6 +46,8 @@ pub struct ClientConfig {
     pub drivers: Allowed,
     /// The clouds that are asked.
     pub clouds: BTreeSet<String>,
+    /// When ended allocations are cleaned away.
+    pub gc: GcConfig,
 }
 
 impl ClientConfig {
@@ -82,11 +89,13 @@ impl ClientConfig {
 pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut given = fields(&block.body)?;
     let mut options = given.text_map("options")?;
+    let gc = gc(&mut given)?;
     given.nothing_else("client")?;
     let mut config = ClientConfig {
         probes: lists(&mut options, "fingerprint")?,
         drivers: lists(&mut options, "driver")?,
         clouds: BTreeSet::new(),
+        gc,
     };
     if let Some(name) = options.keys().next() {
         let known = ["fingerprint", "driver"];

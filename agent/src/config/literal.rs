@@ -62,6 +62,17 @@ impl Fields {
         }
     }
 
+    pub(super) fn number(&mut self, name: &'static str) -> Result<Option<i64>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Int(number)) => Ok(Some(number)),
+            Some(other) => Err(format!(
+                "{name}: a whole number is needed, not {}",
+                other.kind()
+            )),
+        }
+    }
+
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
         match self.take(name) {
             None => Ok(Vec::new()),

@@ -26,6 +26,7 @@
 //! [`client`] and [`telemetry`] say what else there is.
 
 pub mod client;
+mod gc;
 mod literal;
 mod nvidia;
 pub mod telemetry;

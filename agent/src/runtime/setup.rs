@@ -308,6 +308,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let wanted = &settings.file.client;
     let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
     config.probes = probes.collect();
+    config.keep_terminal = wanted.gc.keep;
+    config.room = Some(wanted.gc.room);
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config
 }

@@ -19,13 +19,22 @@ impl Agent {
             self.config.keep_terminal
         };
         self.collect_all = false;
+        let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
         let awaited = self.awaited_disks();
         let needed = |alloc: &AllocRecord| {
             self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
         };
         let collectable = records.filter(|alloc| !needed(alloc));
+        let collectable = collectable.filter(|alloc| alloc.finished && !alloc.destroying);
+        let kept = collectable.clone().count();
+        // How much the oldest frees is known only when it is gone: one at a time.
+        let keep = keep.min(kept.saturating_sub(usize::from(crowded)));
         let chosen = gc::surplus(collectable, keep);
+        let left = kept > chosen.len() && self.shutdown.is_none();
+        let goes = chosen.first().copied().filter(|_| crowded);
+        let room = &mut self.machine.room;
+        room.look(&mut cx(&self.config, &mut self.shared, now), goes, left);
         for id in &chosen {
             self.remember_done(*id);
             if let Some(alloc) = self.allocs.get_mut(id) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::room::RoomWatch;
 use crate::cx::Cx;
 use crate::device::manager::{Changed, Devices};
 use crate::driver::manager::Drivers;
@@ -29,6 +30,9 @@ pub struct Machine {
     /// What each probe found that looks for a plugin.
     plugins: BTreeMap<String, (PluginKind, String)>,
     events: VecDeque<NodeEvent>,
+    /// How full its disk is.
+    #[serde(skip_serializing_if = "RoomWatch::is_idle")]
+    pub(super) room: RoomWatch,
 }
 
 /// What news of the machine mean for the rest of the agent.
@@ -40,6 +44,8 @@ pub(super) struct News {
     pub(super) places: bool,
     /// Whether enough is known only now for anything to be placed.
     pub(super) settled: bool,
+    /// Whether it is to be looked at what of the ended is still kept.
+    pub(super) collect: bool,
 }
 
 impl Machine {
@@ -54,6 +60,7 @@ impl Machine {
             devices: Devices::new(&cx.config.device_plugins),
             plugins: BTreeMap::new(),
             events: VecDeque::new(),
+            room: RoomWatch::default(),
         }
     }
 
@@ -79,7 +86,8 @@ impl Machine {
 
     /// Whether somebody's first answer is still awaited.
     pub fn is_learning(&self) -> bool {
-        self.awaited().next().is_some()
+        let drivers = self.drivers.awaited().chain(self.devices.awaited());
+        self.fingerprints.awaited().chain(drivers).next().is_some()
     }
 
     pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
@@ -89,13 +97,22 @@ impl Machine {
             }
             NodeInput::Driver { op, driver, news } => self.drivers.on_news(cx, &driver, op, news),
             NodeInput::Devices { op, plugin, news } => self.devices.on_news(cx, &plugin, op, news),
+            NodeInput::Room { op, result } => {
+                self.room.on_answer(cx, op, result);
+                Changed::default()
+            }
         };
-        self.changed(cx, changed)
+        let mut news = self.changed(cx, changed);
+        news.collect = self.room.is_crowded();
+        news
     }
 
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> News {
         let changed = self.ask(cx);
-        self.changed(cx, changed)
+        let look = self.room.is_due(cx.now.at);
+        let mut news = self.changed(cx, changed);
+        news.collect = look;
+        news
     }
 
     /// Each manager asks what is due, and gives up who did not answer.
@@ -155,6 +172,7 @@ impl Machine {
             visible,
             places: changed.node,
             settled,
+            collect: false,
         }
     }
 
@@ -164,6 +182,7 @@ impl Machine {
         probes
             .chain(self.drivers.awaited())
             .chain(self.devices.awaited())
+            .chain(self.room.awaited())
     }
 
     /// When [`Machine::handle_timeout`] has something to do.
@@ -171,7 +190,8 @@ impl Machine {
         let probes = self.fingerprints.deadline();
         let drivers = self.drivers.deadline();
         let devices = self.devices.deadline();
-        [probes, drivers, devices].into_iter().flatten().min()
+        let room = self.room.deadline();
+        [probes, drivers, devices, room].into_iter().flatten().min()
     }
 
     /// Writes down what is known now. What was known and is not any more goes.

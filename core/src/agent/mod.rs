@@ -8,6 +8,7 @@ mod operator;
 mod pending;
 mod plugins;
 mod restore;
+mod room;
 mod scheduling;
 mod view;
 
@@ -78,6 +79,8 @@ impl Agent {
             ledger: Ledger::of(restore::records(&saved)),
             ..Shared::default()
         };
+        // What an earlier life kept may be too much for the disk.
+        let collect_due = config.room.is_some();
         let mut agent = Agent {
             config,
             shared,
@@ -88,7 +91,7 @@ impl Agent {
             shutdown: None,
             stopped: false,
             told_index: 0,
-            collect_due: false,
+            collect_due,
             collect_all: false,
             machine: Machine::default(),
         };
@@ -107,8 +110,10 @@ impl Agent {
         }
         let mut touched = BTreeSet::new();
         match input {
+            // Who only waits for the disk looks at nobody: a time that passed would act.
+            Input::Store(input) if self.leaves_tasks() => drop(self.on_store(now, input)),
             Input::Store(input) => touched = self.on_store(now, input),
-            input if self.shutdown == Some(ShutdownMode::KeepTasks) => self.refuse(&input),
+            input if self.leaves_tasks() => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&key.alloc) {
@@ -137,6 +142,11 @@ impl Agent {
         self.settle(now, touched);
     }
 
+    /// Whether it ends and leaves its tasks alone.
+    fn leaves_tasks(&self) -> bool {
+        self.shutdown == Some(ShutdownMode::KeepTasks)
+    }
+
     /// Answers a request that comes too late; anything else is nothing to an agent that ends.
     fn refuse(&mut self, input: &Input) {
         let (Input::Local(request, _) | Input::Operator(request, _)) = input else {
@@ -156,7 +166,7 @@ impl Agent {
         let mut out = core::mem::take(&mut self.shared.out);
         self.shared.ledger.handle_timeout(now, &mut out);
         self.shared.out = out;
-        if self.shutdown == Some(ShutdownMode::KeepTasks) {
+        if self.leaves_tasks() {
             return self.settle(now, BTreeSet::new());
         }
         let due: Vec<JobKey> = (self.local.look_again.iter())
@@ -195,7 +205,7 @@ impl Agent {
             .ledger
             .deadline()
             .map(|at| (at, TimerName::Store));
-        if self.shutdown == Some(ShutdownMode::KeepTasks) {
+        if self.leaves_tasks() {
             return store;
         }
         let job = self
@@ -299,6 +309,7 @@ impl Agent {
             // People see the change: its index is acknowledged to them, and must outlive the agent.
             cx(&self.config, &mut self.shared, now).next_index_without_a_record();
         }
+        self.collect_due |= news.collect;
         if news.settled {
             self.allocs.keys().copied().collect()
         } else {
@@ -380,7 +391,7 @@ impl Agent {
         };
         // What is not saved is found again by the next agent, and a disk that is full keeps nobody.
         let ledger = &self.shared.ledger;
-        let given_up = self.shutdown == Some(ShutdownMode::KeepTasks) && ledger.trouble().is_some();
+        let given_up = self.leaves_tasks() && ledger.trouble().is_some();
         over && !self.stopped && (ledger.is_clean() || given_up)
     }
 
@@ -396,6 +407,7 @@ impl Agent {
         let concerns_job = cleaned || matters(&before, alloc.record());
         if gone {
             self.allocs.remove(&id);
+            self.machine.room.gone(id);
             self.set_timer(id, None);
         } else {
             self.set_timer(id, deadline.map(|(at, _)| at));

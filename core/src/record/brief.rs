@@ -57,6 +57,10 @@ pub fn node_input(news: &NodeInput) -> String {
             DriverNews::Failed(why) => format!("driver {driver} does not know itself: {why}"),
             DriverNews::Ended(why) => format!("driver {driver} says no more: {why}"),
         },
+        NodeInput::Room { result, .. } => match result {
+            Ok(room) => format!("the disk is {} % full", room.disk_percent),
+            Err(failure) => format!("the disk was not measured: {}", failure.message),
+        },
         NodeInput::Devices { plugin, news, .. } => match news {
             DeviceNews::Devices(groups) => {
                 let devices: usize = groups.iter().map(|group| group.devices.len()).sum();
@@ -176,6 +180,7 @@ pub fn effect(effect: &Effect) -> String {
 pub fn node_effect(effect: &NodeEffect) -> String {
     match effect {
         NodeEffect::Probe { op, probe } => format!("probe {}: {probe}", op.0),
+        NodeEffect::MeasureRoom { op } => format!("measure {}: room", op.0),
         NodeEffect::WatchDriver { op, driver } => format!("listen {}: driver {driver}", op.0),
         NodeEffect::WatchDevices { op, plugin } => format!("listen {}: plugin {plugin}", op.0),
     }

@@ -16,7 +16,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use drover_core::ids::AllocId;
-use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, mkdirat, openat2};
+use drover_core::input::Room;
+use rustix::fs::{
+    Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, fstatvfs, mkdirat, openat2,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -84,6 +87,20 @@ impl AllocDirs {
         }
     }
 
+    /// How full the disk is, as far as it is for those who are not root.
+    ///
+    /// # Errors
+    /// The disk does not say.
+    pub fn room(&self) -> io::Result<Room> {
+        let disk = fstatvfs(&self.root)?;
+        let used = disk.f_blocks.saturating_sub(disk.f_bfree);
+        let inodes = disk.f_files.saturating_sub(disk.f_ffree);
+        Ok(Room {
+            disk_percent: percent(used, used.saturating_add(disk.f_bavail)),
+            inode_percent: percent(inodes, disk.f_files),
+        })
+    }
+
     /// Removes an allocation's directory with all that is in it, without following a link or
     /// leaving its file system. What is not there is removed already.
     ///
@@ -92,6 +109,12 @@ impl AllocDirs {
     pub fn remove(&self, alloc: AllocId) -> io::Result<()> {
         remove::tree(self.root.as_fd(), &alloc.to_string())
     }
+}
+
+/// A part of a whole, rounded up. Of nothing, nothing.
+fn percent(part: u64, whole: u64) -> u8 {
+    let percent = (u128::from(part) * 100).div_ceil(u128::from(whole.max(1)));
+    u8::try_from(percent).unwrap_or(100).min(100)
 }
 
 /// Opens a directory relative to another; no link on the way, no other file system.

@@ -27,6 +27,7 @@ mod waits;
 mod words;
 
 use drover_core::agent::Agent;
+use drover_core::config::RoomLimits;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
 use drover_core::input::{Input, LocalInput, RequestId};
@@ -102,6 +103,10 @@ pub struct Checker {
     newborn: bool,
     /// How many ended allocations the agent keeps.
     keep_terminal: usize,
+    /// How full the disk may be, and whether the agent was told that it is fuller, and cleaned
+    /// nothing away for it yet.
+    room: Option<RoomLimits>,
+    crowded: bool,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
     reached: Reached,
@@ -111,13 +116,13 @@ pub struct Checker {
 
 impl Default for Checker {
     fn default() -> Checker {
-        Checker::new(usize::MAX)
+        Checker::new(usize::MAX, None)
     }
 }
 
 impl Checker {
-    /// A checker of an agent that keeps so many ended allocations.
-    pub(crate) fn new(keep_terminal: usize) -> Checker {
+    /// A checker of an agent that keeps so many ended allocations, and so much room.
+    pub(crate) fn new(keep_terminal: usize, room: Option<RoomLimits>) -> Checker {
         Checker {
             touched: Touched::default(),
             lives: Lives::default(),
@@ -130,6 +135,8 @@ impl Checker {
             words: Words::default(),
             newborn: true,
             keep_terminal,
+            room,
+            crowded: false,
             leaving: false,
             reached: Reached::default(),
             coverage: Coverage::default(),
@@ -155,7 +162,10 @@ impl Checker {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
             }
-            Some(Input::Node(said)) => self.words.heard(agent, said),
+            Some(Input::Node(said)) => {
+                self.words.heard(agent, said);
+                self.room_is_told(said);
+            }
             Some(Input::Hook(_)) | None => {}
         }
     }

@@ -349,6 +349,8 @@ properties! {
     WhatLivesHasItsDirectories: "what_lives_has_its_directories", [P7 P14], AtRest;
     /// Directories belong to allocations that the agent knows.
     NoDirectoryIsLeftBehind: "no_directory_is_left_behind", [P14], AtRest;
+    /// A disk that is too full holds nothing that could be cleaned away.
+    TheDiskHasRoom: "the_disk_has_room", [P17 P15], AtRest;
     /// Nothing is left of what ended.
     WhatEndedIsCleaned: "what_ended_is_cleaned", [P14 P13], AtRest;
     /// The roll-out of the latest version is over, unless something has no place.
@@ -393,6 +395,8 @@ properties! {
     SometimesAnAnswerIsStale: "sometimes_an_answer_is_stale", [P26], Sometimes;
     /// A task uses up its restart budget and fails.
     SometimesABudgetIsUsedUp: "sometimes_a_budget_is_used_up", [P25], Sometimes;
+    /// One goes because the disk is too full.
+    SometimesTheDiskIsCrowded: "sometimes_the_disk_is_crowded", [P17], Sometimes;
     /// A replacement finds what was written before it.
     SometimesADiskIsHandedOn: "sometimes_a_disk_is_handed_on", [P7], Sometimes;
     /// A failed allocation is replaced by its policy.

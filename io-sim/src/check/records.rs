@@ -3,7 +3,7 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::AllocId;
-use drover_core::input::StoreInput;
+use drover_core::input::{NodeInput, StoreInput};
 use drover_core::store::{Batch, CommitId, Key};
 
 use super::lives::{alive_in, saved_alloc};
@@ -80,6 +80,14 @@ impl Checker {
 
     /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
     /// too many.
+    /// What the agent hears of its disk. One allocation may go for it.
+    pub(super) fn room_is_told(&mut self, said: &NodeInput) {
+        if let NodeInput::Room { result, .. } = said {
+            let limits = self.room.zip(result.as_ref().ok());
+            self.crowded = limits.is_some_and(|(limits, room)| limits.is_exceeded(*room));
+        }
+    }
+
     pub(super) fn no_more_is_collected_than_needed(
         &mut self,
         agent: &Agent,
@@ -99,7 +107,10 @@ impl Checker {
             self.replies.purges(&record.job) || view.job(&record.job).is_none_or(|job| job.purge);
         let ended = view.allocs().map(AllocRunner::record);
         let kept = ended.filter(|one| one.finished && !one.destroying).count();
-        let holds = self.replies.collects() || job_goes || kept >= self.keep_terminal;
+        let asked = self.replies.collects() || job_goes || kept >= self.keep_terminal;
+        let crowded = !asked && core::mem::take(&mut self.crowded);
+        self.sometimes(Property::SometimesTheDiskIsCrowded, crowded);
+        let holds = asked || crowded;
         self.holds(Property::NoMoreIsCollectedThanNeeded, holds, || {
             format!("{} goes, {kept} stay", record.name)
         })

@@ -2,6 +2,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::config::RoomLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey};
 use drover_core::local::KEPT_EVALS;
 use drover_core::local::reconcile::copies;
@@ -37,9 +38,32 @@ impl Checker {
             self.a_group_ends_with_its_leader(alloc)?;
             self.sidecars_end_with_the_mains(alloc)?;
         }
+        self.the_disk_has_room(world, agent)?;
         self.the_machine_is_known(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)
+    }
+
+    /// A disk that is too full holds nothing that could be cleaned away: what ended and is kept
+    /// nevertheless still decides about a job.
+    fn the_disk_has_room(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let crowded = |limits: RoomLimits| world.fullness() > limits.disk_percent;
+        let crowded = self.room.is_some_and(crowded);
+        let view = agent.view();
+        let pending = agent.pending();
+        let decides = |alloc: &&AllocRunner| {
+            let record = alloc.record();
+            let job = format!("job {}", record.job);
+            let waits = pending.awaiting.iter().any(|one| one.who == job);
+            let rollout = record.deployment.and_then(|id| view.deployment(id));
+            waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
+        };
+        let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
+        let kept = ended.find(|alloc| crowded && !decides(alloc));
+        self.holds(Property::TheDiskHasRoom, kept.is_none(), || {
+            let name = kept.map(|alloc| alloc.record().name.clone());
+            format!("{} % are full, and {name:?} is kept", world.fullness())
+        })
     }
 
     /// Only jobs without a place, and failed allocations between two tries, wait for anything.

@@ -1,0 +1,97 @@
+//! When ended allocations are cleaned away: the settings `gc_…` of the block `client`.
+
+use drover_core::config::RoomLimits;
+use drover_core::text::{parse_duration, quote};
+use drover_core::time::Span;
+
+use super::literal::Fields;
+
+/// The shortest pause between two looks at the disk.
+const SHORTEST: Span = Span::secs(1);
+
+/// When ended allocations are cleaned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcConfig {
+    /// How many ended allocations are kept at most.
+    pub keep: usize,
+    /// When the disk has too little room for them.
+    pub room: RoomLimits,
+}
+
+impl Default for GcConfig {
+    fn default() -> GcConfig {
+        GcConfig {
+            keep: 50,
+            room: RoomLimits::default(),
+        }
+    }
+}
+
+/// Reads the settings.
+pub(super) fn gc(given: &mut Fields) -> Result<GcConfig, String> {
+    let mut gc = GcConfig::default();
+    if let Some(text) = given.text("gc_interval")? {
+        let interval = parse_duration(&text).ok();
+        let long_enough = interval.filter(|interval| *interval >= SHORTEST);
+        gc.room.interval = long_enough.ok_or_else(|| {
+            let text = quote(&text);
+            format!("client: gc_interval: {text} is no time of a second or more, as \"1m\" is")
+        })?;
+    }
+    let percent = [
+        ("gc_disk_usage_threshold", &mut gc.room.disk_percent),
+        ("gc_inode_usage_threshold", &mut gc.room.inode_percent),
+    ];
+    for (name, limit) in percent {
+        if let Some(number) = given.number(name)? {
+            let whole = u8::try_from(number)
+                .ok()
+                .filter(|whole| (1..=100).contains(whole));
+            *limit = whole.ok_or_else(|| format!("client: {name}: {number} is no percentage"))?;
+        }
+    }
+    if let Some(number) = given.number("gc_max_allocs")? {
+        let keep = usize::try_from(number)
+            .map_err(|_| format!("client: gc_max_allocs: {number} is too few"))?;
+        gc.keep = keep;
+    }
+    Ok(gc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    #[test]
+    fn what_is_kept_can_be_said() {
+        let text = "client {\n gc_interval = \"5s\"\n gc_max_allocs = 3\n \
+                    gc_disk_usage_threshold = 95\n}";
+        let gc = parse(text).unwrap().client.gc;
+        assert_eq!(gc.keep, 3);
+        assert_eq!(gc.room.interval, Span::secs(5));
+        assert_eq!(gc.room.disk_percent, 95);
+        assert_eq!(gc.room.inode_percent, 70, "as in the field");
+        assert_eq!(parse("").unwrap().client.gc, GcConfig::default());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        for (setting, expected) in [
+            ("gc_interval = \"1ms\"", "of a second or more"),
+            ("gc_interval = \"often\"", "of a second or more"),
+            ("gc_interval = 60", "a string is needed"),
+            ("gc_disk_usage_threshold = 0", "is no percentage"),
+            ("gc_disk_usage_threshold = 101", "is no percentage"),
+            (
+                "gc_inode_usage_threshold = 70.5",
+                "a whole number is needed",
+            ),
+            ("gc_max_allocs = -1", "is too few"),
+            ("gc_max_alloc = 1", "did you mean gc_max_allocs?"),
+        ] {
+            let why = parse(&format!("client {{\n{setting}\n}}")).unwrap_err();
+            assert!(why.contains(expected), "{setting}: {why}");
+        }
+    }
+}

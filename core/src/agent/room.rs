@@ -1,0 +1,96 @@
+//! Room on the disk. While something that ended could be cleaned away, it is looked at now and then
+//! whether enough is left; if not, the oldest goes. Then it is looked at again: how much one
+//! allocation frees is known only when it is gone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::Cx;
+use crate::effect::{Effect, NodeEffect};
+use crate::ids::AllocId;
+use crate::input::Room;
+use crate::op::{Awaited, Failure, Op};
+use crate::time::Instant;
+
+/// What is known of the room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct RoomWatch {
+    /// The question that is out.
+    asked: Option<Awaited>,
+    /// When it is asked next.
+    due: Option<Instant>,
+    /// Whether there was too little the last time, and nobody goes for it yet.
+    crowded: bool,
+    /// Who goes because there was too little.
+    going: Option<AllocId>,
+}
+
+impl RoomWatch {
+    /// Whether nothing is known and nothing is awaited.
+    pub(super) fn is_idle(&self) -> bool {
+        *self == RoomWatch::default()
+    }
+
+    /// When [`RoomWatch::is_due`] says so.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.awaited().into_iter().chain(self.due).min()
+    }
+
+    /// Until when an answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Instant> {
+        self.asked.map(|asked| asked.deadline)
+    }
+
+    /// Whether it is time to look again. Who did not answer is not waited for any longer.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.deadline().is_some_and(|at| at <= now);
+        if due {
+            *self = RoomWatch::default();
+        }
+        due
+    }
+
+    /// Takes the answer.
+    pub(super) fn on_answer(&mut self, cx: &mut Cx<'_>, op: Op, room: Result<Room, Failure>) {
+        let Some(limits) = cx.config.room.filter(|_| self.is_asked(op)) else {
+            return cx.count_stale();
+        };
+        self.asked = None;
+        self.due = Some(cx.now.at + limits.interval);
+        self.crowded = room.is_ok_and(|room| limits.is_exceeded(room));
+    }
+
+    fn is_asked(&self, op: Op) -> bool {
+        self.asked.is_some_and(|asked| asked.op == op)
+    }
+
+    /// Whether there is too little, and nobody goes for it yet.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// The same, once.
+    pub(super) fn take_crowded(&mut self) -> bool {
+        core::mem::take(&mut self.crowded)
+    }
+
+    /// `goes` is cleaned away for want of room. Asks how much there is, unless that was done lately,
+    /// as long as anything is `left` that could go.
+    pub(super) fn look(&mut self, cx: &mut Cx<'_>, goes: Option<AllocId>, left: bool) {
+        self.going = goes.or(self.going);
+        let idle = self.asked.is_none() && self.due.is_none();
+        if left && idle && cx.config.room.is_some() {
+            let awaited = cx.awaited(cx.config.patience.probe);
+            self.asked = Some(awaited);
+            cx.send(Effect::Node(NodeEffect::MeasureRoom { op: awaited.op }));
+        }
+    }
+
+    /// An allocation is gone. If it went for want of room, it is looked at again at once.
+    pub(super) fn gone(&mut self, alloc: AllocId) {
+        if self.going == Some(alloc) {
+            self.going = None;
+            self.due = None;
+        }
+    }
+}
