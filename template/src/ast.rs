@@ -89,7 +89,6 @@ pub(crate) enum WordKind {
     Nil,
     Bool(bool),
     Int(i64),
-    Uint(u64),
     Float(f64),
     Text(Arc<[u8]>),
     /// `.a.b`

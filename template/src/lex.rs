@@ -316,7 +316,7 @@ impl<'a> Lexer<'a> {
             None => true,
             Some(next) => {
                 TRIMMED.contains(&next)
-                    || matches!(next, '.' | ',' | '|' | ':' | ')' | '(' | '=')
+                    || matches!(next, '.' | ',' | '|' | ':' | ')' | '(')
                     || self.rest().starts_with(&self.right)
             }
         };

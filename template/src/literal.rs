@@ -21,14 +21,12 @@ pub(crate) fn number(text: &str) -> Option<WordKind> {
         } else {
             magnitude.into()
         };
-        return match i64::try_from(signed) {
-            Ok(int) => Some(WordKind::Int(int)),
-            Err(_) => u64::try_from(signed).ok().map(WordKind::Uint),
-        };
+        return i64::try_from(signed).ok().map(WordKind::Int);
     }
     let float = match plain.strip_prefix("0x") {
         Some(hex) => hex_float(hex)?,
-        None => decimal_float(&plain)?,
+        None if plain.contains(['.', 'e']) => decimal_float(&plain)?,
+        None => return None,
     };
     Some(WordKind::Float(if negative { -float } else { float }))
 }

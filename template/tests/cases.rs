@@ -3,7 +3,12 @@
 //! `cases.json` was made by giving our templates to Go 1.26's text/template with the functions of
 //! consul-template 0.42, in the world below, and noting what came out. Only the results are theirs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
 
 mod world;
 
@@ -19,7 +24,8 @@ fn outcome(case: &Value) -> Value {
     }
     options.error_on_missing_key = case["strict"].as_bool().unwrap_or_default();
     let text = case["template"].as_str().unwrap();
-    let rendered = Template::parse(text, options).and_then(|template| template.render(&world::answers()));
+    let rendered =
+        Template::parse(text, options).and_then(|template| template.render(&world::answers()));
     match rendered {
         Ok(Rendering::Done { text, .. }) => {
             serde_json::json!({ "renders": String::from_utf8_lossy(&text) })
@@ -46,5 +52,10 @@ fn templates_say_what_they_say_in_the_field() {
             wrong.push(format!("{template}\n  there: {wanted:?}\n  here:  {found}"));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

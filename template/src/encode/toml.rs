@@ -2,16 +2,15 @@
 
 use crate::error::Fault;
 use crate::eval::cx::too_deep;
-use crate::format::{self, Sink};
+use crate::format::Sink;
 use crate::options::VALUE_DEPTH;
 use crate::value::{Shown, Text, Value};
 
 pub(crate) fn write(out: &mut Sink, value: &Value) -> Result<(), Fault> {
-    let Some(entries) = entries(value) else {
-        let message = format!("TOML is made of a map, not of {}", value.type_name());
-        return Err(Fault::failed(message));
-    };
-    Writer { out }.table(&entries, &[])
+    match entries(value) {
+        Some(entries) => Writer { out }.table(&entries, &[]),
+        None => Writer { out }.value(value, 0),
+    }
 }
 
 /// What a table has; what is nil is left out.
@@ -20,6 +19,12 @@ fn entries(value: &Value) -> Option<Vec<(Text, Value)>> {
         Value::Map(map) => map.entries(),
         Value::Record(record) if record.shown == Shown::Fields => {
             let fields = record.fields.iter();
+            fields
+                .map(|(key, value)| (Text::from(key.as_bytes()), value.clone()))
+                .collect()
+        }
+        Value::Record(record) if matches!(record.shown, Shown::Item(_)) => {
+            let fields = record.fields.iter().take(2);
             fields
                 .map(|(key, value)| (Text::from(key.as_bytes()), value.clone()))
                 .collect()
@@ -131,11 +136,9 @@ impl Writer<'_> {
             };
             return self.out.push(shown);
         }
-        let mut shown = Sink::new(64, "a number", 64);
-        format::plain(&mut shown, &Value::Float(float))?;
-        let shown = String::from_utf8_lossy(&shown.into_bytes()).into_owned();
+        let shown = float.to_string();
         self.out.push(&shown)?;
-        match shown.contains(['.', 'e']) {
+        match shown.contains('.') {
             true => Ok(()),
             false => self.out.push(".0"),
         }

@@ -97,11 +97,10 @@ impl Writer<'_> {
 
     fn map(
         &mut self,
-        mut entries: Vec<(Text, Value)>,
+        entries: Vec<(Text, Value)>,
         indent: usize,
         place: Place,
     ) -> Result<(), Fault> {
-        entries.sort_by(|(one, _), (other, _)| natural(one, other));
         for (at, (key, value)) in entries.iter().enumerate() {
             self.begin(at == 0, indent, place)?;
             yaml_text::key(self.out, key)?;
@@ -134,25 +133,29 @@ fn shape(value: &Value) -> Result<Shape, Fault> {
         Value::Float(float) => Shape::Scalar(number(*float)?),
         Value::Text(text) => Shape::Text(text.clone()),
         Value::List(list) => Shape::List(list.items.clone()),
-        Value::Map(map) => Shape::Map(map.entries()),
+        Value::Map(map) => {
+            let mut entries = map.entries();
+            entries.sort_by(|(one, _), (other, _)| natural(one, other));
+            Shape::Map(entries)
+        }
         Value::Record(record) => match &record.shown {
-            Shown::Item(text) => Shape::Text(text.clone()),
+            Shown::Item(_) => Shape::Map(small(record.fields.iter().take(2))),
             Shown::Time(_, nanos) => Shape::Scalar(nanos.to_string()),
-            Shown::Fields | Shown::Text(_) => {
-                let fields = record.fields.iter();
-                let small = |key: &str| Text::from(key.to_lowercase().into_bytes());
-                Shape::Map(
-                    fields
-                        .map(|(key, value)| (small(key), value.clone()))
-                        .collect(),
-                )
-            }
+            Shown::Fields | Shown::Text(_) => Shape::Map(small(record.fields.iter())),
         },
         Value::Count(..) | Value::Scratch => {
             let message = format!("YAML cannot say {}", value.type_name());
             return Err(Fault::failed(message));
         }
     })
+}
+
+/// Fields by their names in small letters.
+fn small<'a>(fields: impl Iterator<Item = &'a (&'static str, Value)>) -> Vec<(Text, Value)> {
+    let small = |key: &str| Text::from(key.to_lowercase().into_bytes());
+    fields
+        .map(|(key, value)| (small(key), value.clone()))
+        .collect()
 }
 
 fn number(float: f64) -> Result<String, Fault> {
@@ -185,24 +188,30 @@ fn natural(one: &[u8], other: &[u8]) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    let (from_left, from_right) = (digits(&one, at), digits(&other, at));
-    if left.is_ascii_digit() && right.is_ascii_digit() && from_left != from_right {
-        return from_left.cmp(&from_right);
-    }
-    left.cmp(&right)
+    let before = one
+        .iter()
+        .take(at)
+        .rev()
+        .take_while(|char| char.is_ascii_digit());
+    let inside = (left == '0' || right == '0') && before.into_iter().any(|char| *char != '0');
+    let (from_left, from_right) = (digits(&one, at, inside), digits(&other, at, inside));
+    from_left.cmp(&from_right).then(left.cmp(&right))
 }
 
-/// The number that the digits around a place are: its length without zeros, and its digits.
-fn digits(text: &[char], at: usize) -> (usize, String) {
-    let before = text.get(..at).unwrap_or_default();
-    let start = before
+/// The number that begins at a place, by its length without zeros and its digits, and how many
+/// digits it has. Nothing is a number without digits.
+fn digits(text: &[char], at: usize, inside: bool) -> ((usize, String), usize) {
+    let digits = text
         .iter()
-        .rposition(|char| !char.is_ascii_digit())
-        .map_or(0, |at| at + 1);
-    let number = text
-        .iter()
-        .skip(start)
+        .skip(at)
         .take_while(|char| char.is_ascii_digit());
-    let number: String = number.skip_while(|char| **char == '0').collect();
-    (number.len(), number)
+    let digits: String = digits.collect();
+    // The zeros inside of a number count.
+    let counted = if inside {
+        format!("1{digits}")
+    } else {
+        digits.clone()
+    };
+    let number = counted.trim_start_matches('0').to_owned();
+    ((number.len(), number), digits.len())
 }

@@ -20,7 +20,7 @@ pub(super) fn write(out: &mut Sink, text: &[u8], indent: usize) -> Result<(), Fa
         return lines(out, text, indent);
     }
     if special || is_ambiguous(text) {
-        return double(out, text);
+        return double(out, text, Some(indent));
     }
     match is_plain(text) {
         true => folded(out, text, indent, ""),
@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut Sink, text: &[u8], indent: usize) -> Result<(), Fa
 pub(super) fn key(out: &mut Sink, text: &[u8]) -> Result<(), Fault> {
     let text = String::from_utf8_lossy(text);
     if text.contains('\n') || text.chars().any(is_special) || is_ambiguous(&text) {
-        return double(out, &text);
+        return double(out, &text, None);
     }
     match is_plain(&text) {
         true => out.push(text.as_bytes()),
@@ -41,7 +41,9 @@ pub(super) fn key(out: &mut Sink, text: &[u8]) -> Result<(), Fault> {
 }
 
 fn is_special(char: char) -> bool {
-    char != '\n' && (char.is_control() || matches!(char, '\u{feff}' | '\u{2028}' | '\u{2029}'))
+    char != '\n'
+        && (char.is_control()
+            || matches!(char, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{10000}'..))
 }
 
 fn column(out: &Sink) -> usize {
@@ -66,10 +68,20 @@ fn folded(out: &mut Sink, text: &str, indent: usize, quote: &str) -> Result<(), 
     out.push(quote)
 }
 
-fn double(out: &mut Sink, text: &str) -> Result<(), Fault> {
+/// With what cannot be seen as numbers; too wide lines go on at an indentation, if there is one.
+fn double(out: &mut Sink, text: &str, indent: Option<usize>) -> Result<(), Fault> {
     out.push("\"")?;
-    for char in text.chars() {
+    let chars: Vec<char> = text.chars().collect();
+    for (at, char) in chars.iter().enumerate() {
+        let inside = at > 0 && at + 1 < chars.len();
         match char {
+            ' ' if inside && indent.is_some() && column(out) > WIDTH => {
+                out.push("\n")?;
+                out.repeat(' ', indent.unwrap_or_default())?;
+                if chars.get(at + 1) == Some(&' ') {
+                    out.push("\\")?;
+                }
+            }
             '"' => out.push("\\\"")?,
             '\\' => out.push("\\\\")?,
             '\0' => out.push("\\0")?,
@@ -85,8 +97,9 @@ fn double(out: &mut Sink, text: &str) -> Result<(), Fault> {
             '\u{2028}' => out.push("\\L")?,
             '\u{2029}' => out.push("\\P")?,
             '\u{feff}' => out.push("\\uFEFF")?,
-            _ if char.is_control() => out.push(format!("\\x{:02X}", u32::from(char)))?,
-            _ => out.push_char(char)?,
+            '\u{10000}'.. => out.push(format!("\\U{:08X}", u32::from(*char)))?,
+            _ if char.is_control() => out.push(format!("\\x{:02X}", u32::from(*char)))?,
+            _ => out.push_char(*char)?,
         }
     }
     out.push("\"")
@@ -142,7 +155,7 @@ fn is_ambiguous(text: &str) -> bool {
         "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N",
         "no", "No", "NO", "off", "Off", "OFF", "true", "True", "TRUE", "false", "False", "FALSE",
         ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf",
-        "-.Inf", "-.INF", "<<",
+        "-.Inf", "-.INF",
     ];
     WORDS.contains(&text) || is_number(text) || is_clock(text) || is_date(text)
 }

@@ -63,8 +63,6 @@ impl<'a> Render<'a> {
             WordKind::Nil => Ok(Value::Nil),
             WordKind::Bool(bool) => Ok(Value::Bool(*bool)),
             WordKind::Int(int) => Ok(Value::int(*int)),
-            // Go has no type for a constant that does not fit into an int.
-            WordKind::Uint(_) => Err(Fault::failed("the number does not fit into 63 bits")),
             WordKind::Float(float) => Ok(Value::Float(*float)),
             WordKind::Text(text) => Ok(Value::Text(text.clone())),
             WordKind::Fields(names) => self.fields(dot.clone(), names, Vec::new()),

@@ -11,8 +11,11 @@ use crate::need::{Answer, Need, Source};
 use crate::options::{Limits, VALUE_DEPTH};
 use crate::value::{List, Map, Of, Text, Value};
 
-/// Bytes of a compiled regular expression.
-const REGEX_SIZE: usize = 1 << 20;
+/// Bytes of a compiled regular expression, up to which searching is fast.
+const SMALL_REGEX: usize = 64 << 10;
+
+/// Bytes of the largest compiled regular expression.
+const LARGE_REGEX: usize = 1 << 20;
 
 /// What an entry of a list or map counts as, in bytes.
 const ENTRY: usize = 64;
@@ -28,7 +31,8 @@ pub(crate) struct Cx<'a> {
     /// circles nor long chains of them are a danger.
     maps: Vec<Rc<Map>>,
     pub(crate) scratch: BTreeMap<Text, Value>,
-    regexes: BTreeMap<Text, Regex>,
+    /// With the steps that each takes for a byte.
+    regexes: BTreeMap<Text, (Regex, u64)>,
 }
 
 impl Drop for Cx<'_> {
@@ -177,32 +181,43 @@ impl<'a> Cx<'a> {
         self.missing.insert(need);
     }
 
-    /// A regular expression, compiled once.
-    pub(crate) fn regex(&mut self, pattern: &[u8]) -> Result<Regex, Fault> {
-        if let Some(known) = self.regexes.get(pattern) {
-            return Ok(known.clone());
+    /// A regular expression, compiled once, to search a text of some bytes.
+    pub(crate) fn regex(&mut self, pattern: &[u8], text: usize) -> Result<Regex, Fault> {
+        if !self.regexes.contains_key(pattern) {
+            let made = self.compile(pattern)?;
+            self.regexes.insert(pattern.into(), made);
         }
-        self.spend(2000 + 10 * u64::try_from(pattern.len()).unwrap_or(u64::MAX))?;
-        self.grow(REGEX_SIZE / 4)?;
+        let Some((regex, steps)) = self.regexes.get(pattern).cloned() else {
+            return Err(Fault::failed("the regular expression is lost"));
+        };
+        let text = u64::try_from(text).unwrap_or(u64::MAX);
+        self.spend(text.saturating_mul(steps))?;
+        Ok(regex)
+    }
+
+    /// A regular expression, and how many steps it takes for each byte at worst.
+    fn compile(&mut self, pattern: &[u8]) -> Result<(Regex, u64), Fault> {
+        self.spend(20_000)?;
+        self.grow(LARGE_REGEX / 4)?;
         let text = std::str::from_utf8(pattern)
             .map_err(|_| Fault::failed("the regular expression is not UTF-8"))?;
-        let made = RegexBuilder::new(text)
-            .size_limit(REGEX_SIZE)
-            .dfa_size_limit(REGEX_SIZE)
-            .nest_limit(50)
-            .build();
-        let made = made.map_err(|error| {
-            let first = error
-                .to_string()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .to_owned();
-            Fault::failed(format!("the regular expression cannot be used: {first}"))
+        if let Ok(small) = regex(text, SMALL_REGEX) {
+            return Ok((small, 2));
+        }
+        let large = regex(text, LARGE_REGEX).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default();
+            Fault::failed(format!("the regular expression cannot be used: {why}"))
         })?;
-        self.regexes.insert(pattern.into(), made.clone());
-        Ok(made)
+        Ok((large, 32))
     }
+}
+
+fn regex(pattern: &str, size: usize) -> Result<Regex, regex::Error> {
+    (RegexBuilder::new(pattern).size_limit(size))
+        .dfa_size_limit(size)
+        .nest_limit(50)
+        .build()
 }
 
 pub(crate) fn too_deep() -> Fault {

@@ -3,7 +3,7 @@
 use super::{Flow, Render};
 use crate::ast::{Loop, Sets};
 use crate::error::Fault;
-use crate::value::Value;
+use crate::value::{IntType, UintType, Value};
 
 /// How many things a loop goes over, and which.
 enum Items {
@@ -65,10 +65,11 @@ impl<'a> Render<'a> {
             Value::Int(..) | Value::Uint(..) if two => {
                 Err(Fault::failed("a loop over a number sets one variable"))
             }
-            Value::Int(end, _) => Ok(Items::Numbers(0, *end, Value::int)),
+            Value::Int(end, IntType::Int) => Ok(Items::Numbers(0, *end, Value::int)),
+            Value::Int(end, IntType::Int64) => Ok(Items::Numbers(0, *end, Value::int64)),
             Value::Uint(end, _) => {
                 let end = i64::try_from(*end).unwrap_or(i64::MAX);
-                Ok(Items::Numbers(0, end, Value::int))
+                Ok(Items::Numbers(0, end, uint))
             }
             Value::Count(from, to) => Ok(Items::Numbers(*from, *to, Value::int64)),
             Value::List(list) => {
@@ -113,4 +114,8 @@ impl<'a> Render<'a> {
         }
         self.body(&range.body, &value)
     }
+}
+
+fn uint(int: i64) -> Value {
+    Value::Uint(u64::try_from(int).unwrap_or_default(), UintType::Uint64)
 }

@@ -68,6 +68,7 @@ fn general(value: f64, precision: Option<usize>, sharp: bool) -> String {
         Some(digits) => i32::try_from(digits).unwrap_or(i32::MAX),
     };
     let mantissa = rounded.split('e').next().unwrap_or_default();
+    let sharp = sharp && digits.is_some();
     if exponent < -4 || exponent >= threshold {
         let short = if sharp {
             mantissa.to_owned()

@@ -157,7 +157,9 @@ fn char_of(int: i128) -> char {
 
 fn unicode(out: &mut Sink, spec: &Spec, int: i128) -> Result<(), Fault> {
     let digits = spec.precision.unwrap_or(4).clamp(4, 64);
-    let mut shown = format!("U+{int:0digits$X}");
+    // A number below zero is shown as its bits.
+    let bits = int.rem_euclid(1 << 64);
+    let mut shown = format!("U+{bits:0digits$X}");
     if spec.sharp {
         let char = char_of(int);
         if quote::is_printable(char) {

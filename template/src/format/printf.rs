@@ -18,6 +18,8 @@ pub(crate) struct Spec {
     pub(super) sharp: bool,
     pub(super) space: bool,
     pub(super) zero: bool,
+    /// Whether fields are shown with their names.
+    pub(super) names: bool,
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
 }
@@ -87,6 +89,10 @@ impl<'a> Format<'a> {
             return out.push(format!("%!{verb}(MISSING)"));
         };
         self.next += 1;
+        if verb == 'v' {
+            // With this verb a plus asks for names of fields, and not for signs.
+            spec.names = std::mem::take(&mut spec.plus);
+        }
         value(out, &spec, verb, found, 0)
     }
 
@@ -240,7 +246,11 @@ pub(super) fn value(
         return Err(too_deep());
     }
     if verb == 'T' {
-        return leaf::text(out, spec, 's', of.type_name().as_bytes());
+        let name = match of {
+            Value::Nil | Value::Absent => "<nil>",
+            _ => of.type_name(),
+        };
+        return leaf::text(out, spec, 's', name.as_bytes());
     }
     match of {
         Value::Nil | Value::Absent => nil(out, spec, verb, depth),
@@ -287,7 +297,7 @@ pub(super) fn value(
                 out.push("{")?;
                 for (at, (name, item)) in record.fields.iter().enumerate() {
                     separate(out, spec, verb, at)?;
-                    if spec.plus || spec.sharp {
+                    if spec.names || spec.sharp {
                         out.push(name)?;
                         out.push(":")?;
                     }

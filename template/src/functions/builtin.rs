@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Function] = &[
         "a part of a text or list: from one place up to another",
         slice,
     )
-    .and_up_to(2, Any),
+    .and_up_to(3, Any),
     function(
         "print",
         &[],
@@ -135,8 +135,14 @@ fn slice(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     };
     let bound = |at: usize, or: usize| args.0.get(at).map_or(Ok(or), |of| place(of, len));
     let (from, to) = (bound(1, 0)?, bound(2, len)?);
-    if from > to {
+    let room = bound(3, len)?;
+    if from > to || to > room {
         return Err(Fault::failed("the part ends before it begins"));
+    }
+    if args.len() > 3 && matches!(args.get(0)?, Value::Text(_)) {
+        return Err(Fault::failed(
+            "a text has no room beyond its end: leave the last place out",
+        ));
     }
     match args.get(0)? {
         Value::List(list) => cx.list(

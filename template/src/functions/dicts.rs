@@ -155,8 +155,9 @@ fn merge(cx: &mut Cx<'_>, args: Args<'_>, over: bool) -> Result {
     let first = args.get(0)?;
     for other in args.from(1) {
         let merged = match over {
-            true => lists::merge(cx, first, other, 0)?,
-            false => lists::merge(cx, other, first, 0)?,
+            true => lists::merge(cx, first, other, &|_| true, 0)?,
+            // What is empty is as if it were not there.
+            false => lists::merge(cx, other, first, &Value::is_true, 0)?,
         };
         if let Value::Map(merged) = merged {
             for (key, value) in merged.entries() {

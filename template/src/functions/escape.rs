@@ -21,10 +21,12 @@ pub(super) const TABLE: &[Function] = &[
 /// All values as one text.
 fn joined(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Vec<u8>> {
     let mut out = cx.sink();
-    match args.0 {
-        [Value::Text(text)] => out.push(text)?,
-        values => format::print(&mut out, values)?,
-    }
+    let shown = |value: &Value| match value {
+        Value::Nil => Value::text("<no value>"),
+        other => other.clone(),
+    };
+    let values: Vec<Value> = args.0.iter().map(shown).collect();
+    format::print(&mut out, &values)?;
     Ok(out.into_bytes())
 }
 
@@ -57,6 +59,7 @@ fn js(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
             '\\' | '\'' | '"' => out.push(format!("\\{char}"))?,
             '<' | '>' | '&' | '=' => out.push(format!("\\u{:04X}", u32::from(char)))?,
             ' '..='~' => out.push_char(char)?,
+            '\u{7f}' => out.push_char(char)?,
             _ if !char.is_ascii() && quote::is_printable(char) => out.push_char(char)?,
             _ => out.push(format!("\\u{:04X}", u32::from(char)))?,
         }

@@ -54,13 +54,13 @@ pub(super) const TABLE: &[Function] = &[
         "mergeMap",
         &[Map, Map],
         "both maps; what both have is the first one's",
-        |cx, args| merge(cx, args.get(1)?, args.get(0)?, 0),
+        |cx, args| merge(cx, args.get(1)?, args.get(0)?, &|_| true, 0),
     ),
     function(
         "mergeMapWithOverride",
         &[Map, Map],
         "both maps; what both have is the second one's",
-        |cx, args| merge(cx, args.get(0)?, args.get(1)?, 0),
+        |cx, args| merge(cx, args.get(0)?, args.get(1)?, &|_| true, 0),
     ),
     function(
         "byTag",
@@ -81,12 +81,11 @@ fn found(cx: &mut Cx<'_>, args: Args<'_>) -> Result<usize> {
     Ok(count)
 }
 
-/// Whether something is in a list, among a map's values, or in a text.
+/// Whether something is in a list or in a text; in nothing else there is anything.
 pub(super) fn contains(cx: &mut Cx<'_>, all: &Value, needle: &Value) -> Result {
     cx.spend(1 + all.weight())?;
     let found = match all {
         Value::List(list) => list.items.iter().any(|item| same(item, needle)),
-        Value::Map(map) => map.entries().iter().any(|(_, value)| same(value, needle)),
         Value::Text(text) => match needle {
             Value::Text(needle) => {
                 String::from_utf8_lossy(text).contains(String::from_utf8_lossy(needle).as_ref())
@@ -149,7 +148,9 @@ fn explode(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
                 }
             };
         }
-        at.0.insert(Text::from(*last), Branch::Leaf(value));
+        if !last.is_empty() {
+            at.0.insert(Text::from(*last), Branch::Leaf(value));
+        }
     }
     grown(cx, tree)
 }
@@ -167,7 +168,15 @@ fn grown(cx: &mut Cx<'_>, tree: Tree) -> Result {
 }
 
 /// Both maps; what the second says counts, and maps in them are put together.
-pub(super) fn merge(cx: &mut Cx<'_>, one: &Value, other: &Value, depth: usize) -> Result {
+///
+/// What the second says of a key only counts if `counts` says so.
+pub(super) fn merge(
+    cx: &mut Cx<'_>,
+    one: &Value,
+    other: &Value,
+    counts: &dyn Fn(&Value) -> bool,
+    depth: usize,
+) -> Result {
     if depth > VALUE_DEPTH {
         return Err(too_deep());
     }
@@ -178,7 +187,8 @@ pub(super) fn merge(cx: &mut Cx<'_>, one: &Value, other: &Value, depth: usize) -
     let mut entries: BTreeMap<_, _> = one.entries().into_iter().collect();
     for (key, value) in other.entries() {
         let merged = match entries.get(&key) {
-            Some(before) => merge(cx, before, &value, depth + 1)?,
+            Some(before) if !counts(&value) => before.clone(),
+            Some(before) => merge(cx, before, &value, counts, depth + 1)?,
             None => value,
         };
         entries.insert(key, merged);

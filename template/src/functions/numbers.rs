@@ -1,5 +1,7 @@
 //! Numbers.
 
+use std::cmp::Ordering;
+
 use super::Param::{Any, Number};
 use super::{Args, Function, Result, function, types};
 use crate::error::Fault;
@@ -62,13 +64,13 @@ pub(super) const TABLE: &[Function] = &[
         "minimum",
         &[Number, Number],
         "the smaller of two numbers",
-        |_, args| arithmetic(args, least, least, f64::min),
+        |_, args| extreme(args, Ordering::Less),
     ),
     function(
         "maximum",
         &[Number, Number],
         "the larger of two numbers",
-        |_, args| arithmetic(args, most, most, f64::max),
+        |_, args| extreme(args, Ordering::Greater),
     ),
 ];
 
@@ -78,6 +80,22 @@ fn least<T: Ord>(one: T, other: T) -> Option<T> {
 
 fn most<T: Ord>(one: T, other: T) -> Option<T> {
     Some(one.max(other))
+}
+
+/// Whichever number is less, or greater, than the other.
+fn extreme(args: Args<'_>, wanted: Ordering) -> Result {
+    let (one, other) = (args.get(1)?, args.get(0)?);
+    let order = match (one, other) {
+        (Value::Float(_), _) | (_, Value::Float(_)) => {
+            types::float(one).partial_cmp(&types::float(other))
+        }
+        _ => Some(args.int(1)?.cmp(&args.int(0)?)),
+    };
+    let chosen = if order == Some(wanted) { one } else { other };
+    Ok(match chosen {
+        Value::Int(int, _) => Value::int64(*int),
+        other => other.clone(),
+    })
 }
 
 fn whole(args: Args<'_>) -> Result<()> {

@@ -79,7 +79,7 @@ fn map_set(cx: &mut Cx<'_>, args: Args<'_>, over: bool) -> Result {
 
 fn values(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     match cx.scratch.get(args.text(0)?) {
-        None => Ok(Value::Nil),
+        None => cx.anys(Vec::new()),
         Some(Value::Map(map)) => {
             let values = map.entries().into_iter().map(|(_, value)| value).collect();
             cx.anys(values)

@@ -9,7 +9,7 @@ use crate::value::{Of, Value};
 
 pub(super) const TABLE: &[Function] = &[
     function("sprig_lower", &[Text], "in small letters", |cx, args| {
-        cx.text(args.str(0)?.to_lowercase())
+        cx.text(text::lower(&args.str(0)?))
     }),
     function("sprig_upper", &[Text], "in capital letters", |cx, args| {
         cx.text(text::upper(&args.str(0)?))
@@ -18,13 +18,13 @@ pub(super) const TABLE: &[Function] = &[
         "sprig_title",
         &[Text],
         "each word with a capital letter first",
-        |cx, args| cx.text(text::title(&args.str(0)?)),
+        |cx, args| each_word(cx, args, text::capital, in_word),
     ),
     function(
         "sprig_untitle",
         &[Text],
         "each word with a small letter first",
-        untitle,
+        |cx, args| each_word(cx, args, text::small, |char| !char.is_whitespace()),
     ),
     function(
         "sprig_trim",
@@ -168,7 +168,7 @@ pub(super) const TABLE: &[Function] = &[
         "whether a regular expression is found in a text",
         |cx, args| {
             Ok(Value::Bool(
-                cx.regex(args.text(0)?)?.is_match(args.text(1)?),
+                cx.regex(args.text(0)?, args.text(1)?.len())?.is_match(args.text(1)?),
             ))
         },
     ),
@@ -177,7 +177,7 @@ pub(super) const TABLE: &[Function] = &[
         &[Text, Text],
         "the first place that a regular expression describes",
         |cx, args| {
-            let regex = cx.regex(args.text(0)?)?;
+            let regex = cx.regex(args.text(0)?, args.text(1)?.len())?;
             let found = regex
                 .find(args.text(1)?)
                 .map(|found| found.as_bytes().to_vec());
@@ -189,7 +189,7 @@ pub(super) const TABLE: &[Function] = &[
         &[Text, Text, Int],
         "as many places that a regular expression describes; all for -1",
         |cx, args| {
-            let regex = cx.regex(args.text(0)?)?;
+            let regex = cx.regex(args.text(0)?, args.text(1)?.len())?;
             let most = usize::try_from(args.int(2)?).unwrap_or(usize::MAX);
             cx.texts(
                 regex
@@ -213,18 +213,27 @@ pub(super) const TABLE: &[Function] = &[
     ),
 ];
 
-fn untitle(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
+/// The first character of each word by one rule; what is in a word by another.
+fn each_word(
+    cx: &mut Cx<'_>,
+    args: Args<'_>,
+    first: fn(char) -> char,
+    is_inside: fn(char) -> bool,
+) -> Result {
     let mut inside = false;
     let each = |char: char| {
-        let mut small = char.to_lowercase();
-        let shown = match (inside, small.next(), small.next()) {
-            (false, Some(one), None) => one,
-            _ => char,
-        };
-        inside = !char.is_whitespace();
+        let shown = if inside { char } else { first(char) };
+        inside = is_inside(char);
         shown
     };
     cx.text(args.str(0)?.chars().map(each).collect::<String>())
+}
+
+fn in_word(char: char) -> bool {
+    match char.is_ascii() {
+        true => char.is_ascii_alphanumeric() || char == '_',
+        false => !char.is_whitespace(),
+    }
 }
 
 fn trunc(cx: &mut Cx<'_>, args: Args<'_>) -> Result {

@@ -43,7 +43,7 @@ pub(super) const TABLE: &[Function] = &[
         "whether a regular expression is found in a text",
         |cx, args| {
             Ok(Value::Bool(
-                cx.regex(args.text(0)?)?.is_match(args.text(1)?),
+                cx.regex(args.text(0)?, args.text(1)?.len())?.is_match(args.text(1)?),
             ))
         },
     ),
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Function] = &[
         |cx, args| regex_replace(cx, args, 1, 2),
     ),
     function("toLower", &[Text], "in small letters", |cx, args| {
-        cx.text(args.str(0)?.to_lowercase())
+        cx.text(lower(&args.str(0)?))
     }),
     function("toUpper", &[Text], "in capital letters", |cx, args| {
         cx.text(upper(&args.str(0)?))
@@ -101,13 +101,13 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "contains",
         &[Any, Any],
-        "whether the first value is in the second: a list, a map's values or a text",
+        "whether the first value is in the second: a list or a text",
         |cx, args| super::lists::contains(cx, args.get(1)?, args.get(0)?),
     ),
     function(
         "in",
         &[Any, Any],
-        "whether the second value is in the first: a list, a map's values or a text",
+        "whether the second value is in the first: a list or a text",
         |cx, args| super::lists::contains(cx, args.get(0)?, args.get(1)?),
     ),
 ];
@@ -125,15 +125,28 @@ pub(super) fn capital(char: char) -> char {
     }
 }
 
-/// A word begins after what is neither letter, digit, underscore nor apostrophe.
-pub(super) fn title(text: &str) -> String {
-    let mut inside = false;
+/// Go turns each character into one here, too.
+pub(super) fn lower(text: &str) -> String {
+    text.chars().map(small).collect()
+}
+
+pub(super) fn small(char: char) -> char {
+    char.to_lowercase().next().unwrap_or(char)
+}
+
+/// The first letter of each word, which is made of letters, digits, underscores and apostrophes.
+fn title(text: &str) -> String {
+    let mut found = false;
     let each = |char: char| {
-        let shown = if inside { char } else { capital(char) };
-        inside = char.is_alphanumeric() || matches!(char, '_' | '\'');
-        shown
+        let first = char.is_alphabetic() && !found;
+        found = (found || first) && is_inside(char) || first;
+        if first { capital(char) } else { char }
     };
     text.chars().map(each).collect()
+}
+
+fn is_inside(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '\'')
 }
 
 fn indent(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
@@ -165,13 +178,13 @@ fn join(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     cx.text(out.into_bytes())
 }
 
-/// The parts of a text; of nothing there are none.
+/// The parts of a text without spaces at its ends; of nothing there are none.
 fn split(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
-    let (separator, text) = (args.str(0)?, args.str(1)?);
-    if text.trim().is_empty() {
-        return cx.texts(Vec::<&str>::new());
+    let text = args.str(1)?;
+    match text.trim() {
+        "" => cx.texts(Vec::<&str>::new()),
+        text => parts(cx, &args.str(0)?, text),
     }
-    parts(cx, &separator, &text)
 }
 
 /// All parts; without a separator they are the characters.
@@ -185,12 +198,14 @@ pub(super) fn parts(cx: &mut Cx<'_>, separator: &str, text: &str) -> Result {
 fn split_to_map(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     let (between, after, text) = (args.str(0)?, args.str(1)?, args.str(2)?);
     let mut entries = std::collections::BTreeMap::new();
-    if between.is_empty() || after.is_empty() {
-        return Err(Fault::failed(
-            "what separates parts or keys must not be empty",
-        ));
+    if after.is_empty() {
+        return Err(Fault::failed("what stands after keys must not be empty"));
     }
-    for part in text.split(between.as_ref()) {
+    let Value::List(parts) = parts(cx, &between, &text)? else {
+        return Ok(Value::Nil);
+    };
+    for at in 0..parts.items.len() {
+        let part = Args(&parts.items).str(at)?;
         cx.grow(part.len() + 128)?;
         if let Some((key, value)) = part.split_once(after.as_ref()) {
             entries.insert(key.as_bytes().into(), Value::text(value));
@@ -218,8 +233,8 @@ pub(super) fn regex_replace(
     replacement: usize,
     text: usize,
 ) -> Result {
-    let regex = cx.regex(args.text(0)?)?;
     let (to, text) = (args.text(replacement)?, args.text(text)?);
+    let regex = cx.regex(args.text(0)?, text.len())?;
     let mut out = cx.sink();
     let mut done = 0;
     for found in regex.captures_iter(text) {

@@ -5,11 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::Digest;
 
 use super::Param::{Any, Text};
-use super::{Args, Function, Result, checksums, encode, function, parse};
+use super::{Function, Result, checksums, encode, function, parse};
+use crate::ast::WordKind;
 use crate::encode::json::Style;
 use crate::error::Fault;
 use crate::eval::cx::Cx;
 use crate::format;
+use crate::literal;
 use crate::value::{List, Value};
 
 const LINE: Style = Style {
@@ -238,7 +240,10 @@ pub(super) fn int(value: &Value) -> i64 {
         // Fractions are cut off, and the largest there is stands for what is larger.
         Value::Float(float) => *float as i64,
         Value::Bool(bool) => i64::from(*bool),
-        Value::Text(text) => String::from_utf8_lossy(text).parse().unwrap_or_default(),
+        Value::Text(text) => match literal::number(&String::from_utf8_lossy(text)) {
+            Some(WordKind::Int(int)) => int,
+            _ => 0,
+        },
         _ => 0,
     }
 }

@@ -245,7 +245,6 @@ fn check_stages(commands: &[Command]) -> Result<(), Fault> {
                 | WordKind::Dot
                 | WordKind::Nil
                 | WordKind::Int(_)
-                | WordKind::Uint(_)
                 | WordKind::Float(_)
                 | WordKind::Text(_),
             ) => false,

@@ -80,7 +80,8 @@ impl Map {
     pub(crate) fn missing(&self) -> Value {
         match self.of {
             Of::Any => Value::Nil,
-            Of::Texts | Of::Records => Value::text(""),
+            Of::Texts => Value::text(""),
+            Of::Records => Value::Record(Rc::new(Record::item("", ""))),
             Of::Ints => Value::int(0),
         }
     }

@@ -89,20 +89,22 @@ impl Record {
         let whole = Rc::new(Self::variable(of, texts.clone()));
         let mut items = BTreeMap::new();
         for (key, value) in &of.items {
-            let fields = vec![
-                ("Key", Value::text(key)),
-                ("Value", Value::text(value)),
-                ("Parent", Value::Record(whole.clone())),
-                ("Metadata", Value::Record(Rc::new(Self::meta(&of.meta)))),
-            ];
-            let item = Self {
-                type_name: "NomadVarItem",
-                fields,
-                shown: Shown::Item(value.as_bytes().into()),
-            };
+            let mut item = Self::item(key, value);
+            item.fields.push(("Parent", Value::Record(whole.clone())));
+            let meta = Value::Record(Rc::new(Self::meta(&of.meta)));
+            item.fields.push(("Metadata", meta));
             items.insert(key.as_bytes().into(), Value::Record(Rc::new(item)));
         }
         (Map::items_of(whole, items), texts)
+    }
+
+    /// An item of a variable, without the variable.
+    pub(crate) fn item(key: &str, value: &str) -> Self {
+        Self {
+            type_name: "NomadVarItem",
+            fields: vec![("Key", Value::text(key)), ("Value", Value::text(value))],
+            shown: Shown::Item(value.as_bytes().into()),
+        }
     }
 
     /// A key and a value.

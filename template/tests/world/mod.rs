@@ -19,7 +19,10 @@ fn variable(path: &str, items: &[(&str, &str)]) -> Answer {
     let text = |text: &str| text.to_owned();
     Answer::Variable(Variable {
         meta: meta(path),
-        items: items.iter().map(|(key, value)| (text(key), text(value))).collect(),
+        items: items
+            .iter()
+            .map(|(key, value)| (text(key), text(value)))
+            .collect(),
     })
 }
 
@@ -46,7 +49,7 @@ fn service(name: &str, tags: &[&str]) -> Service {
 }
 
 /// What is known in it. The time is not.
-pub fn answers() -> Answers {
+pub(crate) fn answers() -> Answers {
     let env = [
         ("USER_NAME", "ada"),
         ("EMPTY", ""),
@@ -63,19 +66,40 @@ pub fn answers() -> Answers {
     let items = [("user", "ada"), ("password", "p<w>&d"), ("maxconns", "15")];
     let services = vec![service("db", &[]), service("web", &["http", "primary"])];
     let known = [
-        (Need::File("motd.txt".into()), Answer::Text(b"Hello from a file\nsecond line\n".into())),
+        (
+            Need::File("motd.txt".into()),
+            Answer::Text(b"Hello from a file\nsecond line\n".into()),
+        ),
         (Need::File("empty.txt".into()), Answer::Text(Vec::new())),
-        (Need::Variable("nomad/jobs/web".into()), variable("nomad/jobs/web", &items)),
-        (Need::Variable("app/other".into()), variable("app/other", &[("only", "one")])),
+        (
+            Need::Variable("nomad/jobs/web".into()),
+            variable("nomad/jobs/web", &items),
+        ),
+        (
+            Need::Variable("app/other".into()),
+            variable("app/other", &[("only", "one")]),
+        ),
         (
             Need::Variables(String::new()),
             Answer::Variables(vec![meta("app/other"), meta("nomad/jobs/web")]),
         ),
-        (Need::Variables("app".into()), Answer::Variables(vec![meta("app/other")])),
-        (Need::Variables("none".into()), Answer::Variables(Vec::new())),
+        (
+            Need::Variables("app".into()),
+            Answer::Variables(vec![meta("app/other")]),
+        ),
+        (
+            Need::Variables("none".into()),
+            Answer::Variables(Vec::new()),
+        ),
         (Need::Service("web".into()), Answer::Instances(web.to_vec())),
-        (Need::Service("nobody".into()), Answer::Instances(Vec::new())),
-        (choice, Answer::Instances(web.get(..1).unwrap_or_default().to_vec())),
+        (
+            Need::Service("nobody".into()),
+            Answer::Instances(Vec::new()),
+        ),
+        (
+            choice,
+            Answer::Instances(web.get(..1).unwrap_or_default().to_vec()),
+        ),
         (Need::Services, Answer::Services(services)),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
