@@ -43,7 +43,7 @@ impl Default for Limits {
         Self {
             input: 1 << 20,
             output: 16 << 20,
-            memory: 128 << 20,
+            memory: 64 << 20,
             steps: 4_000_000,
         }
     }

@@ -112,9 +112,7 @@ impl<'a> Render<'a> {
             return Ok(());
         }
         let place = place_of(pipe);
-        self.cx
-            .spend(1 + value.weight())
-            .map_err(|fault| fault.at(place))?;
+        self.cx.spend(1).map_err(|fault| fault.at(place))?;
         format::show(&mut self.out, &value).map_err(|fault| fault.at(place))
     }
 

@@ -38,11 +38,17 @@ impl Sink {
 
     /// The same many times.
     pub(crate) fn repeat(&mut self, char: char, times: usize) -> Result<(), Fault> {
-        if times > self.left {
+        let size = times.checked_mul(char.len_utf8());
+        let left = size.and_then(|size| self.left.checked_sub(size));
+        let Some(left) = left else {
             return Err(self.full());
-        }
-        for _ in 0..times {
-            self.push_char(char)?;
+        };
+        self.left = left;
+        let mut bytes = [0; 4];
+        let bytes = char.encode_utf8(&mut bytes).as_bytes();
+        match bytes {
+            [byte] => self.bytes.resize(self.bytes.len() + times, *byte),
+            _ => self.bytes.extend(bytes.repeat(times)),
         }
         Ok(())
     }

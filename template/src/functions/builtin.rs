@@ -14,6 +14,7 @@ pub(super) const TABLE: &[Function] = &[
         more: Some((Any, usize::MAX)),
         says: "the first value that is false, or the last; none after it is looked at",
         run: Run::And,
+        cheap: true,
     },
     Function {
         name: "or",
@@ -21,25 +22,29 @@ pub(super) const TABLE: &[Function] = &[
         more: Some((Any, usize::MAX)),
         says: "the first value that is true, or the last; none after it is looked at",
         run: Run::Or,
+        cheap: true,
     },
     function(
         "not",
         &[Any],
         "whether the value is false: empty, zero or nil",
         |_, args| Ok(Value::Bool(!args.get(0)?.is_true())),
-    ),
+    )
+    .cheap(),
     function(
         "len",
         &[Any],
         "the length of a text in bytes, of a list or of a map",
         len,
-    ),
+    )
+    .cheap(),
     function(
         "index",
         &[Any],
         "the entry of a list, map or text at each place in turn",
         index,
     )
+    .cheap()
     .and_any(Any),
     function(
         "slice",

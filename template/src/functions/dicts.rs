@@ -10,7 +10,9 @@ use crate::options::VALUE_DEPTH;
 use crate::value::{Of, Value};
 
 pub(super) const TABLE: &[Function] = &[
-    function("sprig_dict", &[], "a map of keys and values by turns", dict).and_any(Any),
+    function("sprig_dict", &[], "a map of keys and values by turns", dict)
+        .cheap()
+        .and_any(Any),
     function(
         "sprig_get",
         &[Map, Text],
@@ -21,7 +23,8 @@ pub(super) const TABLE: &[Function] = &[
                 .get(args.text(1)?)
                 .unwrap_or_else(|| Value::text("")))
         },
-    ),
+    )
+    .cheap(),
     function(
         "sprig_set",
         &[Map, Text, Any],
@@ -30,7 +33,8 @@ pub(super) const TABLE: &[Function] = &[
             cx.put(args.map(0)?, args.text(1)?.clone(), args.get(2)?.clone())?;
             Ok(args.get(0)?.clone())
         },
-    ),
+    )
+    .cheap(),
     function(
         "sprig_unset",
         &[Map, Text],
@@ -39,13 +43,15 @@ pub(super) const TABLE: &[Function] = &[
             args.map(0)?.remove(args.text(1)?);
             Ok(args.get(0)?.clone())
         },
-    ),
+    )
+    .cheap(),
     function(
         "sprig_hasKey",
         &[Map, Text],
         "whether the map has the key",
         |_, args| Ok(Value::Bool(args.map(0)?.get(args.text(1)?).is_some())),
-    ),
+    )
+    .cheap(),
     function(
         "sprig_keys",
         &[],
@@ -120,6 +126,7 @@ pub(super) const TABLE: &[Function] = &[
         "a value deep inside of a map: its keys, what to say if it is not there, and the map",
         dig,
     )
+    .cheap()
     .and_any(Any),
 ];
 

@@ -42,6 +42,8 @@ pub(crate) struct Function {
     /// What it does, for the page about functions.
     pub(crate) says: &'static str,
     pub(crate) run: Run,
+    /// Whether it is as fast for a large list or map as for a small one.
+    pub(crate) cheap: bool,
 }
 
 /// How a function is run.
@@ -68,10 +70,17 @@ const fn function(
         more: None,
         says,
         run: Run::Plain(run),
+        cheap: false,
     }
 }
 
 impl Function {
+    /// It is as fast for a large list or map as for a small one.
+    const fn cheap(mut self) -> Self {
+        self.cheap = true;
+        self
+    }
+
     /// It takes any number of these, too.
     const fn and_any(self, param: Param) -> Self {
         self.and_up_to(usize::MAX, param)

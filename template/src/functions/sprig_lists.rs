@@ -10,23 +10,27 @@ pub(super) const TABLE: &[Function] = &[
     function("sprig_list", &[], "a list of values", |cx, args| {
         cx.anys(args.0.to_vec())
     })
+    .cheap()
     .and_any(Any),
     function("sprig_tuple", &[], "a list of values", |cx, args| {
         cx.anys(args.0.to_vec())
     })
+    .cheap()
     .and_any(Any),
     function(
         "sprig_first",
         &[List],
         "the first value, or nil",
         |_, args| Ok(args.items(0)?.first().cloned().unwrap_or(Value::Nil)),
-    ),
+    )
+    .cheap(),
     function(
         "sprig_last",
         &[List],
         "the last value, or nil",
         |_, args| Ok(args.items(0)?.last().cloned().unwrap_or(Value::Nil)),
-    ),
+    )
+    .cheap(),
     function("sprig_rest", &[List], "all but the first", |cx, args| {
         cx.anys(args.items(0)?.get(1..).unwrap_or_default().to_vec())
     }),

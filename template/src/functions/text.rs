@@ -43,7 +43,8 @@ pub(super) const TABLE: &[Function] = &[
         "whether a regular expression is found in a text",
         |cx, args| {
             Ok(Value::Bool(
-                cx.regex(args.text(0)?, args.text(1)?.len())?.is_match(args.text(1)?),
+                cx.regex(args.text(0)?, args.text(1)?.len())?
+                    .is_match(args.text(1)?),
             ))
         },
     ),

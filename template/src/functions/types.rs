@@ -41,6 +41,7 @@ pub(super) const TABLE: &[Function] = &[
             })
         },
     )
+    .cheap()
     .and_any(Any),
     function(
         "sprig_coalesce",
@@ -55,6 +56,7 @@ pub(super) const TABLE: &[Function] = &[
                 .unwrap_or(Value::Nil))
         },
     )
+    .cheap()
     .and_any(Any),
     function(
         "sprig_ternary",
@@ -65,16 +67,19 @@ pub(super) const TABLE: &[Function] = &[
             Value::Bool(false) => Ok(args.get(1)?.clone()),
             _ => Err(Fault::failed("the last argument must be true or false")),
         },
-    ),
+    )
+    .cheap(),
     function(
         "sprig_empty",
         &[Any],
         "whether a value is empty, zero or nil",
         |_, args| Ok(Value::Bool(!args.get(0)?.is_true())),
-    ),
+    )
+    .cheap(),
     function("sprig_all", &[], "whether no value is empty", |_, args| {
         Ok(Value::Bool(args.0.iter().all(Value::is_true)))
     })
+    .cheap()
     .and_any(Any),
     function(
         "sprig_any",
@@ -82,6 +87,7 @@ pub(super) const TABLE: &[Function] = &[
         "whether some value is not empty",
         |_, args| Ok(Value::Bool(args.0.iter().any(Value::is_true))),
     )
+    .cheap()
     .and_any(Any),
     function(
         "sprig_fail",
@@ -94,7 +100,8 @@ pub(super) const TABLE: &[Function] = &[
         &[Any],
         "the sort of a value's type, as Go has it",
         |cx, args| cx.text(args.get(0)?.kind_name()),
-    ),
+    )
+    .cheap(),
     function(
         "sprig_kindIs",
         &[Text, Any],
@@ -104,7 +111,8 @@ pub(super) const TABLE: &[Function] = &[
                 args.get(1)?.kind_name().as_bytes() == args.text(0)?.as_ref(),
             ))
         },
-    ),
+    )
+    .cheap(),
     function(
         "sprig_typeOf",
         &[Any],
@@ -115,7 +123,8 @@ pub(super) const TABLE: &[Function] = &[
                 other => other.type_name(),
             })
         },
-    ),
+    )
+    .cheap(),
     function("sprig_toString", &[Any], "a value as text", |cx, args| {
         let text = text(cx, args.get(0)?)?;
         cx.text(text)
@@ -204,12 +213,13 @@ pub(super) const TABLE: &[Function] = &[
 ];
 
 /// A value as text.
-pub(super) fn text(cx: &Cx<'_>, value: &Value) -> Result<Vec<u8>> {
+pub(super) fn text(cx: &mut Cx<'_>, value: &Value) -> Result<Vec<u8>> {
     let mut out = cx.sink();
     match value {
         Value::Text(text) => out.push(text)?,
         other => format::plain(&mut out, other)?,
     }
+    cx.grow(out.len() + 32)?;
     Ok(out.into_bytes())
 }
 
@@ -225,9 +235,7 @@ pub(super) fn texts(cx: &mut Cx<'_>, value: &Value) -> Result<Vec<Vec<u8>>> {
     };
     let mut found = Vec::new();
     for item in items.iter().filter(|item| !matches!(item, Value::Nil)) {
-        let text = text(cx, item)?;
-        cx.grow(text.len() + 32)?;
-        found.push(text);
+        found.push(text(cx, item)?);
     }
     Ok(found)
 }
