@@ -9,7 +9,7 @@
 
 mod world;
 
-use drover_template::{Error, ErrorKind, Limits, Options, Template};
+use drover_template::{Error, ErrorKind, Limits, Options, Rendering, Template};
 
 fn mistake(text: &str) -> Error {
     let template = Template::parse(text, Options::default());
@@ -50,19 +50,55 @@ fn what_is_too_deep_is_refused_before_the_stack_ends() {
     limited(&text, "inside of each other");
 }
 
+/// On the stack that threads usually have, also where nothing is optimised.
 #[test]
-fn blocks_as_deep_as_allowed_fit_on_the_stack() {
-    let blocks = 98;
-    let text = format!(
-        "{}x{}",
-        "{{with 1}}".repeat(blocks),
-        "{{end}}".repeat(blocks)
-    );
-    let template = Template::parse(&text, Options::default()).unwrap();
-    template.render(&world::answers()).unwrap();
+fn what_is_as_deep_as_allowed_fits_on_the_stack() {
+    let blocks = format!("{}x{}", "{{with 1}}".repeat(98), "{{end}}".repeat(98));
     let parens = format!("{{{{ {}1{} }}}}", "(print ".repeat(98), ")".repeat(98));
-    let template = Template::parse(&parens, Options::default()).unwrap();
-    template.render(&world::answers()).unwrap();
+    let calls = "{{define \"a\"}}{{if .}}{{template \"a\" (subtract 1 .)}}{{end}}{{end}}{{template \"a\" 45}}";
+    let maps = format!("{}1{}", "{\"a\":".repeat(62), "}".repeat(62));
+    let lists = format!("{}1{}", "[".repeat(62), "]".repeat(62));
+    let encoded = |json: &str| {
+        format!(
+            "{{{{ $x := parseJSON {json:?} }}}}{{{{ $x | toJSON | parseYAML | toYAML }}}}{{{{ $x }}}}"
+        )
+    };
+    let templates = [
+        blocks,
+        parens,
+        calls.into(),
+        encoded(&maps),
+        encoded(&lists),
+    ];
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let render = move || {
+        for text in templates {
+            let template = Template::parse(&text, Options::default()).unwrap();
+            let rendered = template.render(&world::answers());
+            assert!(
+                matches!(rendered, Ok(Rendering::Done { .. })),
+                "{text}: {rendered:?}"
+            );
+        }
+    };
+    thread.spawn(render).unwrap().join().unwrap();
+}
+
+#[test]
+fn data_that_is_too_deep_is_refused_before_the_stack_ends() {
+    for yaml in [
+        "[".repeat(100_000),
+        "{a: ".repeat(100_000),
+        "- ".repeat(100_000),
+        (0..1000)
+            .map(|depth| format!("{}a:\\n", " ".repeat(depth)))
+            .collect(),
+    ] {
+        mistake(&format!("{{{{ parseYAML \"{yaml}\" }}}}"));
+    }
+    for json in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
+        mistake(&format!("{{{{ parseJSON {json:?} }}}}"));
+    }
 }
 
 #[test]

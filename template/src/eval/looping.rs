@@ -1,15 +1,19 @@
 //! `range`.
 
+use std::rc::Rc;
+
 use super::{Flow, Render};
 use crate::ast::{Loop, Sets};
 use crate::error::Fault;
-use crate::value::{IntType, UintType, Value};
+use crate::value::{IntType, List, Text, UintType, Value};
 
-/// How many things a loop goes over, and which.
+/// What a loop goes over.
 enum Items {
-    /// Numbers, of which a loop knows no place beside them.
+    /// Numbers from one up to another, and how each becomes a value.
     Numbers(i64, i64, fn(i64) -> Value),
-    Values(Vec<(Value, Value)>),
+    List(Rc<List>),
+    /// A map as it was when the loop began.
+    Entries(Vec<(Text, Value)>),
 }
 
 impl<'a> Render<'a> {
@@ -17,34 +21,46 @@ impl<'a> Render<'a> {
         let value = self.pipe(&range.over, dot)?;
         let begin = self.variables.len();
         let items = self.items(&value, range);
-        let items = items.map_err(|fault| fault.at(range.place))?;
-        let mut any = false;
-        match items {
+        let any = match items.map_err(|fault| fault.at(range.place))? {
             Items::Numbers(from, to, make) => {
-                for int in from..to {
-                    any = true;
-                    self.variables.truncate(begin);
-                    let place = make(int.wrapping_sub(from));
-                    if self.turn(range, place, make(int))? == Flow::Break {
-                        break;
-                    }
-                }
+                let numbers = (from..to).map(|int| (make(int.wrapping_sub(from)), make(int)));
+                self.turns(range, numbers)?
             }
-            Items::Values(values) => {
-                for (key, value) in values {
-                    any = true;
-                    self.variables.truncate(begin);
-                    if self.turn(range, key, value)? == Flow::Break {
-                        break;
-                    }
-                }
+            Items::List(list) => {
+                let items = list.items.iter().enumerate();
+                self.turns(
+                    range,
+                    items.map(|(at, item)| (Value::size(at), item.clone())),
+                )?
             }
-        }
+            Items::Entries(entries) => {
+                let entries = entries.into_iter();
+                self.turns(range, entries.map(|(key, value)| (Value::Text(key), value)))?
+            }
+        };
         self.variables.truncate(begin);
         match any {
             true => Ok(Flow::On),
             false => self.body(&range.otherwise, dot),
         }
+    }
+
+    /// All turns of a loop; says whether there were any.
+    fn turns(
+        &mut self,
+        range: &'a Loop,
+        items: impl Iterator<Item = (Value, Value)>,
+    ) -> Result<bool, Fault> {
+        let begin = self.variables.len();
+        let mut any = false;
+        for (key, value) in items {
+            any = true;
+            self.variables.truncate(begin);
+            if self.turn(range, key, value)? == Flow::Break {
+                break;
+            }
+        }
+        Ok(any)
     }
 
     fn items(&mut self, value: &Value, range: &Loop) -> Result<Items, Fault> {
@@ -53,15 +69,8 @@ impl<'a> Render<'a> {
             Sets::New { count, .. } => *count == 2,
             Sets::Old(slots) => slots.len() == 2,
         };
-        self.cx.spend(value.weight())?;
-        let numbered = |items: &[Value]| {
-            let numbers = items.iter().enumerate();
-            numbers
-                .map(|(at, item)| (Value::size(at), item.clone()))
-                .collect()
-        };
         match value {
-            Value::Absent | Value::Nil => Ok(Items::Values(Vec::new())),
+            Value::Absent | Value::Nil => Ok(Items::Entries(Vec::new())),
             Value::Int(..) | Value::Uint(..) if two => {
                 Err(Fault::failed("a loop over a number sets one variable"))
             }
@@ -72,18 +81,10 @@ impl<'a> Render<'a> {
                 Ok(Items::Numbers(0, end, uint))
             }
             Value::Count(from, to) => Ok(Items::Numbers(*from, *to, Value::int64)),
-            Value::List(list) => {
-                self.cx.grow(list.items.len().saturating_mul(64))?;
-                Ok(Items::Values(numbered(&list.items)))
-            }
+            Value::List(list) => Ok(Items::List(list.clone())),
             Value::Map(map) => {
-                self.cx.grow(map.len().saturating_mul(64))?;
-                let entries = map.entries().into_iter();
-                Ok(Items::Values(
-                    entries
-                        .map(|(key, value)| (Value::Text(key), value))
-                        .collect(),
-                ))
+                self.cx.spend(value.weight())?;
+                Ok(Items::Entries(map.entries()))
             }
             _ => {
                 let message = format!("a loop cannot go over {}", value.type_name());

@@ -43,7 +43,7 @@ impl Param {
 }
 
 /// A text, or an item of a variable, which is used as one.
-fn as_text(value: &Value) -> Option<&Text> {
+pub(super) fn as_text(value: &Value) -> Option<&Text> {
     match value {
         Value::Text(text) => Some(text),
         Value::Record(record) => match &record.shown {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::Param::Any;
+use super::args::as_text;
 use super::{Args, Function, Result, function};
 use crate::error::Fault;
 use crate::eval::cx::Cx;
@@ -79,8 +80,8 @@ fn equal(one: &Value, other: &Value) -> Result<bool> {
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
         (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
         (Value::Float(one), Value::Float(other)) => Ok(one == other),
-        _ => match (Args(&[one.clone()]).text(0), Args(&[other.clone()]).text(0)) {
-            (Ok(one), Ok(other)) => Ok(one == other),
+        _ => match (as_text(one), as_text(other)) {
+            (Some(one), Some(other)) => Ok(one == other),
             _ => cannot(one, other),
         },
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Param::{Any, Int, List, Map};
+use super::args::as_text;
 use super::{Args, Function, Result, ask, function};
 use crate::error::Fault;
 use crate::eval::cx::{Cx, too_deep};
@@ -108,8 +109,8 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
             i128::from(*int) == i128::from(*uint)
         }
         (Value::Float(one), Value::Float(other)) => one == other,
-        _ => match (Args(&[one.clone()]).text(0), Args(&[other.clone()]).text(0)) {
-            (Ok(one), Ok(other)) => one == other,
+        _ => match (as_text(one), as_text(other)) {
+            (Some(one), Some(other)) => one == other,
             _ => false,
         },
     }

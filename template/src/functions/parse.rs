@@ -8,6 +8,7 @@ use super::Param::Text;
 use super::{Args, Function, Result, function};
 use crate::error::Fault;
 use crate::eval::cx::Cx;
+use crate::options::VALUE_DEPTH;
 use crate::value::{Of, UintType, Value};
 
 pub(super) const TABLE: &[Function] = &[
@@ -138,7 +139,13 @@ fn parse_yaml(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
         return cx.map(BTreeMap::new(), Of::Any);
     }
     room(cx, text.as_bytes())?;
-    let json: Json = serde_saphyr::from_str(&text).map_err(|error| {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: VALUE_DEPTH,
+            flow_nesting_limit: VALUE_DEPTH,
+        },
+    };
+    let json: Json = serde_saphyr::from_str_with_options(&text, options).map_err(|error| {
         let place = error.location().map(|at| (at.line(), at.column()));
         Fault::failed(match place {
             Some((line, column)) => {

@@ -140,7 +140,7 @@ fn title(text: &str) -> String {
     let mut found = false;
     let each = |char: char| {
         let first = char.is_alphabetic() && !found;
-        found = (found || first) && is_inside(char) || first;
+        found = first || found && is_inside(char);
         if first { capital(char) } else { char }
     };
     text.chars().map(each).collect()
