@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod ast;
+mod dialect;
 mod encode;
 mod error;
 mod eval;

@@ -16,6 +16,11 @@ pub(super) fn write(out: &mut Sink, text: &[u8], indent: usize) -> Result<(), Fa
         return out.push(STANDARD.encode(text));
     };
     let special = text.chars().any(is_special);
+    // Spaces at the ends of lines would be lost to the eye.
+    let hidden = text.contains(" \n") || text.ends_with(' ');
+    if text.contains('\n') && hidden {
+        return double(out, text, Some(indent));
+    }
     if text.contains('\n') && !special {
         return lines(out, text, indent);
     }

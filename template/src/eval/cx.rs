@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::dialect;
 use crate::error::Fault;
 use crate::format::Sink;
 use crate::need::{Answer, Need, Source};
@@ -214,7 +215,7 @@ impl<'a> Cx<'a> {
 }
 
 fn regex(pattern: &str, size: usize) -> Result<Regex, regex::Error> {
-    (RegexBuilder::new(pattern).size_limit(size))
+    (RegexBuilder::new(&dialect::translated(pattern)).size_limit(size))
         .dfa_size_limit(size)
         .nest_limit(50)
         .build()

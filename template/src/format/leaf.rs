@@ -22,17 +22,21 @@ pub(super) fn pad(out: &mut Sink, spec: &Spec, shown: impl AsRef<[u8]>) -> Resul
     out.push(shown)
 }
 
-/// The mark of a verb that does not fit its value.
-fn bad(out: &mut Sink, verb: char, of: &Value) -> Result<(), Fault> {
+/// The mark of a verb that does not fit its value, which is shown by the same flags.
+fn bad(out: &mut Sink, spec: &Spec, verb: char, of: &Value) -> Result<(), Fault> {
     out.push(format!("%!{verb}({}=", of.type_name()))?;
-    super::plain(out, of)?;
+    let spec = Spec {
+        sharp: false,
+        ..spec.clone()
+    };
+    super::printf::value(out, &spec, 'v', of, 0)?;
     out.push(")")
 }
 
 pub(super) fn bool(out: &mut Sink, spec: &Spec, verb: char, bool: bool) -> Result<(), Fault> {
     match verb {
         't' | 'v' => pad(out, spec, bool.to_string()),
-        _ => bad(out, verb, &Value::Bool(bool)),
+        _ => bad(out, spec, verb, &Value::Bool(bool)),
     }
 }
 
@@ -52,7 +56,7 @@ pub(super) fn text(out: &mut Sink, spec: &Spec, verb: char, text: &[u8]) -> Resu
             }
         }
         'x' | 'X' => hex(out, spec, verb, text),
-        _ => bad(out, verb, &Value::text(text)),
+        _ => bad(out, spec, verb, &Value::text(text)),
     }
 }
 
@@ -127,8 +131,8 @@ pub(super) fn int(
             return pad(out, &plain_width(spec), shown);
         }
         'U' => return unicode(out, spec, int),
-        'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 's' | 't' => return bad(out, verb, of),
-        _ => return bad(out, verb, of),
+        'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 's' | 't' => return bad(out, spec, verb, of),
+        _ => return bad(out, spec, verb, of),
     };
     let prefix = match verb {
         'b' if spec.sharp => "0b",
@@ -215,7 +219,7 @@ pub(super) fn float(out: &mut Sink, spec: &Spec, verb: char, value: f64) -> Resu
     let precision = match verb {
         'e' | 'E' | 'f' | 'F' => Some(spec.precision.unwrap_or(6)),
         'g' | 'G' | 'v' => spec.precision,
-        _ => return bad(out, verb, &Value::Float(value)),
+        _ => return bad(out, spec, verb, &Value::Float(value)),
     };
     let verb = if verb == 'v' { 'g' } else { verb };
     let digits = float::float(value, verb, precision, spec.sharp);

@@ -320,6 +320,7 @@ fn separate(out: &mut Sink, spec: &Spec, verb: char, at: usize) -> Result<(), Fa
 fn nil(out: &mut Sink, spec: &Spec, verb: char, depth: usize) -> Result<(), Fault> {
     match verb {
         'v' if spec.sharp && depth > 0 => out.push("interface {}(nil)"),
+        _ if depth > 0 => out.push("<nil>"),
         'v' => leaf::pad(out, spec, "<nil>"),
         _ => out.push(format!("%!{verb}(<nil>)")),
     }

@@ -190,11 +190,13 @@ pub(super) const TABLE: &[Function] = &[
         &[Text, Text, Int],
         "as many places that a regular expression describes; all for -1",
         |cx, args| {
-            let regex = cx.regex(args.text(0)?, args.text(1)?.len())?;
+            let within = args.text(1)?;
+            let regex = cx.regex(args.text(0)?, within.len())?;
             let most = usize::try_from(args.int(2)?).unwrap_or(usize::MAX);
             cx.texts(
                 regex
-                    .find_iter(args.text(1)?)
+                    .find_iter(within)
+                    .filter(|found| text::is_whole(within, found))
                     .take(most)
                     .map(|found| found.as_bytes().to_vec()),
             )

@@ -1,5 +1,7 @@
 //! Texts.
 
+use regex::bytes::Match;
+
 use super::Param::{Any, Int, List, Text};
 use super::{Args, Function, Result, function};
 use crate::error::Fault;
@@ -135,19 +137,31 @@ pub(super) fn small(char: char) -> char {
     char.to_lowercase().next().unwrap_or(char)
 }
 
-/// The first letter of each word, which is made of letters, digits, underscores and apostrophes.
+/// A capital for the first letter of each word.
 fn title(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
     let mut found = false;
-    let each = |char: char| {
+    let each = |(at, char): (usize, &char)| {
         let first = char.is_alphabetic() && !found;
-        found = first || found && is_inside(char);
-        if first { capital(char) } else { char }
+        found = first || found && is_inside(&chars, at);
+        if first { capital(*char) } else { *char }
     };
-    text.chars().map(each).collect()
+    chars.iter().enumerate().map(each).collect()
 }
 
-fn is_inside(char: char) -> bool {
-    char.is_alphanumeric() || matches!(char, '_' | '\'')
+/// Whether a word goes on: letters, digits, underscores, and what may stand between two letters.
+fn is_inside(chars: &[char], at: usize) -> bool {
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| chars.get(at))
+            .is_some_and(|char| char.is_alphabetic())
+    };
+    match chars.get(at) {
+        Some('\'' | '.' | ':' | '\u{b7}' | '\u{2019}') => {
+            is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))
+        }
+        Some(char) => char.is_alphanumeric() || *char == '_',
+        None => false,
+    }
 }
 
 fn indent(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
@@ -227,6 +241,12 @@ pub(super) fn replace(cx: &mut Cx<'_>, text: &str, from: &str, to: &str) -> Resu
     cx.text(text.replace(from, to))
 }
 
+/// Whether something was found, and not just a place inside of a character.
+pub(super) fn is_whole(text: &[u8], found: &Match<'_>) -> bool {
+    let inside = |byte: &u8| byte & 0xc0 == 0x80;
+    !found.is_empty() || !text.get(found.start()).is_some_and(inside)
+}
+
 /// Replaces what a regular expression finds; piece by piece, because each may be long.
 pub(super) fn regex_replace(
     cx: &mut Cx<'_>,
@@ -240,7 +260,9 @@ pub(super) fn regex_replace(
     let mut done = 0;
     for found in regex.captures_iter(text) {
         cx.spend(2 + u64::try_from(to.len() / 16).unwrap_or_default())?;
-        let Some(whole) = found.get(0) else { continue };
+        let Some(whole) = found.get(0).filter(|whole| is_whole(text, whole)) else {
+            continue;
+        };
         out.push(text.get(done..whole.start()).unwrap_or_default())?;
         let mut expanded = Vec::new();
         let groups = to.iter().filter(|byte| **byte == b'$').count();

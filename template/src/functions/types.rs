@@ -245,8 +245,9 @@ pub(super) fn int(value: &Value) -> i64 {
     match value {
         Value::Int(int, _) => *int,
         Value::Uint(uint, _) => i64::try_from(*uint).unwrap_or(i64::MAX),
-        // Fractions are cut off, and the largest there is stands for what is larger.
-        Value::Float(float) => *float as i64,
+        // Fractions are cut off. What does not fit is the least number, as on most machines.
+        Value::Float(float) if float.abs() < 9.2e18 => *float as i64,
+        Value::Float(_) => i64::MIN,
         Value::Bool(bool) => i64::from(*bool),
         Value::Text(text) => match literal::number(&String::from_utf8_lossy(text)) {
             Some(WordKind::Int(int)) => int,
