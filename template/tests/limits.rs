@@ -11,8 +11,17 @@ mod world;
 
 use drover_template::{Error, ErrorKind, Limits, Options, Rendering, Template};
 
+/// Fewer steps than usual, so that the tests take less time.
 fn mistake(text: &str) -> Error {
-    let template = Template::parse(text, Options::default());
+    let limits = Limits {
+        steps: 500_000,
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let template = Template::parse(text, options);
     let rendered = template.and_then(|template| template.render(&world::answers()));
     match rendered {
         Ok(_) => panic!(

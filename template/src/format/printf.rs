@@ -5,7 +5,7 @@ use super::sink::Sink;
 use crate::error::Fault;
 use crate::eval::cx::too_deep;
 use crate::options::VALUE_DEPTH;
-use crate::value::{Shown, Value};
+use crate::value::{Record, Shown, Value};
 
 /// Widths and precisions above this one are mistakes.
 const LARGEST: usize = 1_000_000;
@@ -36,15 +36,8 @@ struct Format<'a> {
 
 /// Writes values as a format says.
 pub(crate) fn printf(out: &mut Sink, format: &[u8], values: &[Value]) -> Result<(), Fault> {
-    let mut chunks = format.utf8_chunks().peekable();
-    // Verbs are looked for in the whole of it, so bytes that are no UTF-8 are kept beside it.
-    if chunks
-        .next_if(|chunk| chunk.valid().len() == format.len())
-        .is_none()
-    {
-        return Err(Fault::failed("the format is not UTF-8"));
-    }
-    let text = std::str::from_utf8(format).unwrap_or_default();
+    let text = std::str::from_utf8(format);
+    let text = text.map_err(|_| Fault::failed("the format is not UTF-8"))?;
     let mut format = Format {
         rest: text.chars(),
         values,
@@ -66,12 +59,9 @@ impl<'a> Format<'a> {
         let mut spec = Spec::default();
         self.bad_index = false;
         self.flags(&mut spec);
-        let indexed = self.index();
+        self.index();
         self.width(out, &mut spec)?;
         if self.peek() == Some('.') {
-            if indexed && spec.width.is_none() && self.bad_index {
-                self.bad_index = true;
-            }
             self.rest.next();
             self.precision(out, &mut spec)?;
         }
@@ -129,27 +119,21 @@ impl<'a> Format<'a> {
     }
 
     /// `[2]`: which argument is next.
-    fn index(&mut self) -> bool {
+    fn index(&mut self) {
         if self.peek() != Some('[') {
-            return false;
+            return;
         }
         self.reordered = true;
         let Some((inside, rest)) = self.rest.as_str().split_once(']') else {
             self.bad_index = true;
             self.rest.next();
-            return false;
+            return;
         };
         self.rest = rest.chars();
         let number: Option<usize> = inside.get(1..).and_then(|digits| digits.parse().ok());
         match number.and_then(|number| number.checked_sub(1)) {
-            Some(next) if next < self.values.len() => {
-                self.next = next;
-                true
-            }
-            _ => {
-                self.bad_index = true;
-                false
-            }
+            Some(next) if next < self.values.len() => self.next = next,
+            _ => self.bad_index = true,
         }
     }
 
@@ -264,10 +248,7 @@ pub(super) fn value(
             Err(Fault::failed(message))
         }
         Value::List(list) => {
-            let (open, close) = match spec.sharp && verb == 'v' {
-                true => (format!("{}{{", of.type_name()), "}"),
-                false => ("[".into(), "]"),
-            };
+            let [open, close] = brackets(spec, verb, of, "[");
             out.push(open)?;
             for (at, item) in list.items.iter().enumerate() {
                 separate(out, spec, verb, at)?;
@@ -276,10 +257,7 @@ pub(super) fn value(
             out.push(close)
         }
         Value::Map(map) => {
-            let (open, close) = match spec.sharp && verb == 'v' {
-                true => (format!("{}{{", of.type_name()), "}"),
-                false => ("map[".into(), "]"),
-            };
+            let [open, close] = brackets(spec, verb, of, "map[");
             out.push(open)?;
             for (at, (key, item)) in map.entries().iter().enumerate() {
                 separate(out, spec, verb, at)?;
@@ -293,20 +271,36 @@ pub(super) fn value(
             Shown::Text(text) | Shown::Item(text) | Shown::Time(text, _) => {
                 leaf::text(out, spec, verb, text)
             }
-            Shown::Fields => {
-                out.push("{")?;
-                for (at, (name, item)) in record.fields.iter().enumerate() {
-                    separate(out, spec, verb, at)?;
-                    if spec.names || spec.sharp {
-                        out.push(name)?;
-                        out.push(":")?;
-                    }
-                    value(out, spec, verb, item, depth + 1)?;
-                }
-                out.push("}")
-            }
+            Shown::Fields => fields(out, spec, verb, record, depth),
         },
     }
+}
+
+/// What stands around the parts of a list or map.
+fn brackets(spec: &Spec, verb: char, of: &Value, open: &str) -> [String; 2] {
+    match spec.sharp && verb == 'v' {
+        true => [format!("{}{{", of.type_name()), "}".into()],
+        false => [open.into(), "]".into()],
+    }
+}
+
+fn fields(
+    out: &mut Sink,
+    spec: &Spec,
+    verb: char,
+    record: &Record,
+    depth: usize,
+) -> Result<(), Fault> {
+    out.push("{")?;
+    for (at, (name, item)) in record.fields.iter().enumerate() {
+        separate(out, spec, verb, at)?;
+        if spec.names || spec.sharp {
+            out.push(name)?;
+            out.push(":")?;
+        }
+        value(out, spec, verb, item, depth + 1)?;
+    }
+    out.push("}")
 }
 
 fn separate(out: &mut Sink, spec: &Spec, verb: char, at: usize) -> Result<(), Fault> {

@@ -8,7 +8,7 @@ mod pipe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ast::{Body, Choice, Loop, Node, Pipe};
+use crate::ast::{Body, Choice, Loop, Node};
 use crate::error::{Fault, Place};
 use crate::lex::{self, Kind, Token};
 use crate::literal;
@@ -333,7 +333,7 @@ impl<'a> Parser<'a> {
         let name = self.template_name("block")?;
         let pipe = self.pipe(Kind::Close, false, "block")?;
         self.defined(place, name.clone(), "block")?;
-        let data: Option<Pipe> = Some(pipe);
+        let data = Some(pipe);
         Ok(Node::Template { place, name, data })
     }
 

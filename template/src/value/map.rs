@@ -52,14 +52,11 @@ impl Map {
     }
 
     pub(crate) fn set(&self, key: Text, value: Value) {
-        let before = self.entries.borrow_mut().insert(key, value);
-        // What goes may be this map's last holder elsewhere: not while it is borrowed.
-        drop(before);
+        self.entries.borrow_mut().insert(key, value);
     }
 
     pub(crate) fn remove(&self, key: &[u8]) {
-        let before = self.entries.borrow_mut().remove(key);
-        drop(before);
+        self.entries.borrow_mut().remove(key);
     }
 
     /// All entries as they are now: the map may change while one goes over them.
