@@ -14,7 +14,7 @@ use drover_template::{Error, ErrorKind, Limits, Options, Rendering, Template};
 /// Fewer steps than usual, so that the tests take less time.
 fn mistake(text: &str) -> Error {
     let limits = Limits {
-        steps: 500_000,
+        steps: 1_500_000,
         ..Limits::default()
     };
     let options = Options {

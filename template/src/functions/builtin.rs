@@ -59,14 +59,18 @@ pub(super) const TABLE: &[Function] = &[
         "all values as one text, with spaces between what is no text",
         print,
     )
+    .cheap()
     .and_any(Any),
-    function("printf", &[Text], "values by a format of Go's", printf).and_any(Any),
+    function("printf", &[Text], "values by a format of Go's", printf)
+        .cheap()
+        .and_any(Any),
     function(
         "println",
         &[],
         "all values with spaces between them, and a new line",
         println,
     )
+    .cheap()
     .and_any(Any),
 ];
 

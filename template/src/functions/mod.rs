@@ -42,7 +42,7 @@ pub(crate) struct Function {
     /// What it does, for the page about functions.
     pub(crate) says: &'static str,
     pub(crate) run: Run,
-    /// Whether it is as fast for a large list or map as for a small one.
+    /// Whether it is as fast for a large value as for a small one, but for what it writes.
     pub(crate) cheap: bool,
 }
 
@@ -75,7 +75,7 @@ const fn function(
 }
 
 impl Function {
-    /// It is as fast for a large list or map as for a small one.
+    /// It is as fast for a large value as for a small one, but for what it writes.
     const fn cheap(mut self) -> Self {
         self.cheap = true;
         self
