@@ -9,17 +9,20 @@
 
 mod attribute;
 mod plugin;
+mod template;
 
 pub use attribute::{attribute, unit};
 pub use plugin::{handshake, plugin_message};
+pub use template::template;
 
 /// A door.
 pub type Target = fn(&[u8]);
 
 /// All doors by their names.
-pub const TARGETS: [(&str, Target); 4] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("attribute", attribute),
     ("handshake", handshake),
     ("plugin_message", plugin_message),
+    ("template", template),
     ("unit", unit),
 ];
