@@ -26,6 +26,8 @@ pub enum GroupDirs {
 #[derive(Debug)]
 pub(super) struct GroupFiles {
     counters: Vec<(File, Take)>,
+    /// Nobody throttles it, which is known without reading.
+    unthrottled: bool,
     members: Option<File>,
 }
 
@@ -33,6 +35,7 @@ impl GroupFiles {
     /// Opens what there is. `None`: the group is gone.
     pub(super) fn open(dirs: &GroupDirs) -> Option<GroupFiles> {
         let mut counters = Vec::new();
+        let mut unthrottled = false;
         let mut add = |dir: &Path, files: &[(&str, Take)]| {
             let opened = files.iter().filter_map(|(name, take)| {
                 let file = open(&dir.join(name))?;
@@ -56,18 +59,30 @@ impl GroupFiles {
                     add(dir, v2::FILES);
                 }
                 add(cpu, v1::CPUACCT);
-                add(cpu, v1::CPU);
+                // Each file costs; who has no quota is never throttled, and nobody gives it one later.
+                unthrottled = !has_quota(cpu);
+                if !unthrottled {
+                    add(cpu, v1::CPU);
+                }
                 add(memory, v1::MEMORY);
                 memory
             }
         };
         let members = open(&members.join("cgroup.procs"));
-        (!counters.is_empty()).then_some(GroupFiles { counters, members })
+        (!counters.is_empty()).then_some(GroupFiles {
+            counters,
+            unthrottled,
+            members,
+        })
     }
 
     /// Reads each file once. `None`: the group is gone.
     pub(super) fn read(&self, buffer: &mut Buffer) -> Option<Reading> {
         let mut reading = Reading::default();
+        if self.unthrottled {
+            reading.spent.throttled_periods = Some(0);
+            reading.spent.throttled_time = Some(0);
+        }
         let mut read = false;
         for (file, take) in &self.counters {
             if let Some(text) = buffer.read(file) {
@@ -82,4 +97,11 @@ impl GroupFiles {
     pub(super) fn members<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a [u8]> {
         buffer.read(self.members.as_ref()?)
     }
+}
+
+/// Whether a group of the `cpu` controller may be throttled.
+fn has_quota(cpu: &Path) -> bool {
+    let quota = open(&cpu.join("cpu.cfs_quota_us"));
+    let mut buffer = Buffer::default();
+    quota.is_none_or(|file| buffer.read(&file) != Some(b"-1\n"))
 }
