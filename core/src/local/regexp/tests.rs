@@ -96,6 +96,54 @@ fn classes() {
 }
 
 #[test]
+fn letters_that_are_written_with_a_backslash() {
+    let known = [
+        (r"\t", "\t"),
+        (r"\n", "\n"),
+        (r"\r", "\r"),
+        (r"\f", "\u{c}"),
+        (r"\v", "\u{b}"),
+        (r"\a", "\u{7}"),
+        (r"\.", "."),
+        (r"\$", "$"),
+    ];
+    for (escape, letter) in known {
+        yes(&format!("^{escape}$"), &[letter]);
+        yes(&format!("^[{escape}]$"), &[letter]);
+    }
+    assert_eq!(found(r"\e", "e"), None);
+}
+
+#[test]
+fn named_classes() {
+    let classes = [
+        ("alnum", "0 9 A Z a z", "/ : @ [ ` {"),
+        ("alpha", "A Z a z", "0 9 @ [ ` {"),
+        ("digit", "0 9", "/ : a"),
+        ("lower", "a z", "A ` {"),
+        ("upper", "A Z", "a @ ["),
+        ("punct", "! / : @ [ ` { ~", "0 A a"),
+        ("word", "0 9 A Z _ a z", "/ : - `"),
+        ("xdigit", "0 9 A F a f", "G g / :"),
+    ];
+    for (name, members, others) in classes {
+        let (class, not) = (format!("^[[:{name}:]]$"), format!("^[^[:{name}:]]$"));
+        for member in members.split(' ') {
+            yes(&class, &[member]);
+            no(&not, &[member]);
+        }
+        for other in others.split(' ') {
+            no(&class, &[other]);
+            yes(&not, &[other]);
+        }
+    }
+    yes("^[[:space:]]{6}$", &["\t\n\u{b}\u{c}\r "]);
+    yes("^[[:blank:]]{2}$", &["\t "]);
+    no("^[[:blank:]]$", &["\n", "x"]);
+    no("^[[:space:]]$", &["\u{8}", "\u{e}", "x"]);
+}
+
+#[test]
 fn boundaries_are_between_words() {
     yes(r"\bcat\b", &["cat", "a cat.", "cat-nap"]);
     no(r"\bcat\b", &["concat", "cat_"]);
