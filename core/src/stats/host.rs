@@ -140,7 +140,10 @@ mod tests {
         let busy = core(25.0, Some(300));
         let mut host = Host {
             mhz_of_a_core: Some(2000.0),
-            cores: vec![("cpu0".to_owned(), busy), ("cpu1".to_owned(), core(50.0, None))],
+            cores: vec![
+                ("cpu0".to_owned(), busy),
+                ("cpu1".to_owned(), core(50.0, None)),
+            ],
             ..Host::default()
         };
         assert_eq!(host.ticks(&busy), Some(500.0));
