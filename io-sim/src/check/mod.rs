@@ -20,6 +20,7 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod shown;
 mod state;
 mod touched;
 mod waits;

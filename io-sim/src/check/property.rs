@@ -192,6 +192,13 @@ properties! {
     /// Devices are known as they are, whatever was said of them before.
     DevicesAreWhatIsThere: "devices_are_what_is_there", [P27 P11], AtRest;
 
+    // What is shown.
+    /// The status of a job, who runs, and how many tasks need a driver or a plugin are told as they
+    /// are.
+    WhatIsShownIsTrue: "what_is_shown_is_true", [P27], Always;
+    /// Of what an agent can say that does not hold, nothing does not.
+    TheAgentFindsNothingWrongWithItself: "the_agent_finds_nothing_wrong_with_itself", [P11], Always;
+
     // Restarts.
     /// By its policy a task is started again so often in an interval and no oftener, counted
     /// from the starts that the world saw, through all lives of the agent.

@@ -1,0 +1,127 @@
+//! What people who ask are told, and what becomes of requests that suppose too much.
+
+use drover_core::effect::{Refusal, Reply};
+use drover_core::ids::JobKey;
+use drover_core::input::{LocalInput, RequestId, ShutdownMode};
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::job::Job;
+use drover_io_sim::{Sim, Violation};
+use drover_sim_tests::build::{TaskWords, arc, batch, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+fn status(sim: &Sim, job: &str) -> &'static str {
+    sim.view()
+        .map_or("unknown", |view| view.job_status(&JobKey::local(job)))
+}
+
+/// Registers a job if it still has this index.
+fn expecting(sim: &mut Sim, job: &Job, index: u64) -> Result<Reply, Violation> {
+    let request = sim.ask(LocalInput::Register {
+        job: arc(job),
+        expect_index: Some(index),
+    });
+    answered(sim, request)
+}
+
+fn answered(sim: &mut Sim, request: RequestId) -> Result<Reply, Violation> {
+    sim.until(SOON, |sim| sim.reply(request).is_some())?;
+    let reply = sim.reply(request).cloned();
+    reply.ok_or_else(|| Violation::new("what_the_scenario_expects", "an answer"))
+}
+
+fn conflict(reply: &Reply, words: &str) -> bool {
+    matches!(reply, Reply::Refused(Refusal::Conflict(why)) if why.ends_with(words))
+}
+
+#[test]
+fn a_job_is_running_while_it_lives_and_dead_afterwards() {
+    for_seeds(100, |sim| {
+        sim.expect_that(status(sim, "sum") == "dead", "nobody knows it")?;
+        sim.register(&batch("sum", [task("main").ends("20s", 0)]));
+        sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+        sim.expect_that(status(sim, "sum") == "running", "it runs")?;
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        sim.expect_that(status(sim, "sum") == "dead", "it is over")?;
+        sim.register(&service("fast", [task("main").devices("nowhere/none", 1)]));
+        sim.until(SOON, |sim| status(sim, "fast") == "pending")?;
+        sim.deregister("fast", false);
+        sim.until(SOON, |sim| status(sim, "fast") == "dead")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_job_is_only_changed_by_who_knows_it_as_it_is() {
+    for_seeds(60, |sim| {
+        let mut web = service("web", [task("main")]);
+        let reply = expecting(sim, &web, 7)?;
+        sim.expect_that(conflict(&reply, "job does not exist"), "not there yet")?;
+        let Reply::Registered {
+            eval, job_index, ..
+        } = expecting(sim, &web, 0)?
+        else {
+            return sim.expect_that(false, "it is new");
+        };
+        let known = sim.view().is_some_and(|view| {
+            view.eval(eval).is_some() && view.evals().any(|known| known.id == eval)
+        });
+        sim.expect_that(known, "its evaluation can be looked at")?;
+        let reply = expecting(sim, &web, 0)?;
+        sim.expect_that(conflict(&reply, "job already exists"), "no more new")?;
+        let reply = expecting(sim, &web, job_index + 1)?;
+        let words = format!("conflicting job modify index: {job_index}");
+        sim.expect_that(conflict(&reply, &words), "another index")?;
+        web.priority = 70;
+        let reply = expecting(sim, &web, job_index)?;
+        sim.expect_that(matches!(reply, Reply::Registered { .. }), "its index")?;
+        sim.peace()
+    });
+}
+
+/// The field's agents make no new version of a job that is the same.
+#[test]
+fn a_job_that_is_handed_in_again_unchanged_stays_the_version_it_is() {
+    for_seeds(60, |sim| {
+        let web = service("web", [task("main")]);
+        let mut indexes = Vec::new();
+        for _ in 0..2 {
+            let request = sim.register(&web);
+            let Reply::Registered { job_index, .. } = answered(sim, request)? else {
+                return sim.expect_that(false, "registered");
+            };
+            indexes.push(job_index);
+        }
+        let version = |sim: &Sim| {
+            let view = sim.view()?;
+            Some(view.job(&JobKey::local("web"))?.job.version)
+        };
+        sim.expect_that(indexes[0] == indexes[1], "the same index")?;
+        sim.expect_that(version(sim) == Some(0), "the same version")?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(version(sim) == Some(1), "stopped and begun anew")?;
+        sim.peace()
+    });
+}
+
+/// While its tasks are stopped for its own end, an agent takes nothing in.
+#[test]
+fn an_agent_that_is_ending_refuses_requests() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main").with("kill_after", "3s")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.shutdown(ShutdownMode::StopTasks);
+        sim.until(SOON, |sim| {
+            sim.view().is_some_and(|view| view.shutdown().is_some())
+        })?;
+        let request = sim.register(&service("late", [task("main")]));
+        sim.until(SOON, |sim| sim.reply(request).is_some() || sim.stopped)?;
+        let reply = sim.reply(request).cloned();
+        let refused = reply.is_none_or(|reply| conflict(&reply, "the agent is shutting down"));
+        sim.expect_that(refused, "nothing is taken in")?;
+        sim.expect_that(sim.allocs("late").is_empty(), "nothing is placed")
+    });
+}
