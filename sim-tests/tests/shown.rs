@@ -2,10 +2,11 @@
 
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, RequestId, ShutdownMode};
+use drover_core::input::{LocalInput, RequestId, RestartScope, ShutdownMode};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::Job;
-use drover_io_sim::{Sim, Violation};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, arc, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
@@ -92,6 +93,7 @@ fn a_job_that_is_handed_in_again_unchanged_stays_the_version_it_is() {
             };
             indexes.push(job_index);
         }
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let version = |sim: &Sim| {
             let view = sim.view()?;
             Some(view.job(&JobKey::local("web"))?.job.version)
@@ -123,5 +125,59 @@ fn an_agent_that_is_ending_refuses_requests() {
         let refused = reply.is_none_or(|reply| conflict(&reply, "the agent is shutting down"));
         sim.expect_that(refused, "nothing is taken in")?;
         sim.expect_that(sim.allocs("late").is_empty(), "nothing is placed")
+    });
+}
+
+/// Allocations' versions are kept as long as they run, and the last six for people.
+#[test]
+fn the_last_six_earlier_versions_are_kept() {
+    for_seeds(20, |sim| {
+        let mut web = service("web", [task("main")]);
+        for priority in 50..60 {
+            web.priority = priority;
+            let request = sim.register(&web);
+            answered(sim, request)?;
+        }
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let kept = |sim: &Sim| -> Vec<u64> {
+            let view = sim.view();
+            let job = view.and_then(|view| view.job(&JobKey::local("web")).cloned());
+            let versions = job.into_iter().flat_map(|job| job.versions.clone());
+            versions.map(|version| version.version).collect()
+        };
+        sim.expect_that(kept(sim) == [3, 4, 5, 6, 7, 8], "six of ten")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_restart_of_what_runs_is_done() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main"), task("other")]));
+        sim.until(SOON, |sim| {
+            sim.runs("web", "main") && sim.runs("web", "other")
+        })?;
+        let Some(request) = sim.restart_tasks("web", RestartScope::Running) else {
+            return sim.expect_that(false, "there is one");
+        };
+        let reply = answered(sim, request)?;
+        sim.expect_that(matches!(reply, Reply::Done { .. }), "it is done")?;
+        sim.until(SOON, |sim| sim.world.starts_of("other") == 2)?;
+        sim.peace()
+    });
+}
+
+/// Whoever looks at the counters sees that somebody does not answer.
+#[test]
+fn what_does_not_answer_in_time_is_counted() {
+    for_seeds(20, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+        sim.restart()?;
+        sim.run(Span::secs(100))?;
+        let overdue = sim.view().map_or(0, |view| view.counters().overdue);
+        sim.expect_that(overdue > 0, "counted")
     });
 }

@@ -254,6 +254,7 @@ impl Checker {
         match effect {
             DriverEffect::Start { launch, config, .. } => {
                 self.devices_of_a_start(world, alloc, key, *launch, config)?;
+                self.a_start_is_told_its_ports(alloc, key, config)?;
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop { launch, grace, .. } => {

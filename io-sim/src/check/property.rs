@@ -173,6 +173,8 @@ properties! {
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
     AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;
+    /// A task is told the ports of its allocation.
+    AStartIsToldItsPorts: "a_start_is_told_its_ports", [P7], Always;
     /// Plugins are asked to reserve what the allocation holds for the task.
     WhatIsReservedIsHeld: "what_is_reserved_is_held", [P14], Always;
     /// No two tasks that live have one device.

@@ -253,3 +253,22 @@ fn as_many_blocks_as_are_allowed_are_fine() {
     assert!(decoded(&no_end, "{ it = [{}] }").is_ok());
     assert!(decoded(&no_end, "{}").is_err());
 }
+
+#[test]
+fn blocks_that_are_a_reference_may_become_anything_too() {
+    let nested = Box::new(object([]));
+    let name = "it".to_owned();
+    let (min, max) = (1, 1);
+    let spec = object([(
+        "it",
+        Spec::BlockList {
+            name,
+            min,
+            max,
+            nested,
+        },
+    )]);
+    let body = [("it".to_owned(), Value::from("${meta.it}"))].into();
+    assert!(decode(&spec, &body, Strictness::Unresolved).is_ok());
+    assert!(decode(&spec, &body, Strictness::Resolved).is_err());
+}

@@ -216,3 +216,20 @@ fn hostile_expressions_are_refused_or_fast() {
     );
     assert_eq!(found("(x+x+)+y", &"x".repeat(20_000)), Some(false));
 }
+
+#[test]
+fn groups_beside_each_other_are_not_in_each_other() {
+    let deep = |depth: usize| "(".repeat(depth) + &")".repeat(depth);
+    yes(&deep(50), &[""]);
+    assert!(Regexp::new(&deep(51)).is_err());
+    yes(&"(a)".repeat(60), &[&"a".repeat(60)]);
+    yes(&"(?i)".repeat(60), &[""]);
+}
+
+#[test]
+fn flags_are_taken_back_where_they_are_negated() {
+    yes("(?i-i)a", &["a"]);
+    no("(?i-i)a", &["A"]);
+    yes("(?s-s)^.$", &["x"]);
+    no("(?s-s)^.$", &["\n"]);
+}

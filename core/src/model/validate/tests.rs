@@ -315,3 +315,59 @@ fn keys_of_meta_that_are_no_names_of_variables_are_told() {
         |key: &str| warnings(|job| drop(job.meta.insert(key.to_owned(), String::new()))).len();
     assert_eq!((told("a_1"), told("a-1"), told("a.1")), (0, 1, 1));
 }
+
+#[test]
+fn names_are_as_long_as_may_be() {
+    let long = |length: usize| "n".repeat(length);
+    assert_eq!(task_with(|task| task.name = long(128)).len(), 0);
+    assert_eq!(task_with(|task| task.name = long(129)).len(), 1);
+    assert_eq!(job_with(|job| job.id = long(256)).len(), 0);
+    assert_eq!(job_with(|job| job.id = long(257)).len(), 1);
+    let port = |label: String| {
+        let port = Port {
+            label,
+            ..Port::default()
+        };
+        let network = Network {
+            dynamic_ports: vec![port],
+            ..Network::default()
+        };
+        group_with(|group| group.networks = vec![network]).len()
+    };
+    assert_eq!((port(long(128)), port(long(129))), (0, 1));
+}
+
+#[test]
+fn the_least_and_the_most_are_fine() {
+    let resources = |cpu: i64, memory_max_mb: i64, secrets_mb: i64| {
+        task_with(|task| {
+            task.resources.cpu = cpu;
+            task.resources.memory_mb = 100;
+            task.resources.memory_max_mb = memory_max_mb;
+            task.resources.secrets_mb = secrets_mb;
+        })
+        .len()
+    };
+    assert_eq!(resources(1, 100, 100), 0);
+    assert_eq!(resources(0, 100, 100), 1);
+    assert_eq!(resources(1, 99, 0), 1);
+    assert_eq!(resources(1, 100, 101), 1);
+    let logs = |max_files: i64| {
+        let log_config = LogConfig {
+            max_files,
+            ..LogConfig::default()
+        };
+        task_with(|task| task.log_config = Some(log_config)).len()
+    };
+    assert_eq!((logs(1), logs(0)), (0, 1));
+    let mode = |mode: &str| {
+        let network = Network {
+            mode: mode.to_owned(),
+            ..Network::default()
+        };
+        group_with(|group| group.networks = vec![network])
+    };
+    assert_eq!(mode("host").len(), 0);
+    assert!(mode("cni/mine")[0].ends_with("not supported by this version: network mode cni"));
+    assert!(mode("odd")[0].contains("unknown network mode"));
+}
