@@ -2,14 +2,19 @@
 
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, RequestId, RestartScope, ShutdownMode};
-use drover_core::model::alloc::ClientStatus;
-use drover_core::model::job::Job;
+use drover_core::input::{
+    HookInput, HookOutput, Input, LocalInput, RequestId, RestartScope, ShutdownMode,
+};
+use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::eval::{DeploymentStatus, Trigger};
+use drover_core::model::job::{Job, JobType};
+use drover_core::op::Op;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, arc, batch, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
+use serde::Serialize;
 
 fn status(sim: &Sim, job: &str) -> &'static str {
     sim.view()
@@ -179,5 +184,68 @@ fn what_does_not_answer_in_time_is_counted() {
         sim.run(Span::secs(100))?;
         let overdue = sim.view().map_or(0, |view| view.counters().overdue);
         sim.expect_that(overdue > 0, "counted")
+    });
+}
+
+fn word(value: impl Serialize) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+/// The API and the records have the same words.
+#[test]
+fn what_is_called_by_a_name_is_called_so_in_json() {
+    for life in [TaskLife::Pending, TaskLife::Running, TaskLife::Dead] {
+        assert_eq!(life.as_str(), word(life));
+    }
+    for kind in [
+        JobType::Service,
+        JobType::Batch,
+        JobType::System,
+        JobType::Sysbatch,
+    ] {
+        assert_eq!(kind.as_str(), word(kind));
+    }
+    for trigger in [
+        Trigger::JobRegister,
+        Trigger::JobDeregister,
+        Trigger::AllocStop,
+        Trigger::AllocFailure,
+        Trigger::DeploymentWatcher,
+    ] {
+        assert_eq!(trigger.as_str(), word(trigger));
+    }
+    for status in [
+        DeploymentStatus::Running,
+        DeploymentStatus::Successful,
+        DeploymentStatus::Failed,
+        DeploymentStatus::Cancelled,
+    ] {
+        assert_eq!(status.as_str(), word(status));
+    }
+}
+
+/// An answer that nobody awaits is counted, and changes nothing.
+#[test]
+fn an_answer_of_a_hook_that_nobody_asked_is_stale() {
+    for_seeds(20, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let stale = |sim: &Sim| sim.view().map_or(0, |view| view.counters().stale);
+        let Some(alloc) = sim.live("web").map(|alloc| alloc.record().id) else {
+            return sim.expect_that(false, "it lives");
+        };
+        let before = stale(sim);
+        for (op, task) in [(Op(u64::MAX), None), (Op(u64::MAX), Some("main".into()))] {
+            sim.send_raw(Input::Hook(HookInput {
+                op,
+                alloc,
+                task,
+                result: Ok(HookOutput::default()),
+            }));
+        }
+        sim.run(Span::secs(1))?;
+        sim.expect_that(stale(sim) == before + 2, "both are counted")?;
+        sim.peace()
     });
 }

@@ -312,6 +312,8 @@ mod tests {
             now = again;
             agent.handle_timeout(at(now));
         }
+        let five = Span::secs(5).0;
+        assert!((five..=five + five / 4).contains(&pauses[0]), "{pauses:?}");
         // To each comes up to a quarter by chance.
         for pair in pauses.windows(2) {
             let times = pair[1] as f64 / pair[0] as f64;
@@ -332,11 +334,12 @@ mod tests {
         for second in [0, 60] {
             let now = Instant(0) + Span::secs(second);
             agent.handle_timeout(at(now));
-            let probed =
-                core::iter::from_fn(|| agent.poll_effect()).find_map(|effect| match effect {
-                    Effect::Node(NodeEffect::Probe { op, .. }) => Some(op),
-                    _ => None,
-                });
+            let mut probed = None;
+            while let Some(effect) = agent.poll_effect() {
+                if let Effect::Node(NodeEffect::Probe { op, .. }) = effect {
+                    probed = Some(op);
+                }
+            }
             let found = |kind, name: &str| Plugin {
                 kind,
                 name: name.to_owned(),
@@ -357,6 +360,9 @@ mod tests {
                 at(now),
                 Input::Node(NodeInput::Probed { op, probe, result }),
             );
+            let (podman, gpus) = opened(&mut agent);
+            let asked = (podman.is_some(), gpus.is_some());
+            assert_eq!(asked, (second == 0, second == 0), "in the same step");
             let view = agent.view();
             let names: Vec<&str> = view.listened().iter().map(|it| it.name).collect();
             assert_eq!(names, ["exec", "podman", "gpus"], "after {second} seconds");

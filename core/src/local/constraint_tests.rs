@@ -168,6 +168,16 @@ fn data_centres_are_matched_by_patterns() {
 }
 
 #[test]
+fn operators_of_two_signs_are_nobodys_mistake() {
+    let hint = |operand: &str| {
+        let why = check_constraint(&constraint("a", operand, "b")).err();
+        why.is_some_and(|why| why.contains("did you mean"))
+    };
+    assert!(hint("regex"));
+    assert!(!hint("iz"));
+}
+
+#[test]
 fn a_node_is_known_by_all_its_names() {
     let node = Node {
         id: NodeId(7),
