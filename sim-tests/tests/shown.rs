@@ -7,6 +7,7 @@ use drover_core::input::{
 };
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::eval::{DeploymentStatus, Trigger};
+use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::op::Op;
 use drover_core::time::Span;
@@ -247,5 +248,18 @@ fn an_answer_of_a_hook_that_nobody_asked_is_stale() {
         sim.run(Span::secs(1))?;
         sim.expect_that(stale(sim) == before + 2, "both are counted")?;
         sim.peace()
+    });
+}
+
+#[test]
+fn the_event_of_an_end_says_what_there_is_to_say() {
+    for_seeds(20, |sim| {
+        sim.register(&batch("sum", [task("main").ends("2s", 0)]));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        let events = sim.task("sum", "main").map(|task| &task.state().events);
+        let ends = events.into_iter().flatten();
+        let ends = ends.filter(|event| event.kind == EventType::Terminated);
+        let words: Vec<&str> = ends.map(|event| event.display_message.as_str()).collect();
+        sim.expect_that(words == ["Exit Code: 0"], &format!("{words:?}"))
     });
 }

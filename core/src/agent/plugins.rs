@@ -321,51 +321,59 @@ mod tests {
         }
     }
 
+    /// Answers each probe that is asked with the plugin of its name.
+    fn find_plugins(agent: &mut Agent, now: Instant) {
+        let mut asked = Vec::new();
+        while let Some(effect) = agent.poll_effect() {
+            if let Effect::Node(NodeEffect::Probe { op, probe }) = effect {
+                asked.push((op, probe.to_string()));
+            }
+        }
+        for (op, probe) in asked {
+            let kind = match probe.as_str() {
+                "gpus" => PluginKind::Device,
+                _ => PluginKind::Driver,
+            };
+            let plugin = Plugin {
+                kind,
+                name: probe.clone(),
+                version: "1".to_owned(),
+            };
+            let result = Ok(Fingerprint {
+                plugins: vec![plugin],
+                ..Fingerprint::default()
+            });
+            let probed = NodeInput::Probed { op, probe, result };
+            agent.handle(at(now), Input::Node(probed));
+        }
+    }
+
     #[test]
     fn plugins_that_probes_find_are_listened_to_once() {
         let mut config = Config::new(1, Node::default(), "/alloc");
         config.drivers = vec!["exec".into()];
-        config.probes = vec![ProbeConfig {
-            name: "plugins".into(),
-            every: Some(Span::secs(60)),
-            essential: false,
-        }];
+        config.probes = ["podman", "exec", "gpus"]
+            .map(|name| ProbeConfig {
+                name: name.into(),
+                every: Some(Span::secs(60)),
+                essential: false,
+            })
+            .into();
         let mut agent = Agent::restore(config, Saved::default(), at(Instant(0)));
         for second in [0, 60] {
             let now = Instant(0) + Span::secs(second);
             agent.handle_timeout(at(now));
-            let mut probed = None;
-            while let Some(effect) = agent.poll_effect() {
-                if let Effect::Node(NodeEffect::Probe { op, .. }) = effect {
-                    probed = Some(op);
-                }
-            }
-            let found = |kind, name: &str| Plugin {
-                kind,
-                name: name.to_owned(),
-                version: "1".to_owned(),
-            };
-            let plugins = vec![
-                found(PluginKind::Driver, "podman"),
-                found(PluginKind::Driver, "exec"),
-                found(PluginKind::Device, "gpus"),
-            ];
-            let result = Ok(Fingerprint {
-                plugins,
-                ..Fingerprint::default()
-            });
-            let probe = "plugins".to_owned();
-            let op = probed.unwrap();
-            agent.handle(
-                at(now),
-                Input::Node(NodeInput::Probed { op, probe, result }),
-            );
-            let (podman, gpus) = opened(&mut agent);
-            let asked = (podman.is_some(), gpus.is_some());
-            assert_eq!(asked, (second == 0, second == 0), "in the same step");
+            find_plugins(&mut agent, now);
+            let (_, gpus) = opened(&mut agent);
+            assert_eq!(gpus.is_some(), second == 0, "asked in the same step");
             let view = agent.view();
             let names: Vec<&str> = view.listened().iter().map(|it| it.name).collect();
             assert_eq!(names, ["exec", "podman", "gpus"], "after {second} seconds");
+            let told: Vec<&str> = (view.machine().events())
+                .filter(|event| event.subsystem == "Plugin")
+                .map(|event| event.message.as_str())
+                .collect();
+            assert_eq!(told, ["The name \"exec\" of what \"exec\" found is taken"]);
         }
     }
 }
