@@ -201,3 +201,25 @@ impl Cx<'_> {
         self.shared.counters.overdue += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers that are published for this seed.
+    #[test]
+    fn the_generator_is_the_published_one() {
+        let mut rng = Rng::new(1_234_567);
+        let numbers = [(); 5].map(|()| rng.next_u64());
+        assert_eq!(
+            numbers,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423,
+                4_593_380_528_125_082_431,
+                16_408_922_859_458_223_821,
+            ]
+        );
+    }
+}

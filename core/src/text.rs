@@ -285,4 +285,30 @@ mod tests {
         assert_eq!(nearest("image", known), None);
         assert_eq!(nearest(&"x".repeat(1000), known), None);
     }
+
+    #[test]
+    fn neighbours_that_changed_places_are_one_mistake() {
+        assert_eq!(edit_distance("ab", "ba"), 1);
+        assert_eq!(edit_distance("xab", "xba"), 1);
+        assert_eq!(edit_distance("abcd", "badc"), 2);
+        assert_eq!(edit_distance("ab", "cb"), 1);
+        assert_eq!(edit_distance("abc", "cab"), 2);
+        assert_eq!(edit_distance("aab", "aba"), 1);
+        assert_eq!(edit_distance("abc", "bxa"), 3);
+    }
+
+    #[test]
+    fn how_near_a_name_must_be_depends_on_its_length() {
+        assert_eq!(nearest("cpx", ["cpu"]), Some("cpu"));
+        assert_eq!(nearest("cxx", ["cpu"]), None);
+        assert_eq!(nearest("imxxe", ["image"]), Some("image"));
+        assert_eq!(nearest("ixxxe", ["image"]), None);
+        assert_eq!(nearest("commxxx", ["command"]), None);
+        assert_eq!(nearest("work_xxx", ["work_dir"]), Some("work_dir"));
+        assert_eq!(nearest("worxxxxr", ["work_dir"]), None);
+        let longest = "x".repeat(LONGEST_NAME);
+        let longer = format!("{longest}x");
+        assert_eq!(nearest(&longest, [longer.as_str()]), Some(longer.as_str()));
+        assert_eq!(nearest(&longer, [longest.as_str()]), None);
+    }
 }

@@ -7,7 +7,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
-use drover_io_sim::Sim;
+use drover_io_sim::{Sim, Violation};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
@@ -200,4 +200,44 @@ fn ended_by(sim: &Sim, alloc: Option<AllocId>) -> Option<String> {
         .iter()
         .find(|event| event.kind == EventType::Terminated)?;
     end.details.get("signal").cloned()
+}
+
+/// The pauses before the replacements of a service that fails at once, in seconds.
+fn pauses_before_replacements(sim: &mut Sim, function: &str) -> Result<Vec<i64>, Violation> {
+    let mut job = hopeless();
+    if let Some(policy) = &mut job.task_groups[0].reschedule_policy {
+        policy.attempts = Some(5);
+        policy.delay_function = Some(function.to_owned());
+        policy.max_delay = Some(Span::secs(400));
+        policy.delay = Some(Span::secs(100));
+    }
+    sim.register(&job);
+    let mut pauses = Vec::new();
+    for wanted in 1..=5 {
+        sim.until(Span::secs(3600), |sim| {
+            sim.allocs("web").len() == wanted && sim.all_over("web", ClientStatus::Failed)
+        })?;
+        let failed = sim.world.now().at;
+        sim.until(Span::secs(3600), |sim| {
+            sim.allocs("web").len() == wanted + 1
+        })?;
+        pauses.push((sim.world.now().at - failed).0 / Span::secs(1).0);
+    }
+    Ok(pauses)
+}
+
+#[test]
+fn pauses_before_replacements_grow_as_their_function_says() {
+    for (function, expected) in [
+        ("constant", [100, 100, 100, 100, 100]),
+        ("fibonacci", [100, 100, 200, 300, 400]),
+        ("exponential", [100, 200, 400, 400, 400]),
+    ] {
+        for_seeds(10, |sim| {
+            let pauses = pauses_before_replacements(sim, function)?;
+            let near = |(found, wanted): (&i64, &i64)| (wanted - 15..=wanted + 15).contains(found);
+            let fits = pauses.iter().zip(&expected).all(near);
+            sim.expect_that(fits, &format!("{function}: {pauses:?}"))
+        });
+    }
 }

@@ -136,12 +136,15 @@ mod tests {
     use super::*;
     use crate::agent::Agent;
     use crate::config::Config;
+    use crate::device::said::SaidGroup;
     use crate::effect::{Effect, NodeEffect};
+    use crate::fingerprint::manager::ProbeConfig;
+    use crate::fingerprint::{Fingerprint, Plugin};
     use crate::input::{DeviceNews, DriverFingerprint, DriverNews, Input, NodeInput};
     use crate::model::node::Node;
     use crate::op::Op;
     use crate::store::Saved;
-    use crate::time::{Now, Timestamp};
+    use crate::time::{Now, Span, Timestamp};
 
     fn at(at: Instant) -> Now {
         Now {
@@ -261,5 +264,116 @@ mod tests {
             messages,
             ["failed to fingerprint driver: it crashed", "there are none"]
         );
+    }
+
+    fn say_devices(agent: &mut Agent, now: Instant, op: Op, groups: Vec<SaidGroup>) {
+        let devices = NodeInput::Devices {
+            op,
+            plugin: "gpus".to_owned(),
+            news: DeviceNews::Devices(groups),
+        };
+        agent.handle(at(now), Input::Node(devices));
+    }
+
+    #[test]
+    fn a_plugin_is_healthy_while_it_is_believed() {
+        let mut agent = agent();
+        let (_, Some(devices)) = opened(&mut agent) else {
+            panic!("it is asked");
+        };
+        let healthy = |agent: &Agent| agent.view().listened()[1].healthy;
+        assert!(!healthy(&agent), "it said nothing yet");
+        say_devices(&mut agent, Instant(1), devices, Vec::new());
+        assert!(healthy(&agent));
+        let nameless = SaidGroup::default();
+        say_devices(&mut agent, Instant(2), devices, vec![nameless]);
+        assert!(!healthy(&agent), "it says what cannot be");
+    }
+
+    #[test]
+    fn who_ends_again_and_again_is_asked_after_pauses_that_double() {
+        let mut agent = agent();
+        let mut now = Instant(0);
+        let mut pauses = Vec::new();
+        for _ in 0..4 {
+            let (Some(driver), _) = opened(&mut agent) else {
+                panic!("it is asked");
+            };
+            let ended = NodeInput::Driver {
+                op: driver,
+                driver: "exec".to_owned(),
+                news: DriverNews::Ended("it crashed".to_owned()),
+            };
+            agent.handle(at(now), Input::Node(ended));
+            let [Condition::Resting(Some(again)), _] = conditions(&agent) else {
+                panic!("{:?}", conditions(&agent));
+            };
+            pauses.push((again - now).0);
+            now = again;
+            agent.handle_timeout(at(now));
+        }
+        let five = Span::secs(5).0;
+        assert!((five..=five + five / 4).contains(&pauses[0]), "{pauses:?}");
+        // To each comes up to a quarter by chance.
+        for pair in pauses.windows(2) {
+            let times = pair[1] as f64 / pair[0] as f64;
+            assert!((1.6..=2.5).contains(&times), "{pauses:?}");
+        }
+    }
+
+    /// Answers each probe that is asked with the plugin of its name.
+    fn find_plugins(agent: &mut Agent, now: Instant) {
+        let mut asked = Vec::new();
+        while let Some(effect) = agent.poll_effect() {
+            if let Effect::Node(NodeEffect::Probe { op, probe }) = effect {
+                asked.push((op, probe.to_string()));
+            }
+        }
+        for (op, probe) in asked {
+            let kind = match probe.as_str() {
+                "gpus" => PluginKind::Device,
+                _ => PluginKind::Driver,
+            };
+            let plugin = Plugin {
+                kind,
+                name: probe.clone(),
+                version: "1".to_owned(),
+            };
+            let result = Ok(Fingerprint {
+                plugins: vec![plugin],
+                ..Fingerprint::default()
+            });
+            let probed = NodeInput::Probed { op, probe, result };
+            agent.handle(at(now), Input::Node(probed));
+        }
+    }
+
+    #[test]
+    fn plugins_that_probes_find_are_listened_to_once() {
+        let mut config = Config::new(1, Node::default(), "/alloc");
+        config.drivers = vec!["exec".into()];
+        config.probes = ["podman", "exec", "gpus"]
+            .map(|name| ProbeConfig {
+                name: name.into(),
+                every: Some(Span::secs(60)),
+                essential: false,
+            })
+            .into();
+        let mut agent = Agent::restore(config, Saved::default(), at(Instant(0)));
+        for second in [0, 60] {
+            let now = Instant(0) + Span::secs(second);
+            agent.handle_timeout(at(now));
+            find_plugins(&mut agent, now);
+            let (_, gpus) = opened(&mut agent);
+            assert_eq!(gpus.is_some(), second == 0, "asked in the same step");
+            let view = agent.view();
+            let names: Vec<&str> = view.listened().iter().map(|it| it.name).collect();
+            assert_eq!(names, ["exec", "podman", "gpus"], "after {second} seconds");
+            let told: Vec<&str> = (view.machine().events())
+                .filter(|event| event.subsystem == "Plugin")
+                .map(|event| event.message.as_str())
+                .collect();
+            assert_eq!(told, ["The name \"exec\" of what \"exec\" found is taken"]);
+        }
     }
 }

@@ -86,3 +86,39 @@ pub fn split(text: &str) -> Option<(&str, &'static Unit)> {
     let (number, unit) = ends.max_by_key(|(_, unit)| unit.name.len())?;
     Some((number.trim_end(), unit))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn multiplier(name: &str) -> Option<u64> {
+        find(name).map(|unit| unit.multiplier)
+    }
+
+    #[test]
+    fn each_prefix_is_a_thousand_or_1024_times_the_one_before() {
+        for end in ["", "/s"] {
+            for (power, prefix) in (1..).zip(["K", "M", "G", "T", "P", "E"]) {
+                let (decimal, binary) = (1000_u64.pow(power), 1024_u64.pow(power));
+                assert_eq!(
+                    multiplier(&format!("{prefix}B{end}")),
+                    Some(decimal),
+                    "{prefix}"
+                );
+                assert_eq!(
+                    multiplier(&format!("{prefix}iB{end}")),
+                    Some(binary),
+                    "{prefix}"
+                );
+            }
+            assert_eq!(multiplier(&format!("kB{end}")), Some(1000));
+        }
+        for (power, name) in (0..).zip(["mW", "W", "kW", "MW", "GW"]) {
+            assert_eq!(multiplier(name), Some(1000_u64.pow(power)), "{name}");
+        }
+        assert_eq!(
+            (multiplier("MHz"), multiplier("GHz")),
+            (Some(1), Some(1000))
+        );
+    }
+}

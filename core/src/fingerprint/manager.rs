@@ -250,3 +250,173 @@ fn event(cx: &Cx<'_>, name: &str, what: &str) -> NodeEvent {
         details: [("probe".to_owned(), name.to_owned())].into(),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use crate::agent::Agent;
+    use crate::config::Config;
+    use crate::fingerprint::{Network, Processors};
+    use crate::input::{Input, NodeInput};
+    use crate::model::node::Node;
+    use crate::store::Saved;
+    use crate::time::{Now, Timestamp};
+
+    fn at(at: Instant) -> Now {
+        Now {
+            at,
+            wall: Timestamp(0),
+        }
+    }
+
+    /// Two probes; the first is asked again each minute.
+    fn agent() -> Agent {
+        let mut config = Config::new(1, Node::default(), "/alloc");
+        config.probes = [("cpu", Some(Span::secs(60))), ("cloud", None)]
+            .map(|(name, every)| ProbeConfig {
+                name: name.into(),
+                every,
+                essential: true,
+            })
+            .into();
+        let mut agent = Agent::restore(config, Saved::default(), at(Instant(0)));
+        agent.handle_timeout(at(Instant(0)));
+        agent
+    }
+
+    /// What is asked now, by the names of the probes.
+    fn asked(agent: &mut Agent) -> Vec<(String, Op)> {
+        let mut asked = Vec::new();
+        while let Some(effect) = agent.poll_effect() {
+            if let Effect::Node(NodeEffect::Probe { op, probe }) = effect {
+                asked.push((probe.to_string(), op));
+            }
+        }
+        asked
+    }
+
+    fn answer(agent: &mut Agent, now: Instant, result: Result<Fingerprint, Failure>, whom: &str) {
+        let probes = asked(agent);
+        let (probe, op) = probes.into_iter().find(|(name, _)| name == whom).unwrap();
+        agent.handle(
+            at(now),
+            Input::Node(NodeInput::Probed { op, probe, result }),
+        );
+    }
+
+    fn only<'a>(agent: &'a Agent, name: &str) -> &'a Probe {
+        let mut probes = agent.view().machine().fingerprints().probes();
+        probes.find(|probe| probe.name() == name).unwrap()
+    }
+
+    fn text(key: &str, value: &str) -> BTreeMap<String, String> {
+        [(key.to_owned(), value.to_owned())].into()
+    }
+
+    #[test]
+    fn what_probes_find_is_known_together() {
+        let mut agent = agent();
+        let network = |device: &str| Network {
+            device: device.to_owned(),
+            ..Network::default()
+        };
+        let mut cpu = Fingerprint {
+            attributes: text("cpu.arch", "amd64"),
+            ..Fingerprint::default()
+        };
+        cpu.resources.memory_mb = Some(100);
+        cpu.resources.disk_mb = Some(7);
+        cpu.resources.networks = vec![network("lo")];
+        cpu.resources.network_modes = ["bridge".to_owned()].into();
+        cpu.resources.processors = Some(Processors::default());
+        let mut cloud = Fingerprint {
+            links: text("cloud", "i-1"),
+            ..Fingerprint::default()
+        };
+        cloud.resources.memory_mb = Some(200);
+        cloud.resources.networks = vec![network("eth0")];
+        cloud.resources.network_modes = ["cni/mine".to_owned()].into();
+        let probes = asked(&mut agent);
+        assert_eq!(probes.len(), 2);
+        for ((probe, op), found) in probes.into_iter().zip([cpu.clone(), cloud]) {
+            assert!(agent.view().machine().is_learning());
+            let result = Ok(found);
+            agent.handle(
+                at(Instant(1)),
+                Input::Node(NodeInput::Probed { op, probe, result }),
+            );
+        }
+        assert!(!agent.view().machine().is_learning());
+        assert_eq!(only(&agent, "cpu").found(), &cpu);
+        let all = agent.view().machine().fingerprints();
+        assert_eq!(all.links().count(), 1);
+        assert_eq!(all.attributes().count(), 1);
+        let known = all.resources();
+        assert_eq!((known.memory_mb, known.disk_mb), (Some(200), Some(7)));
+        assert_eq!(known.processors, Some(Processors::default()));
+        let devices: Vec<&str> = known.networks.iter().map(|it| it.device.as_str()).collect();
+        assert_eq!(devices, ["lo", "eth0"]);
+        assert_eq!(known.network_modes.len(), 2);
+    }
+
+    #[test]
+    fn a_probe_that_fails_says_why_until_it_works_again() {
+        let mut agent = agent();
+        let failure = Failure::recoverable("no such file");
+        answer(&mut agent, Instant(1), Err(failure), "cpu");
+        let cpu = only(&agent, "cpu");
+        assert_eq!(cpu.trouble(), Some("no such file"));
+        let again = cpu.asked_again().unwrap();
+        assert!(
+            again > Instant(1) && again < Instant(1) + Span::secs(5),
+            "{again:?}"
+        );
+        let told = |agent: &Agent| -> Vec<String> {
+            let events = agent.view().machine().events();
+            events.map(|event| event.message.clone()).collect()
+        };
+        assert_eq!(told(&agent), ["Probe \"cpu\" failed: no such file"]);
+        agent.handle_timeout(at(again));
+        assert_eq!(only(&agent, "cpu").asked_again(), None, "it is being asked");
+        answer(&mut agent, again, Ok(Fingerprint::default()), "cpu");
+        let cpu = only(&agent, "cpu");
+        assert_eq!(cpu.trouble(), None);
+        assert_eq!(cpu.asked_again(), Some(again + Span::secs(60)));
+        assert_eq!(told(&agent).len(), 2);
+    }
+
+    #[test]
+    fn a_probe_that_tells_too_much_is_not_believed() {
+        for (count, believed) in [(MAX_ATTRIBUTES, true), (MAX_ATTRIBUTES + 1, false)] {
+            let mut agent = agent();
+            let attributes = (0..count).map(|n| (n.to_string(), "x".to_owned()));
+            let found = Fingerprint {
+                attributes: attributes.collect(),
+                ..Fingerprint::default()
+            };
+            answer(&mut agent, Instant(1), Ok(found), "cpu");
+            assert_eq!(only(&agent, "cpu").trouble().is_none(), believed);
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let mut agent = agent();
+        let mut now = Instant(0);
+        let mut least = FIRST_PAUSE;
+        for _ in 0..12 {
+            let failure = Failure::recoverable("no");
+            answer(&mut agent, now, Err(failure), "cpu");
+            let again = only(&agent, "cpu").asked_again().unwrap();
+            let pause = again - now;
+            let most = Span(least.0 + least.0 / 4);
+            assert!(pause >= least && pause <= most, "{pause}, not {least}");
+            least = Span(least.0 * 2).min(LONGEST_PAUSE);
+            now = again;
+            agent.handle_timeout(at(now));
+        }
+    }
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ids::NodeId;
 
 fn node() -> Node {
     let mut node = Node {
@@ -164,4 +165,45 @@ fn data_centres_are_matched_by_patterns() {
     assert!(datacenter_matches(&patterns(&["us-*", "eu-*"]), "eu-1"));
     assert!(!datacenter_matches(&patterns(&["dc"]), "dc1"));
     assert!(!datacenter_matches(&[], "dc1"));
+}
+
+#[test]
+fn operators_of_two_signs_are_nobodys_mistake() {
+    let hint = |operand: &str| {
+        let why = check_constraint(&constraint("a", operand, "b")).err();
+        why.is_some_and(|why| why.contains("did you mean"))
+    };
+    assert!(hint("regex"));
+    assert!(!hint("iz"));
+}
+
+#[test]
+fn a_node_is_known_by_all_its_names() {
+    let node = Node {
+        id: NodeId(7),
+        region: "north".to_owned(),
+        class: "big".to_owned(),
+        pool: "spare".to_owned(),
+        ..node()
+    };
+    let holds = |target: &str, value: &str| satisfies(&node, &constraint(target, "=", value));
+    assert!(holds("${node.unique.id}", &node.id.to_string()));
+    assert!(holds("${node.unique.name}", "n1"));
+    assert!(holds("${node.datacenter}", "eu-1"));
+    assert!(holds("${node.region}", "north"));
+    assert!(holds("${node.class}", "big"));
+    assert!(holds("${node.pool}", "spare"));
+    assert!(!holds("${node.other}", "spare"));
+}
+
+#[test]
+fn what_only_looks_like_a_number_is_text() {
+    // As a number 10 is more than 9, as text it is less.
+    assert!(holds("10", ">", "9"));
+    for text in ["9x", "9.x", "x.9", "9.9.9"] {
+        assert!(holds("10", "<", text), "{text}");
+    }
+    assert!(holds(".5", "<", "10"));
+    assert!(holds("5.", "<", "10"));
+    assert!(!holds(".", ">", "/"), "a point alone is text");
 }

@@ -302,4 +302,34 @@ mod tests {
         assert!(Requirements::parse(Scheme::Semver, "~> 1.0").is_err());
         assert!(Version::parse(Scheme::Loose, &"1.".repeat(1000)).is_err());
     }
+
+    #[test]
+    fn a_version_may_be_as_long_as_allowed() {
+        let longest = "1".to_owned() + &"0".repeat(15) + " ".repeat(MAX_LENGTH - 16).as_str();
+        assert_eq!(longest.len(), MAX_LENGTH);
+        assert!(Version::parse(Scheme::Loose, &longest).is_ok());
+        assert!(Requirements::parse(Scheme::Loose, &longest).is_ok());
+        let longer = longest + " ";
+        assert!(Version::parse(Scheme::Loose, &longer).is_err());
+        assert!(Requirements::parse(Scheme::Loose, &longer).is_err());
+    }
+
+    #[test]
+    fn each_relation_has_its_own_bounds() {
+        let table = [
+            ("=", [false, true, false]),
+            ("!=", [true, false, true]),
+            ("<", [true, false, false]),
+            ("<=", [true, true, false]),
+            (">", [false, false, true]),
+            (">=", [false, true, true]),
+        ];
+        for (relation, expected) in table {
+            let wanted = format!("{relation} 1.2.0");
+            let found = ["1.1.9", "1.2.0", "1.2.1"].map(|version| loose(version, &wanted));
+            assert_eq!(found, expected.map(Some), "loose {wanted}");
+            let found = ["1.1.9", "1.2.0", "1.2.1"].map(|version| semver(version, &wanted));
+            assert_eq!(found, expected.map(Some), "semantic {wanted}");
+        }
+    }
 }

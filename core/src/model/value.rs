@@ -155,3 +155,41 @@ impl<'de> Visitor<'de> for Reader {
         Ok(Value::Map(map))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, MapDeserializer, SeqDeserializer, UnitDeserializer};
+
+    fn read<'de>(from: impl Deserializer<'de, Error = Error>) -> Option<Value> {
+        Value::deserialize(from).ok()
+    }
+
+    #[test]
+    fn each_kind_is_read_as_itself() {
+        assert_eq!(read(true.into_deserializer()), Some(Value::Bool(true)));
+        assert_eq!(read((-5_i64).into_deserializer()), Some(Value::Int(-5)));
+        assert_eq!(read(5_u64.into_deserializer()), Some(Value::Int(5)));
+        assert_eq!(read(u64::MAX.into_deserializer()), None);
+        let float = Value::Float(1.5_f64.to_bits());
+        assert_eq!(read(1.5_f64.into_deserializer()), Some(float));
+        assert_eq!(read("x".into_deserializer()), Some(Value::from("x")));
+        let owned = "x".to_owned().into_deserializer();
+        assert_eq!(read(owned), Some(Value::from("x")));
+        assert_eq!(read(UnitDeserializer::new()), Some(Value::Null));
+    }
+
+    #[test]
+    fn lists_and_maps_are_read_with_all_they_hold() {
+        let list = SeqDeserializer::new([1_i64, 2].into_iter());
+        let ints = Value::List(vec![Value::Int(1), Value::Int(2)]);
+        assert_eq!(read(list), Some(ints));
+        let map = MapDeserializer::new([("a", 1_i64), ("b", 2)].into_iter());
+        let read = read(map);
+        let map = read.as_ref().and_then(Value::as_map);
+        assert_eq!(map.map(BTreeMap::len), Some(2));
+        assert_eq!(map.and_then(|map| map.get("b")), Some(&Value::Int(2)));
+    }
+}

@@ -261,3 +261,78 @@ macro_rules! fields {
 }
 
 fields!(SerializeStruct, SerializeStructVariant);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde::Serialize;
+    use std::collections::BTreeMap;
+
+    fn digest(value: &(impl Serialize + ?Sized)) -> u64 {
+        let mut hash = Fnv::default();
+        assert_eq!(value.serialize(Digest(&mut hash)), Ok(()));
+        hash.finish()
+    }
+
+    #[derive(Serialize)]
+    enum Shape {
+        Nothing,
+        Number(u32),
+        Pair(u32, u32),
+        Named { size: u32, name: String },
+        Other { size: u32, name: String },
+    }
+
+    #[derive(Serialize)]
+    struct Wrapped(u32);
+
+    fn named(size: u32, name: &str) -> Shape {
+        let name = name.to_owned();
+        Shape::Named { size, name }
+    }
+
+    fn other(size: u32, name: &str) -> Shape {
+        let name = name.to_owned();
+        Shape::Other { size, name }
+    }
+
+    #[test]
+    fn values_that_differ_have_other_digests() {
+        let map = |key: &str, value: u32| BTreeMap::from([(key.to_owned(), value)]);
+        let all = [
+            digest(&Shape::Nothing),
+            digest(&Shape::Number(1)),
+            digest(&Shape::Number(2)),
+            digest(&Shape::Pair(1, 2)),
+            digest(&Shape::Pair(2, 1)),
+            digest(&named(1, "a")),
+            digest(&named(1, "b")),
+            digest(&named(2, "a")),
+            digest(&other(2, "a")),
+            digest(&map("a", 1)),
+            digest(&map("a", 2)),
+            digest(&map("b", 1)),
+            digest(&["ab", "c"]),
+            digest(&["a", "bc"]),
+            digest(&vec![vec![1], vec![2, 3]]),
+            digest(&vec![vec![1, 2], vec![3]]),
+            digest(&Some(1)),
+            digest(&None::<u32>),
+            digest(&1),
+            digest(&'a'),
+            digest(&'b'),
+            digest("a"),
+            digest(&true),
+            digest(&false),
+            digest(&1.5),
+        ];
+        let different: std::collections::BTreeSet<u64> = all.into();
+        assert_eq!(different.len(), all.len());
+        assert_eq!(
+            digest(&Wrapped(1)),
+            digest(&1_u32),
+            "a name around it says nothing"
+        );
+    }
+}

@@ -137,4 +137,16 @@ mod tests {
         assert_eq!(board.of(AllocId(2), &[], |_| true).tasks.len(), 1);
         assert_eq!(board.of(AllocId(1), &[], |_| true).tasks.len(), 1);
     }
+
+    #[test]
+    fn what_was_noted_last_of_a_task_is_known() {
+        let mut board = Board::default();
+        let (key, first) = task(1, "a", Some(1), 5);
+        assert_eq!(board.task(&key), None);
+        board.note(key.clone(), first);
+        let (_, second) = task(1, "a", Some(2), 6);
+        board.note(key.clone(), second.clone());
+        assert_eq!(board.task(&key), Some(&second));
+        assert_eq!(board.task(&task(1, "b", None, 0).0), None);
+    }
 }

@@ -143,7 +143,8 @@ mod tests {
         };
         let idle = CoreTimes::default().since(&busy);
         assert_eq!((idle.idle, idle.total), (100.0, 0.0));
-        assert_eq!(busy.since(&busy).idle, 100.0);
+        let still = busy.since(&busy);
+        assert_eq!((still.idle, still.user), (100.0, 0.0));
         let most = CoreTimes {
             user: u64::MAX,
             idle: u64::MAX,
@@ -163,6 +164,6 @@ mod tests {
         };
         let used = now.since(&CoreTimes::default());
         assert_eq!((used.user, used.system, used.idle), (20.0, 10.0, 50.0));
-        assert_eq!(used.total, 35.0);
+        assert_eq!((used.total, used.worked), (35.0, Some(35)));
     }
 }

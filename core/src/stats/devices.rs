@@ -314,4 +314,19 @@ mod tests {
             assert!(why.contains(expected), "{why} has not {expected}");
         }
     }
+
+    #[test]
+    fn of_a_plugin_that_is_lost_nothing_is_known() {
+        let mut table = DeviceTable::default();
+        assert_eq!(table.say("acme", vec![said("a", &["1"])]), Ok(()));
+        assert_eq!(table.say("other", vec![said("a", &["1"])]), Ok(()));
+        table.lose("acme");
+        let held = held("main", "a", &["1"]);
+        assert_eq!(names(&table.of([&held])), []);
+        let of_other = AssignedDevices {
+            plugin: "other".to_owned(),
+            ..held
+        };
+        assert_eq!(names(&table.of([&of_other])).len(), 1);
+    }
 }

@@ -124,4 +124,45 @@ mod tests {
             (0, 0.0, 0.0)
         );
     }
+
+    fn core(total: f64, worked: Option<u64>) -> CoreUse {
+        CoreUse {
+            user: total,
+            system: 0.0,
+            idle: 100.0 - total,
+            total,
+            worked,
+        }
+    }
+
+    #[test]
+    fn what_a_core_uses_is_a_part_of_what_it_has() {
+        let busy = core(25.0, Some(300));
+        let mut host = Host {
+            mhz_of_a_core: Some(2000.0),
+            cores: vec![
+                ("cpu0".to_owned(), busy),
+                ("cpu1".to_owned(), core(50.0, None)),
+            ],
+            ..Host::default()
+        };
+        assert_eq!(host.ticks(&busy), Some(500.0));
+        assert_eq!(host.all_ticks(), Some(1500.0));
+        // Three seconds of work at 2000 MHz.
+        assert_eq!(host.ticks_count(&busy), Some(6000.0));
+        assert_eq!(host.ticks_count(&core(25.0, None)), None);
+        host.mhz_of_a_core = None;
+        assert_eq!(host.ticks(&busy), None);
+        assert_eq!(host.ticks_count(&busy), None);
+        assert_eq!(host.all_ticks(), None);
+    }
+
+    #[test]
+    fn a_machine_without_known_cores_uses_nothing_that_is_known() {
+        let host = Host {
+            mhz_of_a_core: Some(2000.0),
+            ..Host::default()
+        };
+        assert_eq!(host.all_ticks(), None);
+    }
 }

@@ -2,6 +2,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::TaskConfig;
 use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::TaskLife;
@@ -37,6 +38,26 @@ impl Checker {
         self.one_per_node_means_one(alloc)?;
         self.a_finished_allocation_is_quiet(alloc, key)?;
         self.a_restart_has_its_price(world, alloc, key, launch)
+    }
+
+    /// A task finds each port of its allocation in its environment.
+    pub(super) fn a_start_is_told_its_ports(
+        &mut self,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+        config: &TaskConfig,
+    ) -> Verdict {
+        for port in &alloc.record().ports {
+            let told = config.env.get(&format!("NOMAD_HOST_PORT_{}", port.label));
+            let so = told.is_some_and(|told| *told == port.value.to_string());
+            self.holds(Property::AStartIsToldItsPorts, so, || {
+                format!(
+                    "{key:?} is told {told:?} of port {} {}",
+                    port.label, port.value
+                )
+            })?;
+        }
+        Ok(())
     }
 
     /// A task whose record could not be read is not started again: nobody knows what it did.

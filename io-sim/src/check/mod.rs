@@ -21,6 +21,7 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod shown;
 mod state;
 mod touched;
 mod waits;
@@ -269,6 +270,7 @@ impl Checker {
         match effect {
             DriverEffect::Start { launch, config, .. } => {
                 self.devices_of_a_start(world, alloc, key, *launch, config)?;
+                self.a_start_is_told_its_ports(alloc, key, config)?;
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop { launch, grace, .. } => {

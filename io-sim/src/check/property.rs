@@ -177,6 +177,8 @@ properties! {
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
     AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;
+    /// A task is told the ports of its allocation.
+    AStartIsToldItsPorts: "a_start_is_told_its_ports", [P7], Always;
     /// Plugins are asked to reserve what the allocation holds for the task.
     WhatIsReservedIsHeld: "what_is_reserved_is_held", [P14], Always;
     /// No two tasks that live have one device.
@@ -195,6 +197,13 @@ properties! {
     TheMachineIsKnown: "the_machine_is_known", [P27 P11], AtRest;
     /// Devices are known as they are, whatever was said of them before.
     DevicesAreWhatIsThere: "devices_are_what_is_there", [P27 P11], AtRest;
+
+    // What is shown.
+    /// The status of a job, who runs, and how many tasks need a driver or a plugin are told as they
+    /// are.
+    WhatIsShownIsTrue: "what_is_shown_is_true", [P27], Always;
+    /// Of what an agent can say that does not hold, nothing does not.
+    TheAgentFindsNothingWrongWithItself: "the_agent_finds_nothing_wrong_with_itself", [P11], Always;
 
     // Restarts.
     /// By its policy a task is started again so often in an interval and no oftener, counted

@@ -52,6 +52,8 @@ impl Checker {
         self.a_driver_speaks_of_itself(agent)?;
         self.look_at_devices(agent);
         self.who_waits_is_named(agent)?;
+        self.what_is_shown_is_true(agent)?;
+        self.the_agent_finds_nothing_wrong_with_itself(agent)?;
         self.nothing_waits_for_a_nudge(world, agent)
     }
 

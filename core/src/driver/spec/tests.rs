@@ -179,3 +179,96 @@ fn types_and_literals_are_read_or_refused() {
     }
     assert_eq!(literal(r#""a\n\u00e4""#), Ok(Value::from("a\nä")));
 }
+
+fn one(kind: &str, given: &str) -> Result<Value, Vec<String>> {
+    let spec = object([("it", attr("it", kind, true))]);
+    let config = format!("{{ it = {given} }}");
+    decoded(&spec, &config).map(|found| found.as_map().unwrap().get("it").unwrap().clone())
+}
+
+#[test]
+fn sets_tuples_and_objects_are_of_their_parts() {
+    assert_eq!(
+        one("set(string)", "[1, \"1\", 2]"),
+        Ok(value(r#"["1", "2"]"#))
+    );
+    assert_eq!(
+        one("tuple([string, number])", "[1, \"2\"]"),
+        Ok(value(r#"["1", 2]"#))
+    );
+    assert!(one("tuple([string, number])", "[1]").is_err());
+    assert!(one("tuple([string])", "[1, 2]").is_err());
+    let kind = "object({user = string, tries = number})";
+    let given = r#"{ user = 1, tries = "2" }"#;
+    assert_eq!(one(kind, given), Ok(value(r#"{ user = "1", tries = 2 }"#)));
+    assert_eq!(
+        one(kind, r#"{ user = "me", tris = 1 }"#),
+        Err(vec![
+            r#"it.tris: unknown option "tris" (did you mean "tries"?)"#.to_owned(),
+            "it.tries: must be given".to_owned(),
+        ])
+    );
+}
+
+#[test]
+fn one_block_stands_for_a_list_of_one_where_blocks_may_stand() {
+    assert_eq!(
+        one("list(map(string))", "{ a = 1 }"),
+        Ok(value(r#"[{ a = "1" }]"#))
+    );
+    assert_eq!(one("list(any)", "{ a = 1 }"), Ok(value("[{ a = 1 }]")));
+    assert!(one("list(string)", "{ a = 1 }").is_err());
+    assert!(one("list(string)", "7").is_err());
+}
+
+#[test]
+fn nothing_is_nothing_of_any_type() {
+    for kind in ["string", "number", "list(string)", "map(bool)"] {
+        let list = one(&format!("list({kind})"), "[null]");
+        assert_eq!(list, Ok(value("[null]")), "{kind}");
+    }
+}
+
+#[test]
+fn a_dollar_is_a_letter_and_a_reference_is_none() {
+    assert_eq!(literal("\"$5 and 5%\""), Ok(Value::from("$5 and 5%")));
+    assert!(literal("\"%{if}\"").is_err());
+}
+
+#[test]
+fn as_many_blocks_as_are_allowed_are_fine() {
+    let two = r#"{ image = "x", mount = [{}, {}] }"#;
+    assert!(decoded(&sample(), two).is_ok());
+    let nested = Box::new(object([]));
+    let no_end = object([(
+        "it",
+        Spec::BlockList {
+            name: "it".to_owned(),
+            min: 1,
+            max: 0,
+            nested,
+        },
+    )]);
+    assert!(decoded(&no_end, "{ it = [{}, {}, {}] }").is_ok());
+    assert!(decoded(&no_end, "{ it = [{}] }").is_ok());
+    assert!(decoded(&no_end, "{}").is_err());
+}
+
+#[test]
+fn blocks_that_are_a_reference_may_become_anything_too() {
+    let nested = Box::new(object([]));
+    let name = "it".to_owned();
+    let (min, max) = (1, 1);
+    let spec = object([(
+        "it",
+        Spec::BlockList {
+            name,
+            min,
+            max,
+            nested,
+        },
+    )]);
+    let body = [("it".to_owned(), Value::from("${meta.it}"))].into();
+    assert!(decode(&spec, &body, Strictness::Unresolved).is_ok());
+    assert!(decode(&spec, &body, Strictness::Resolved).is_err());
+}

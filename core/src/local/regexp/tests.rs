@@ -96,6 +96,54 @@ fn classes() {
 }
 
 #[test]
+fn letters_that_are_written_with_a_backslash() {
+    let known = [
+        (r"\t", "\t"),
+        (r"\n", "\n"),
+        (r"\r", "\r"),
+        (r"\f", "\u{c}"),
+        (r"\v", "\u{b}"),
+        (r"\a", "\u{7}"),
+        (r"\.", "."),
+        (r"\$", "$"),
+    ];
+    for (escape, letter) in known {
+        yes(&format!("^{escape}$"), &[letter]);
+        yes(&format!("^[{escape}]$"), &[letter]);
+    }
+    assert_eq!(found(r"\e", "e"), None);
+}
+
+#[test]
+fn named_classes() {
+    let classes = [
+        ("alnum", "0 9 A Z a z", "/ : @ [ ` {"),
+        ("alpha", "A Z a z", "0 9 @ [ ` {"),
+        ("digit", "0 9", "/ : a"),
+        ("lower", "a z", "A ` {"),
+        ("upper", "A Z", "a @ ["),
+        ("punct", "! / : @ [ ` { ~", "0 A a"),
+        ("word", "0 9 A Z _ a z", "/ : - `"),
+        ("xdigit", "0 9 A F a f", "G g / :"),
+    ];
+    for (name, members, others) in classes {
+        let (class, not) = (format!("^[[:{name}:]]$"), format!("^[^[:{name}:]]$"));
+        for member in members.split(' ') {
+            yes(&class, &[member]);
+            no(&not, &[member]);
+        }
+        for other in others.split(' ') {
+            no(&class, &[other]);
+            yes(&not, &[other]);
+        }
+    }
+    yes("^[[:space:]]{6}$", &["\t\n\u{b}\u{c}\r "]);
+    yes("^[[:blank:]]{2}$", &["\t "]);
+    no("^[[:blank:]]$", &["\n", "x"]);
+    no("^[[:space:]]$", &["\u{8}", "\u{e}", "x"]);
+}
+
+#[test]
 fn boundaries_are_between_words() {
     yes(r"\bcat\b", &["cat", "a cat.", "cat-nap"]);
     no(r"\bcat\b", &["concat", "cat_"]);
@@ -157,6 +205,7 @@ fn what_is_not_known_is_refused() {
 
 #[test]
 fn hostile_expressions_are_refused_or_fast() {
+    assert!(Regexp::new(&"a".repeat(MAX_LENGTH)).is_ok());
     assert!(Regexp::new(&"a".repeat(MAX_LENGTH + 1)).is_err());
     assert!(Regexp::new(&"(".repeat(MAX_LENGTH)).is_err());
     assert!(Regexp::new("((a{1000}){1000}){1000}").is_err());
@@ -166,4 +215,21 @@ fn hostile_expressions_are_refused_or_fast() {
         Some(false)
     );
     assert_eq!(found("(x+x+)+y", &"x".repeat(20_000)), Some(false));
+}
+
+#[test]
+fn groups_beside_each_other_are_not_in_each_other() {
+    let deep = |depth: usize| "(".repeat(depth) + &")".repeat(depth);
+    yes(&deep(50), &[""]);
+    assert!(Regexp::new(&deep(51)).is_err());
+    yes(&"(a)".repeat(60), &[&"a".repeat(60)]);
+    yes(&"(?i)".repeat(60), &[""]);
+}
+
+#[test]
+fn flags_are_taken_back_where_they_are_negated() {
+    yes("(?i-i)a", &["a"]);
+    no("(?i-i)a", &["A"]);
+    yes("(?s-s)^.$", &["x"]);
+    no("(?s-s)^.$", &["\n"]);
 }

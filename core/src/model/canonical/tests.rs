@@ -214,3 +214,100 @@ fn the_defaults_are_valid() {
         assert_eq!(report, Default::default(), "{job_type:?}");
     }
 }
+
+#[test]
+fn what_is_set_stays() {
+    let mut job = job(JobType::Service);
+    job.priority = 70;
+    job.datacenters = vec!["eu".to_owned()];
+    canonicalize(&mut job);
+    assert_eq!(job.priority, 70);
+    assert_eq!(job.datacenters, ["eu"]);
+    job.priority = 0;
+    canonicalize(&mut job);
+    assert_eq!(job.priority, 50);
+}
+
+#[test]
+fn only_types_that_stay_are_updated() {
+    let update = UpdateStrategy {
+        max_parallel: 3,
+        ..UpdateStrategy::default()
+    };
+    for (job_type, of_job) in [
+        (JobType::Service, Some(&update)),
+        (JobType::System, Some(&update)),
+        (JobType::Batch, None),
+        (JobType::Sysbatch, None),
+    ] {
+        let mut job = job(job_type);
+        job.update = Some(update.clone());
+        canonicalize(&mut job);
+        assert_eq!(job.task_groups[0].update.as_ref(), of_job, "{job_type:?}");
+    }
+    let own = UpdateStrategy {
+        max_parallel: 7,
+        ..UpdateStrategy::default()
+    };
+    let mut job = job(JobType::Service);
+    job.update = Some(update);
+    job.task_groups[0].update = Some(own.clone());
+    canonicalize(&mut job);
+    assert_eq!(job.task_groups[0].update, Some(own));
+}
+
+#[test]
+fn moving_waits_seconds_and_batch_jobs_are_tried_once_a_day() {
+    let mut service = job(JobType::Service);
+    service.migrate = Some(map(&[("HealthCheck", Value::from(""))]));
+    canonicalize(&mut service);
+    let migrate = service.task_groups[0]
+        .migrate
+        .clone()
+        .unwrap_or(Value::Null);
+    assert_eq!(get(&migrate, "HealthCheck"), Some(&Value::from("checks")));
+    let ten_seconds = Value::Int(10_000_000_000);
+    assert_eq!(get(&migrate, "MinHealthyTime"), Some(&ten_seconds));
+    let five_minutes = Value::Int(300_000_000_000);
+    assert_eq!(get(&migrate, "HealthyDeadline"), Some(&five_minutes));
+    let mut batch = job(JobType::Batch);
+    canonicalize(&mut batch);
+    let policy = batch.task_groups[0].reschedule_policy.clone();
+    let interval = policy.and_then(|policy| policy.interval);
+    assert_eq!(interval, Some(Span(86_400_000_000_000)));
+}
+
+#[test]
+fn conditions_and_preferences_get_operators_and_weights() {
+    let mut job = job(JobType::Service);
+    job.constraints = vec![Constraint {
+        target: "a".to_owned(),
+        ..Constraint::default()
+    }];
+    job.affinities = vec![map(&[]), map(&[("Weight", Value::Int(7))])];
+    job.spreads = vec![map(&[])];
+    canonicalize(&mut job);
+    assert_eq!(job.constraints[0].operand, "=");
+    assert_eq!(get(&job.affinities[0], "Operand"), Some(&Value::from("=")));
+    assert_eq!(get(&job.affinities[0], "Weight"), Some(&Value::Int(50)));
+    assert_eq!(get(&job.affinities[1], "Weight"), Some(&Value::Int(7)));
+    assert_eq!(get(&job.spreads[0], "Weight"), Some(&Value::Int(50)));
+}
+
+#[test]
+fn volumes_of_plugins_and_scripts_of_templates_get_their_times() {
+    let mut job = job(JobType::Service);
+    let script = map(&[("Command", Value::from("/bin/true"))]);
+    let task = &mut job.task_groups[0].tasks[0];
+    task.csi_plugin_config = Some(map(&[("ID", Value::from("disk"))]));
+    task.templates = vec![map(&[("ChangeScript", script)])];
+    canonicalize(&mut job);
+    let task = &job.task_groups[0].tasks[0];
+    let plugin = task.csi_plugin_config.clone().unwrap_or(Value::Null);
+    let half_a_minute = Value::Int(30_000_000_000);
+    assert_eq!(get(&plugin, "HealthTimeout"), Some(&half_a_minute));
+    let script = get(&task.templates[0], "ChangeScript").cloned();
+    let script = script.unwrap_or(Value::Null);
+    let five_seconds = Value::Int(5_000_000_000);
+    assert_eq!(get(&script, "Timeout"), Some(&five_seconds));
+}

@@ -244,3 +244,130 @@ fn conditions_are_checked_everywhere() {
         ]
     );
 }
+
+fn conditions(count: usize) -> Vec<Constraint> {
+    let condition = Constraint {
+        target: "${attr.kernel.name}".to_owned(),
+        value: "linux".to_owned(),
+        operand: "=".to_owned(),
+    };
+    vec![condition; count]
+}
+
+/// The text of a group and two tasks counts with the job's.
+fn with_texts(job: &mut Job, more: usize) {
+    let text = |length: usize| BTreeMap::from([("k".to_owned(), "x".repeat(length - 1))]);
+    let part = MAX_TEXT / 4;
+    job.meta = text(part);
+    let group = &mut job.task_groups[0];
+    group.meta = text(part);
+    group.tasks[0].meta = text(part);
+    group.tasks[0].env = text(MAX_TEXT - 3 * part + more);
+}
+
+fn with_conditions(job: &mut Job, more: usize) {
+    let part = MAX_CONSTRAINTS / 3;
+    job.constraints = conditions(part);
+    let group = &mut job.task_groups[0];
+    group.constraints = conditions(part);
+    group.tasks[0].constraints = conditions(MAX_CONSTRAINTS - 2 * part + more);
+}
+
+#[test]
+fn what_is_as_large_as_may_be_is_fine() {
+    let groups = |count: usize| {
+        let group = |n: usize| TaskGroup {
+            name: format!("g{n}"),
+            tasks: vec![task("t")],
+            ..TaskGroup::default()
+        };
+        (0..count).map(group).collect::<Vec<_>>()
+    };
+    let tasks = |count: usize| (0..count).map(|n| task(&format!("t{n}"))).collect();
+    let found = |change: &dyn Fn(&mut Job)| job_with(|job| change(job)).len();
+    assert_eq!(found(&|job| job.task_groups = groups(MAX_GROUPS)), 0);
+    assert_eq!(found(&|job| job.task_groups = groups(MAX_GROUPS + 1)), 1);
+    assert_eq!(group_with(|group| group.tasks = tasks(MAX_TASKS)).len(), 0);
+    assert_eq!(
+        group_with(|group| group.tasks = tasks(MAX_TASKS + 1)).len(),
+        1
+    );
+    assert_eq!(found(&|job| with_texts(job, 0)), 0);
+    assert_eq!(found(&|job| with_texts(job, 1)), 1);
+    assert_eq!(found(&|job| with_conditions(job, 0)), 0);
+    assert_eq!(found(&|job| with_conditions(job, 1)), 1);
+}
+
+#[test]
+fn a_report_is_fine_without_problems() {
+    let mut job = job();
+    assert!(validate(&job).is_ok());
+    job.meta.insert("a-b".to_owned(), String::new());
+    let report = validate(&job);
+    assert!(report.is_ok() && report.warnings.len() == 1, "{report:?}");
+    job.id.clear();
+    assert!(!validate(&job).is_ok());
+}
+
+#[test]
+fn keys_of_meta_that_are_no_names_of_variables_are_told() {
+    let told =
+        |key: &str| warnings(|job| drop(job.meta.insert(key.to_owned(), String::new()))).len();
+    assert_eq!((told("a_1"), told("a-1"), told("a.1")), (0, 1, 1));
+}
+
+#[test]
+fn names_are_as_long_as_may_be() {
+    let long = |length: usize| "n".repeat(length);
+    assert_eq!(task_with(|task| task.name = long(128)).len(), 0);
+    assert_eq!(task_with(|task| task.name = long(129)).len(), 1);
+    assert_eq!(job_with(|job| job.id = long(256)).len(), 0);
+    assert_eq!(job_with(|job| job.id = long(257)).len(), 1);
+    let port = |label: String| {
+        let port = Port {
+            label,
+            ..Port::default()
+        };
+        let network = Network {
+            dynamic_ports: vec![port],
+            ..Network::default()
+        };
+        group_with(|group| group.networks = vec![network]).len()
+    };
+    assert_eq!((port(long(128)), port(long(129))), (0, 1));
+}
+
+#[test]
+fn the_least_and_the_most_are_fine() {
+    let resources = |cpu: i64, memory_max_mb: i64, secrets_mb: i64| {
+        task_with(|task| {
+            task.resources.cpu = cpu;
+            task.resources.memory_mb = 100;
+            task.resources.memory_max_mb = memory_max_mb;
+            task.resources.secrets_mb = secrets_mb;
+        })
+        .len()
+    };
+    assert_eq!(resources(1, 100, 100), 0);
+    assert_eq!(resources(0, 100, 100), 1);
+    assert_eq!(resources(1, 99, 0), 1);
+    assert_eq!(resources(1, 100, 101), 1);
+    let logs = |max_files: i64| {
+        let log_config = LogConfig {
+            max_files,
+            ..LogConfig::default()
+        };
+        task_with(|task| task.log_config = Some(log_config)).len()
+    };
+    assert_eq!((logs(1), logs(0)), (0, 1));
+    let mode = |mode: &str| {
+        let network = Network {
+            mode: mode.to_owned(),
+            ..Network::default()
+        };
+        group_with(|group| group.networks = vec![network])
+    };
+    assert_eq!(mode("host").len(), 0);
+    assert!(mode("cni/mine")[0].ends_with("not supported by this version: network mode cni"));
+    assert!(mode("odd")[0].contains("unknown network mode"));
+}

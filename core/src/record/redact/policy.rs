@@ -170,3 +170,78 @@ fn checks(fields: &[Field], name: &str) -> bool {
         Kind::Block(fields) => checks(fields, name),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is somebody else's data or words is hidden; what it stands in is shown.
+    #[test]
+    fn what_may_hold_a_secret_is_hidden() {
+        let table = [
+            ("Job", "ID", Rule::Show),
+            ("Job", "Priority", Rule::HideTexts),
+            ("Job", "Meta", Rule::HideAll),
+            ("TaskGroup", "Name", Rule::Show),
+            ("TaskGroup", "Count", Rule::HideTexts),
+            ("TaskGroup", "Meta", Rule::HideAll),
+            ("Task", "Name", Rule::Show),
+            ("Task", "Config", Rule::DriverConfig),
+            ("Task", "KillTimeout", Rule::HideTexts),
+            ("Task", "Env", Rule::HideAll),
+            ("Network", "Mode", Rule::Show),
+            ("Network", "DNS", Rule::HideAll),
+            ("Resources", "CPU", Rule::HideTexts),
+            ("Resources", "NUMA", Rule::HideAll),
+            ("Probe", "trouble", Rule::HideTexts),
+            ("Probe", "found", Rule::Show),
+            ("NodeEvent", "message", Rule::HideTexts),
+            ("NodeEvent", "subsystem", Rule::Show),
+            ("TaskConfig", "user", Rule::Show),
+            ("TaskConfig", "config", Rule::DriverConfig),
+            ("TaskConfig", "env", Rule::HideTexts),
+            ("TaskRecord", "hooks_done", Rule::HideAll),
+            ("TaskRecord", "state", Rule::HideTexts),
+            ("TaskSpec", "driver", Rule::Show),
+            ("TaskSpec", "env", Rule::HideTexts),
+            ("TaskEvent", "Details", Rule::EventDetails),
+            ("TaskEvent", "DisplayMessage", Rule::HideTexts),
+            ("HookOutput", "env", Rule::HideAll),
+            ("HookOutput", "mounts", Rule::HideTexts),
+            ("Config", "host_env", Rule::HidePairs),
+            ("Config", "alloc_root", Rule::Show),
+            ("Config", "node_secret", Rule::HideTexts),
+            ("NodeInput", "result", Rule::Show),
+            ("NodeEffect", "probe", Rule::Show),
+            ("NodeEffect", "words", Rule::HideTexts),
+            ("HookWork", "user", Rule::Show),
+            ("HookWork", "path", Rule::HideTexts),
+            ("Reply", "index", Rule::Show),
+            ("Told", "alloc", Rule::Show),
+            ("Told", "event", Rule::HideTexts),
+            ("Unheard", "of", Rule::HideTexts),
+        ];
+        for (owner, field, rule) in table {
+            assert_eq!(of_field(owner, field), rule, "{owner}.{field}");
+        }
+    }
+
+    #[test]
+    fn of_a_drivers_configuration_only_what_is_checked_may_be_shown() {
+        for (name, rule) in [
+            ("kill_after", Rule::Checked),
+            ("exit_code", Rule::Checked),
+            ("command", Rule::DriverConfig),
+            ("args", Rule::DriverConfig),
+            ("unheard_of", Rule::DriverConfig),
+        ] {
+            assert_eq!(of_entry(Rule::DriverConfig, name), rule, "{name}");
+        }
+        assert_eq!(of_entry(Rule::EventDetails, "exit_code"), Rule::Show);
+        assert_eq!(
+            of_entry(Rule::EventDetails, "exit_message"),
+            Rule::HideTexts
+        );
+        assert!(is_checked_text("5") && is_checked_text("5s") && !is_checked_text("hunter2"));
+    }
+}
