@@ -18,7 +18,7 @@ const OFTEN_ENOUGH: u64 = 10;
 fn worlds() -> Soaked {
     let plan = Plan {
         from: 1_000_000,
-        seeds: 2500,
+        seeds: 4000,
         seconds: 600,
         threads: available_parallelism().map_or(2, usize::from),
         first_only: false,
