@@ -137,10 +137,10 @@ mod tests {
     use crate::agent::Agent;
     use crate::config::Config;
     use crate::device::said::SaidGroup;
-    use crate::effect::{Effect, NodeEffect};
+    use crate::effect::{Effect, NodeEffect, Told};
     use crate::fingerprint::manager::ProbeConfig;
     use crate::fingerprint::{Fingerprint, Plugin};
-    use crate::input::{DeviceNews, DriverFingerprint, DriverNews, Input, NodeInput};
+    use crate::input::{DeviceNews, DriverFingerprint, DriverHealth, DriverNews, Input, NodeInput};
     use crate::model::node::Node;
     use crate::op::Op;
     use crate::store::Saved;
@@ -374,6 +374,35 @@ mod tests {
                 .map(|event| event.message.as_str())
                 .collect();
             assert_eq!(told, ["The name \"exec\" of what \"exec\" found is taken"]);
+        }
+    }
+
+    #[test]
+    fn a_driver_that_gets_well_is_news_and_one_that_stays_so_is_not() {
+        let mut agent = agent();
+        let (Some(op), _) = opened(&mut agent) else {
+            panic!("it is asked");
+        };
+        for (health, news) in [
+            (DriverHealth::Unhealthy, true),
+            (DriverHealth::Healthy, true),
+            (DriverHealth::Healthy, false),
+        ] {
+            let said = DriverFingerprint {
+                health,
+                ..DriverFingerprint::default()
+            };
+            let said = NodeInput::Driver {
+                op,
+                driver: "exec".to_owned(),
+                news: DriverNews::Fingerprint(said),
+            };
+            agent.handle(at(Instant(1)), Input::Node(said));
+            let mut told = false;
+            while let Some(effect) = agent.poll_effect() {
+                told |= matches!(effect, Effect::Tell(Told::Index(_)));
+            }
+            assert_eq!(told, news, "{health:?}");
         }
     }
 }
