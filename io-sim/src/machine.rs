@@ -46,7 +46,6 @@ pub fn listening(mut config: Config) -> Config {
     config.drivers = vec![DRIVER.into()];
     config.device_plugins = vec![PLUGINS[0].0.into()];
     config.room = Some(RoomLimits {
-        // Does not meet the end of the peace, which would be asked in the middle of it.
         interval: Span::secs(1000),
         ..RoomLimits::default()
     });

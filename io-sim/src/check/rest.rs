@@ -22,7 +22,7 @@ impl Checker {
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.awake(world);
         self.everything(world, agent)?;
-        self.nothing_is_awaited(agent)?;
+        self.nothing_is_awaited(world, agent)?;
         self.what_lives_is_wanted(world, agent)?;
         self.what_lives_has_its_directories(world)?;
         self.no_directory_is_left_behind(world, agent)?;
@@ -66,13 +66,15 @@ impl Checker {
         })
     }
 
-    /// Only jobs without a place, and failed allocations between two tries, wait for anything.
-    fn nothing_is_awaited(&mut self, agent: &Agent) -> Verdict {
+    /// Only jobs without a place, and failed allocations between two tries, wait for anything. The
+    /// machine is asked again and again, and may be about to answer.
+    fn nothing_is_awaited(&mut self, world: &World, agent: &Agent) -> Verdict {
         let allowed = ["a place on this node", "the time of a replacement"];
         let pending = agent.pending();
         let other = pending
             .awaiting
             .iter()
+            .filter(|one| one.who != "machine" || one.until.is_none_or(|until| until <= world.at))
             .find(|awaiting| !allowed.contains(&awaiting.what));
         self.holds(Property::NothingIsAwaited, other.is_none(), || {
             format!("{other:?}")
