@@ -1,10 +1,11 @@
 //! The commands that are an agent: `drover agent` and `drover up`.
 
 use std::env;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use drover_core::effect::{Refusal, Reply};
 use drover_core::input::{LocalInput, ShutdownMode};
@@ -171,8 +172,23 @@ struct Serving {
     server: tokio::task::JoinHandle<()>,
 }
 
+/// Listens there. What an agent was just starting when it was killed holds its socket until it
+/// executes its program, so an address that is taken may be free in a moment.
+async fn listen(addr: &str) -> std::io::Result<TcpListener> {
+    const A_MOMENT: Duration = Duration::from_secs(1);
+    let until = Instant::now() + A_MOMENT;
+    loop {
+        match TcpListener::bind(addr).await {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+                tokio::time::sleep(A_MOMENT / 20).await;
+            }
+            bound => return bound,
+        }
+    }
+}
+
 async fn serve(args: &AgentArgs) -> Result<Serving, String> {
-    let listener = TcpListener::bind(&args.http).await.map_err(|error| {
+    let listener = listen(&args.http).await.map_err(|error| {
         format!(
             "cannot listen on {}: {error}; choose another address with -http ADDR:PORT",
             args.http
