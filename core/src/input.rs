@@ -111,6 +111,15 @@ pub enum DriverInput {
         /// How it ended, where the driver knows and has not said yet.
         result: Result<Option<ExitResult>, Failure>,
     },
+    /// Something happens to a launch that people may want to know; nothing follows from it.
+    Said {
+        /// What it is about.
+        launch: LaunchId,
+        /// In words.
+        message: String,
+        /// More of it, by name.
+        details: BTreeMap<String, String>,
+    },
 }
 
 impl DriverInput {
@@ -123,7 +132,8 @@ impl DriverInput {
             | DriverInput::Exited { launch, .. }
             | DriverInput::Stopped { launch, .. }
             | DriverInput::Signaled { launch, .. }
-            | DriverInput::Destroyed { launch, .. } => *launch,
+            | DriverInput::Destroyed { launch, .. }
+            | DriverInput::Said { launch, .. } => *launch,
         }
     }
 }

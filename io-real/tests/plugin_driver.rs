@@ -8,6 +8,7 @@ mod plugin_world;
 #[path = "common/plugins.rs"]
 mod plugins;
 
+use drover_core::ids::LaunchId;
 use drover_core::input::DriverHealth;
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::value::Value;
@@ -79,6 +80,29 @@ async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
     assert_eq!((killed.code, killed.signal), (Some(137), 9));
     let unknown = plugin.inspect_task(&event.task_id).await.unwrap_err();
     assert!(unknown.is_unknown_task(), "{unknown:?}");
+    end(&world, plugin).await;
+}
+
+/// Words of a driver are passed on, those about launches that are in its hands and no others.
+#[tokio::test]
+async fn what_a_driver_says_of_a_task_is_passed_on() {
+    let mut world = World::new();
+    // Who listens first hears it too: then the driver's own listener is there as well.
+    let plugin = world.launch("").await;
+    let mut events = plugin.task_events().await.unwrap();
+    let plugin = world.use_it(plugin).await;
+    let mut heard = None;
+    for launch in 1..=20 {
+        world.ask_start(launch, sh("exit 0"));
+        let event = soon(events.next()).await.unwrap().unwrap();
+        assert_eq!(event.task_id, LaunchId(launch).to_string());
+        // The stream may be open only by now.
+        heard = world.said_by(launch).await;
+        if heard.is_some() {
+            break;
+        }
+    }
+    assert_eq!(heard.as_deref(), Some("started"));
     end(&world, plugin).await;
 }
 

@@ -247,6 +247,7 @@ fn driver(said: &DriverInput) -> &'static str {
             result: Ok(None), ..
         } => "destroyed",
         DriverInput::Destroyed { .. } => "destroy failed",
+        DriverInput::Said { .. } => "said something",
     }
 }
 

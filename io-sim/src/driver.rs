@@ -186,6 +186,17 @@ impl World {
         if let Some(after) = config.plugin_exit_after {
             self.after(after, &name, Later::PluginGone { launch });
         }
+        if self.strikes(Fault::Chatter, &name) {
+            let said = DriverInput::Said {
+                launch,
+                message: "an image was fetched".to_owned(),
+                details: [("image".to_owned(), "one".to_owned())].into(),
+            };
+            let grid = [Span::ZERO, Span::secs(1), Span::secs(100)];
+            let delay = self.choices.one_of(&grid, "chatter", &name);
+            let at = self.at + delay.unwrap_or(Span::ZERO);
+            self.say(Source::Chatter(launch), at, &name, Input::Driver(key, said));
+        }
         if self.strikes(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
             let delay = self.choices.one_of(&grid, "sudden death", &name);

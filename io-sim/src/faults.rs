@@ -109,6 +109,8 @@ kinds! {
     OddReservation = "the reservation cannot be given",
     /// Somebody else fills most of the disk, and it stays so.
     CrowdedDisk = "others fill the disk",
+    /// The driver has something to say of a task, in time or much too late.
+    Chatter = "the driver has something to say",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
 }

@@ -24,6 +24,8 @@ pub enum Source {
     Answer(Op, u8),
     /// The end of a launch.
     Exit(LaunchId),
+    /// What else a driver says of a launch.
+    Chatter(LaunchId),
 }
 
 /// One input on its way.

@@ -94,6 +94,7 @@ fn driver_input(said: &DriverInput) -> String {
         DriverInput::Stopped { result, .. } => format!("asked to stop{}", ok(result.is_ok())),
         DriverInput::Signaled { result, .. } => format!("signalled{}", ok(result.is_ok())),
         DriverInput::Destroyed { result, .. } => format!("destroyed{}", ok(result.is_ok())),
+        DriverInput::Said { .. } => "says something".to_owned(),
     }
 }
 

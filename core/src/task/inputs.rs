@@ -1,5 +1,7 @@
 //! What reaches a task: one method for each input, and in it one arm for each phase.
 
+use std::collections::BTreeMap;
+
 use super::destroyer::Destroyer;
 use super::runner::{Phase, TaskRunner};
 use crate::cx::Cx;
@@ -29,7 +31,20 @@ impl TaskRunner {
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result),
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
             DriverInput::Destroyed { op, result, .. } => self.on_destroyed(cx, op, result),
+            DriverInput::Said {
+                message, details, ..
+            } => self.on_said(cx, &message, details),
         }
+    }
+
+    /// The driver's own words, for people.
+    fn on_said(&mut self, cx: &mut Cx<'_>, message: &str, details: BTreeMap<String, String>) {
+        if self.is_dead() {
+            return cx.count_stale();
+        }
+        let mut event = TaskEvent::new(EventType::Driver, cx.now.wall, message);
+        event.details = details;
+        self.push(cx, event.detail("driver_message", message));
     }
 
     fn on_started(&mut self, cx: &mut Cx<'_>, op: Op) {

@@ -121,8 +121,31 @@ impl World {
         plugin
     }
 
-    /// The next that the driver says.
+    /// The next that the driver answers, or tells of an end.
     pub async fn hear(&mut self) -> DriverInput {
+        loop {
+            let input = self.hear_anything().await;
+            if !matches!(input, DriverInput::Said { .. }) {
+                return input;
+            }
+        }
+    }
+
+    /// What the driver says of its own accord until this launch has ended.
+    pub async fn said_by(&mut self, of: u128) -> Option<String> {
+        let mut said = None;
+        loop {
+            match self.hear_anything().await {
+                DriverInput::Said {
+                    launch, message, ..
+                } if launch == LaunchId(of) => said = Some(message),
+                DriverInput::Exited { launch, .. } if launch == LaunchId(of) => return said,
+                _ => {}
+            }
+        }
+    }
+
+    async fn hear_anything(&mut self) -> DriverInput {
         match soon(self.said.recv()).await {
             Some(Input::Driver(task, input)) => {
                 assert_eq!(task, key());

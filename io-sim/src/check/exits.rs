@@ -72,7 +72,8 @@ impl Checker {
             DriverInput::StartFailed { .. }
             | DriverInput::Stopped { .. }
             | DriverInput::Signaled { .. }
-            | DriverInput::Destroyed { .. } => {}
+            | DriverInput::Destroyed { .. }
+            | DriverInput::Said { .. } => {}
         }
     }
 

@@ -111,6 +111,7 @@ fn heard(said: &DriverInput) -> String {
             Ok(None) => "destroyed".to_owned(),
             Err(failure) => format!("not destroyed ({})", failure.message),
         },
+        DriverInput::Said { message, .. } => format!("says: {message}"),
     }
 }
 

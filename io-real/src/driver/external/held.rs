@@ -73,6 +73,11 @@ impl Held {
         self.inner().never.insert(launch);
     }
 
+    /// Whether it is being started, or was and is not destroyed yet.
+    pub(super) fn is_in_hand(&self, launch: LaunchId) -> bool {
+        self.inner().entries.contains_key(&launch)
+    }
+
     /// Whether it was started, and its end is not known.
     pub(super) fn is_running(&self, launch: LaunchId) -> bool {
         match self.inner().entries.get(&launch) {

@@ -5,6 +5,7 @@
 //! to find it again, and only what that one does not know has an end that nobody knows.
 
 mod destroy;
+mod events;
 mod handles;
 mod held;
 mod setup;
@@ -35,6 +36,7 @@ use super::{Driver, Inbox};
 use crate::cgroup::field::Roots;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
+use crate::one_task::OneTask;
 use crate::plugin::{Handle, Plugin, PluginError};
 
 /// How long a search for a task waits for the plugin to be there: less than the core waits.
@@ -56,6 +58,8 @@ struct World {
     info: Mutex<DriverInfo>,
     held: Held,
     measured: Measured,
+    /// Who listens to what the plugin says of its tasks.
+    events: OneTask,
     gate: Gate,
 }
 
@@ -90,6 +94,7 @@ impl PluginDriver {
                 info: Mutex::new(info),
                 held: Held::default(),
                 measured: Measured::default(),
+                events: OneTask::default(),
                 gate: Gate::default(),
             }),
         }
@@ -98,6 +103,8 @@ impl PluginDriver {
     /// From now on this plugin is asked, which was configured already; `schema` is what it says
     /// of its tasks' configurations. Tasks that the one before lost are looked for.
     pub fn attach(&self, plugin: Arc<Plugin>, schema: Spec) {
+        let events = events::listen(Arc::downgrade(&self.world), plugin.clone());
+        self.world.events.begin(events);
         let attached = Attached { plugin, schema };
         self.world.plugin.send_replace(Some(Arc::new(attached)));
     }
