@@ -9,6 +9,9 @@ use super::super::eval::value::{Number, Val};
 use super::args::{arg, text};
 use super::{Context, Function, Outcome, Refused};
 
+/// How deep YAML may be: what reads it takes the stack for each level, and much of it.
+const YAML_DEPTH: usize = 64;
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("base64encode", (1, 1), |_, args| {
         Ok(Val::text(STANDARD.encode(text(args, 0)?)))
@@ -31,8 +34,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
         from_json(&decoded)
     }),
     Function::new("yamldecode", (1, 1), |_, args| {
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! {
+                max_depth: YAML_DEPTH,
+                flow_nesting_limit: YAML_DEPTH,
+            },
+        };
         let decoded: serde_json::Value =
-            serde_saphyr::from_str(&text(args, 0)?).map_err(|error| error.to_string())?;
+            serde_saphyr::from_str_with_options(&text(args, 0)?, options)
+                .map_err(|error| error.to_string())?;
         from_json(&decoded)
     }),
     Function::moving("yamlencode", (1, 1), |_, args| {

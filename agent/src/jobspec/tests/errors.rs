@@ -261,6 +261,19 @@ fn hostile_files_are_stopped() {
     assert!(bad(&in_config(attempt)).contains("too much work"));
     let yaml = "yamldecode(\"a: &a [x,x,x,x,x,x,x,x,x]\\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\\ng: [*f,*f,*f,*f,*f,*f,*f,*f]\")";
     bad(&in_config(yaml));
+    for (depth, taken) in [(20, true), (65, false), (250, false), (20_000, false)] {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let yaml = in_config(&format!("yamldecode(\"{open}{close}\")"));
+        // On a small stack, as the threads of an agent have it.
+        let told = std::thread::Builder::new().stack_size(2 << 20);
+        let told = told
+            .spawn(move || {
+                crate::jobspec::parse(&yaml, "test.nomad", &crate::jobspec::Options::default())
+                    .is_ok()
+            })
+            .unwrap();
+        assert_eq!(told.join().unwrap(), taken, "{depth} deep");
+    }
     for nest in ["[", "(", "{a=", "upper(", "\"${", "!", "-", "[for x in "] {
         bad(&in_config(&nest.repeat(20_000)));
     }
