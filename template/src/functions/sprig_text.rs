@@ -36,28 +36,19 @@ pub(super) const TABLE: &[Function] = &[
         "sprig_trimAll",
         &[Text, Text],
         "without any of the characters of the first text at its ends",
-        |cx, args| {
-            let set = args.str(0)?;
-            cx.text(args.str(1)?.trim_matches(|char| set.contains(char)))
-        },
+        text::trim_all,
     ),
     function(
         "sprig_trimPrefix",
         &[Text, Text],
         "without the first text at its beginning",
-        |cx, args| {
-            let (prefix, text) = (args.text(0)?, args.text(1)?);
-            cx.text(text.strip_prefix(prefix.as_ref()).unwrap_or(text))
-        },
+        text::trim_prefix,
     ),
     function(
         "sprig_trimSuffix",
         &[Text, Text],
         "without the first text at its end",
-        |cx, args| {
-            let (suffix, text) = (args.text(0)?, args.text(1)?);
-            cx.text(text.strip_suffix(suffix.as_ref()).unwrap_or(text))
-        },
+        text::trim_suffix,
     ),
     function(
         "sprig_nospace",

@@ -72,28 +72,19 @@ pub(super) const TABLE: &[Function] = &[
         "trim",
         &[Text, Text],
         "the second text without any of the characters of the first at its ends",
-        |cx, args| {
-            let set = args.str(0)?;
-            cx.text(args.str(1)?.trim_matches(|char| set.contains(char)))
-        },
+        trim_all,
     ),
     function(
         "trimPrefix",
         &[Text, Text],
         "the second text without the first one at its beginning",
-        |cx, args| {
-            let (prefix, text) = (args.text(0)?, args.text(1)?);
-            cx.text(text.strip_prefix(prefix.as_ref()).unwrap_or(text))
-        },
+        trim_prefix,
     ),
     function(
         "trimSuffix",
         &[Text, Text],
         "the second text without the first one at its end",
-        |cx, args| {
-            let (suffix, text) = (args.text(0)?, args.text(1)?);
-            cx.text(text.strip_suffix(suffix.as_ref()).unwrap_or(text))
-        },
+        trim_suffix,
     ),
     function(
         "trimSpace",
@@ -114,6 +105,24 @@ pub(super) const TABLE: &[Function] = &[
         |cx, args| super::lists::contains(cx, args.get(0)?, args.get(1)?),
     ),
 ];
+
+/// Without any of the characters of the first text at its ends.
+pub(super) fn trim_all(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
+    let set = args.str(0)?;
+    cx.text(args.str(1)?.trim_matches(|char| set.contains(char)))
+}
+
+/// Without the first text at its beginning.
+pub(super) fn trim_prefix(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
+    let (prefix, text) = (args.text(0)?, args.text(1)?);
+    cx.text(text.strip_prefix(prefix.as_ref()).unwrap_or(text))
+}
+
+/// Without the first text at its end.
+pub(super) fn trim_suffix(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
+    let (suffix, text) = (args.text(0)?, args.text(1)?);
+    cx.text(text.strip_suffix(suffix.as_ref()).unwrap_or(text))
+}
 
 /// Go turns each character into one: `ß` has no single capital letter.
 pub(super) fn upper(text: &str) -> String {

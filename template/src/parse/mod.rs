@@ -155,19 +155,7 @@ impl<'a> Parser<'a> {
             Kind::Word => self.words(token),
             _ => "",
         };
-        let is_keyword = matches!(
-            word,
-            "if" | "with"
-                | "range"
-                | "template"
-                | "block"
-                | "define"
-                | "else"
-                | "end"
-                | "break"
-                | "continue"
-        );
-        if is_keyword {
+        if is_keyword(word) {
             self.take();
         }
         match word {
@@ -380,4 +368,20 @@ fn is_blank(node: &Node, text: &str) -> bool {
 fn unclosed(place: Place, word: &str) -> Fault {
     let message = format!("{{{{{word}}}}} is not closed: add {{{{end}}}}");
     Fault::syntax(place, message)
+}
+
+/// Whether an action that begins with this word is no pipeline.
+fn is_keyword(word: &str) -> bool {
+    matches!(
+        word,
+        "if" | "with"
+            | "range"
+            | "template"
+            | "block"
+            | "define"
+            | "else"
+            | "end"
+            | "break"
+            | "continue"
+    )
 }

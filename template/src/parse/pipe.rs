@@ -216,19 +216,7 @@ fn function(name: &str, token: &Token) -> Result<WordKind, Fault> {
     }
     let found = functions::find(name).map(WordKind::Function);
     found.ok_or_else(|| {
-        let keyword = matches!(
-            name,
-            "if" | "with"
-                | "range"
-                | "template"
-                | "block"
-                | "define"
-                | "else"
-                | "end"
-                | "break"
-                | "continue"
-        );
-        let message = match keyword {
+        let message = match super::is_keyword(name) {
             true => format!("{name:?} stands at the beginning of an action only"),
             false => format!("there is no function {name:?}; text is written in quotes"),
         };
