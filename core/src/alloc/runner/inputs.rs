@@ -31,7 +31,7 @@ impl AllocRunner {
             }
             return;
         }
-        let inherited = self.awaits_disk(op) && result.is_ok();
+        let succeeded = result.is_ok();
         let taken = match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
                 pipeline.answer(op, result.map(|_| ()))
@@ -40,18 +40,15 @@ impl AllocRunner {
         };
         if !taken {
             cx.count_stale();
-        } else if inherited {
+        } else if succeeded && self.is_at(AllocHook::MigrateDisk) {
             // Before any task runs: a disk is taken over once.
             self.edit(cx, |record| record.inherits.clear());
         }
     }
 
-    fn awaits_disk(&self, op: Op) -> bool {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return false;
-        };
-        pipeline.current(PRERUN) == Some(AllocHook::MigrateDisk)
-            && pipeline.awaited().is_some_and(|awaited| awaited.op == op)
+    /// Whether this is the hook of its setup that is under way.
+    fn is_at(&self, hook: AllocHook) -> bool {
+        matches!(&self.phase, Phase::Prerun(pipeline) if pipeline.current(PRERUN) == Some(hook))
     }
 
     /// All tasks run again, in their order, also those that ended. `false` if that cannot be.
