@@ -133,6 +133,13 @@ impl Cx<'_> {
         Span(span.0.saturating_add(i64::try_from(extra).unwrap_or(0)))
     }
 
+    /// Any time from none to `span`.
+    pub fn at_most(&mut self, span: Span) -> Span {
+        let steps = u64::try_from(span.0).unwrap_or(0).saturating_add(1);
+        let drawn = self.shared.rng.next_u64() % steps;
+        Span(i64::try_from(drawn).unwrap_or(0))
+    }
+
     /// Sends an effect now.
     pub fn send(&mut self, effect: Effect) {
         self.shared.out.push_back(effect);

@@ -13,6 +13,7 @@ use crate::model::task::LogConfig;
 use crate::model::value::Value;
 use crate::op::Op;
 use crate::store::{Batch, CommitId};
+use crate::task::place::Place;
 use crate::time::Span;
 
 /// One thing to do outside. Doing it never blocks the core.
@@ -202,8 +203,60 @@ pub enum HookWork {
         /// Which devices.
         devices: Vec<AssignedDevices>,
     },
+    /// Render these templates, and answer when all are. Afterwards watch what they are made of, and
+    /// tell of every change ([`crate::input::TemplateInput`]) until this operation is cancelled.
+    RenderTemplates(Arc<Rendering>),
     /// Remove the allocation's directory with all that is in it.
     RemoveAllocDir,
+}
+
+/// What is to be rendered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rendering {
+    /// The templates, in the order of the job file.
+    pub templates: Vec<TemplateWork>,
+    /// The variables that they may use.
+    pub env: BTreeMap<String, String>,
+    /// As whom the task runs; nobody in particular if empty.
+    pub user: String,
+    /// Whether the task runs already: what is rendered once stays as it is.
+    pub runs: bool,
+}
+
+/// One template, with all references replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TemplateWork {
+    /// Where its text is.
+    pub source: TemplateSource,
+    /// The file to render.
+    pub destination: Place,
+    /// What opens an action.
+    pub left: String,
+    /// What closes it.
+    pub right: String,
+    /// Whether a key that a map lacks is an error.
+    pub error_on_missing_key: bool,
+    /// Whether the file's lines become variables.
+    pub env: bool,
+    /// The file's permissions.
+    pub mode: u32,
+    /// The file's owner; the task's user if none.
+    pub uid: Option<u32>,
+    /// The file's group.
+    pub gid: Option<u32>,
+    /// Whether it is rendered once.
+    pub once: bool,
+    /// How long changes are collected, at least and at most.
+    pub wait: (Span, Span),
+}
+
+/// Where the text of a template is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TemplateSource {
+    /// Here.
+    Text(String),
+    /// In a file of the task.
+    File(Place),
 }
 
 /// What is asked about the machine. Answers are [`crate::input::NodeInput`] with the same number.

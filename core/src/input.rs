@@ -34,6 +34,8 @@ pub enum Input {
     Driver(TaskKey, DriverInput),
     /// A hook's work is over.
     Hook(HookInput),
+    /// Something happens to a task's templates after they were asked for.
+    Template(TaskKey, TemplateInput),
     /// The store says something of a commit.
     Store(StoreInput),
     /// Somebody asks something of the scheduling side of this one node.
@@ -186,6 +188,46 @@ pub struct HookOutput {
     pub mounts: Vec<Mount>,
     /// Device nodes of the host for the task to use.
     pub nodes: Vec<DeviceNode>,
+    /// What was rendered of each template: texts that are the same as long as the file is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rendered: Vec<Arc<str>>,
+}
+
+/// What is told of templates that are watched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TemplateInput {
+    /// They cannot be rendered before this is there.
+    Missing {
+        /// The operation that asked for them.
+        op: Op,
+        /// What is missing, for people. Empty when nothing is any more.
+        missing: Vec<String>,
+    },
+    /// They are rendered anew.
+    Rendered {
+        /// The operation that asked for them.
+        op: Op,
+        /// What they are now.
+        output: HookOutput,
+    },
+    /// They could not be rendered anew. What was rendered before stays.
+    Failed {
+        /// The operation that asked for them.
+        op: Op,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl TemplateInput {
+    /// The operation that asked for the templates.
+    pub fn op(&self) -> Op {
+        match self {
+            TemplateInput::Missing { op, .. }
+            | TemplateInput::Rendered { op, .. }
+            | TemplateInput::Failed { op, .. } => *op,
+        }
+    }
 }
 
 /// What the store says.

@@ -7,7 +7,7 @@ use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
 use drover_core::effect::{Effect, Refusal, Reply, Told};
 use drover_core::input::{
     DeviceNews, DriverInput, DriverNews, Found, HookInput, Input, LocalInput, NodeInput,
-    OperatorInput, RestartScope, ShutdownMode, StoreInput,
+    OperatorInput, RestartScope, ShutdownMode, StoreInput, TemplateInput,
 };
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 
@@ -51,6 +51,10 @@ impl Coverage {
                     Some(name) => self.task(alloc.and_then(|alloc| alloc.task(name)), what),
                     None => self.alloc(alloc, what),
                 }
+            }
+            Some(Input::Template(key, said)) => {
+                let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
+                self.task(task, template(said));
             }
             Some(Input::Operator(_, asked)) => {
                 let (id, what) = operator(asked);
@@ -258,6 +262,14 @@ fn hook_answer(hook: &HookInput) -> &'static str {
     }
 }
 
+fn template(said: &TemplateInput) -> &'static str {
+    match said {
+        TemplateInput::Missing { .. } => "templates lack something",
+        TemplateInput::Rendered { .. } => "templates changed",
+        TemplateInput::Failed { .. } => "templates are not rendered anew",
+    }
+}
+
 fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) {
     match asked {
         OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
@@ -296,6 +308,7 @@ fn task_timer(timer: TaskTimer) -> &'static str {
         TaskTimer::Destroy => "time of the destroy",
         TaskTimer::RestartDelay => "time of the pause",
         TaskTimer::Signal => "time of a signal",
+        TaskTimer::Template => "time of templates",
     }
 }
 

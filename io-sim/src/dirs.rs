@@ -61,6 +61,12 @@ impl Dirs {
                 self.inherit(alloc, from);
             }
             HookWork::Reserve { .. } => {}
+            HookWork::RenderTemplates(_) => {
+                let own = task.map(|task| (alloc, task.clone()));
+                if own.is_none_or(|own| !self.tasks.contains(&own)) {
+                    return Err(Failure::fatal("the task has no directory"));
+                }
+            }
             HookWork::RemoveAllocDir => {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);

@@ -111,6 +111,12 @@ kinds! {
     CrowdedDisk = "others fill the disk",
     /// The driver has something to say of a task, in time or much too late.
     Chatter = "the driver has something to say",
+    /// What a template is made of changes.
+    ChangeTemplate = "a template changes",
+    /// A template cannot be rendered anew, and a moment later it can.
+    BreakTemplate = "a template is broken for a moment",
+    /// What a template needs is not there yet.
+    MissingTemplate = "what a template needs is missing",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
 }
@@ -146,6 +152,7 @@ impl Fault {
                 | Fault::EndNews
                 | Fault::OddNews
                 | Fault::FlapDevice
+                | Fault::ChangeTemplate
         )
     }
 }

@@ -27,6 +27,7 @@ pub mod replay;
 pub mod script;
 mod search;
 mod sim;
+mod templates;
 pub mod timeline;
 mod trace;
 mod world;

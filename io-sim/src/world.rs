@@ -25,6 +25,7 @@ use crate::machine::{self, Machine};
 use crate::names::Names;
 use crate::process::Process;
 use crate::search::Scheduler;
+use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
 
 /// Something that the world does by itself, later.
@@ -110,6 +111,7 @@ pub struct World {
     pub(crate) later: BTreeMap<(Instant, u64), Due>,
     pub(crate) last_number: u64,
     pub(crate) machine: Machine,
+    pub(crate) templates: Templates,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
     pub(crate) living: BTreeSet<LaunchId>,
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
@@ -142,6 +144,7 @@ impl World {
             later: BTreeMap::new(),
             last_number: 0,
             machine: Machine::default(),
+            templates: Templates::default(),
             processes: BTreeMap::new(),
             living: BTreeSet::new(),
             launches: BTreeMap::new(),
@@ -340,10 +343,18 @@ impl World {
 
     fn begin_hook(&mut self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
         let entity = self.hook_entity(alloc, task.as_ref());
+        let key = template_key(alloc, task.as_ref(), &work);
         if self.strikes(Fault::HangHook, &entity) {
+            if let Some(key) = &key {
+                self.templates.failed(key);
+            }
             return;
         }
-        let delay = self.latency(&entity, self.patience.hook);
+        let missing = key.and_then(|key| self.lacks_something(op, &key, &entity));
+        let delay = match missing {
+            Some(delay) => delay,
+            None => self.latency(&entity, self.patience.hook),
+        };
         let what = Later::Hook {
             op,
             alloc,
@@ -356,6 +367,7 @@ impl World {
     /// Work that is under way, or hangs, ends soon.
     fn cancel_hook(&mut self, op: Op) {
         self.cancelled.insert(op);
+        self.templates.cancelled(op);
         let of_op = |due: &Due| matches!(due.what, Later::Hook { op: of, .. } if of == op);
         let mut laters = self.later.iter();
         let at = laters.find(|(_, due)| of_op(due)).map(|(at, _)| *at);
@@ -381,7 +393,16 @@ impl World {
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
         };
-        let result = result.map(|()| self.gives(&entity, &work));
+        let templates = template_key(alloc, task.as_ref(), &work);
+        if let (Err(_), Some(key)) = (&result, &templates)
+            && life == self.life
+        {
+            self.templates.failed(key);
+        }
+        let result = result.map(|()| match (&work, &templates) {
+            (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
+            (work, _) => self.gives(&entity, work),
+        });
         let patience = self.patience.hook;
         let input = Input::Hook(HookInput {
             op,
@@ -389,6 +410,10 @@ impl World {
             task,
             result,
         });
+        if templates.is_some() && life == self.life {
+            // Who renders says it in one breath with what it says later.
+            return self.say(Source::Stream(op), self.at, &entity, input);
+        }
         self.answer(life, op, &entity, patience, input);
     }
 
@@ -502,6 +527,8 @@ impl World {
         }
         self.cancelled.clear();
         self.machine.agent_died();
+        self.templates.agent_died();
+        self.templates_change_unseen();
         self.disk.agent_died();
     }
 
@@ -541,4 +568,11 @@ impl World {
         self.at = BOOTED;
         self.wall_offset = wall.0 - 1_000_000_000;
     }
+}
+
+/// The task of which templates are rendered, if that is what the hook does.
+fn template_key(alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> Option<TaskKey> {
+    let renders = matches!(work, HookWork::RenderTemplates(_));
+    let task = task.filter(|_| renders)?.clone();
+    Some(TaskKey { alloc, task })
 }

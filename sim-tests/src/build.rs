@@ -7,6 +7,7 @@ use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::{Hook, Lifecycle, Task};
+use drover_core::model::template::{ChangeMode, Template};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 
@@ -40,6 +41,9 @@ pub trait TaskWords: Sized {
     /// The same, with so many devices of this name.
     #[must_use]
     fn devices(self, name: &str, count: u64) -> Self;
+
+    /// One more template, and what happens when it changes.
+    fn template(self, mode: ChangeMode) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -61,6 +65,20 @@ impl TaskWords for Task {
             name: name.to_owned(),
             count,
             ..DeviceRequest::default()
+        });
+        self
+    }
+
+    fn template(mut self, change_mode: ChangeMode) -> Task {
+        let number = self.templates.len();
+        let signal = change_mode == ChangeMode::Signal;
+        self.templates.push(Template {
+            embedded_tmpl: "{{ env \"V\" }}".to_owned(),
+            dest_path: format!("local/{number}"),
+            change_mode,
+            change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
+            envvars: !signal,
+            ..Template::default()
         });
         self
     }

@@ -4,6 +4,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::{Hook, Task};
+use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{Act, Change, Script, What};
@@ -61,6 +62,7 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     let what = match dice.below(16, "act", "") {
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
+        _ if one_task >= 21 => What::ChangeTemplate,
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
         2 => What::Register { job, change: None },
@@ -210,6 +212,16 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
         1 => task = task.with("start_block_for", "1s"),
         2 => task = task.with("start_block_for", "20s"),
         _ => {}
+    }
+    if dice.below(3, "templates", &entity) == 1 {
+        for nth in 0..=dice.below(2, "how many templates", &entity) {
+            let modes = [ChangeMode::Restart, ChangeMode::Signal, ChangeMode::Noop];
+            let mode = dice.below(3, "mode", &format!("{entity} {nth}"));
+            task = task.template(modes[mode]);
+            if dice.below(6, "once", &format!("{entity} {nth}")) == 1 {
+                task.templates[nth].once = true;
+            }
+        }
     }
     if dice.below(6, "shutdown delay", &entity) == 1 {
         task.shutdown_delay = Span::secs(2);

@@ -132,6 +132,14 @@ impl Agent {
                 }
                 touched.insert(input.alloc);
             }
+            Input::Template(key, input) => {
+                let mut cx = cx(&self.config, &mut self.shared, now);
+                match self.allocs.get_mut(&key.alloc) {
+                    Some(alloc) => alloc.on_template(&mut cx, &key.task, input),
+                    None => cx.count_stale(),
+                }
+                touched.insert(key.alloc);
+            }
             Input::Local(request, input) => self.on_local(now, request, input),
             Input::Operator(request, input) => {
                 touched.extend(self.on_operator(now, request, input));

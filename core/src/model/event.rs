@@ -73,6 +73,8 @@ pub enum EventType {
     /// The task does not become healthy.
     #[serde(rename = "Alloc Unhealthy")]
     AllocUnhealthy,
+    /// A template of the task waits for something, or could not be rendered anew.
+    Template,
 }
 
 impl EventType {
@@ -101,6 +103,7 @@ impl EventType {
             EventType::FailedRestoring => "Failed Restoring Task",
             EventType::WaitingShutdownDelay => "Waiting for shutdown delay",
             EventType::AllocUnhealthy => "Alloc Unhealthy",
+            EventType::Template => "Template",
         }
     }
 }

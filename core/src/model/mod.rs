@@ -12,5 +12,6 @@ pub mod job;
 pub mod node;
 pub mod policy;
 pub mod task;
+pub mod template;
 pub mod validate;
 pub mod value;

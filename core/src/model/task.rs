@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::device::DeviceRequest;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
+use super::template::Template;
 use super::value::Value;
 use crate::time::Span;
 
@@ -53,7 +54,7 @@ pub struct Task {
     /// Files to fetch before the start.
     pub artifacts: Vec<Value>,
     /// Files to render before the start.
-    pub templates: Vec<Value>,
+    pub templates: Vec<Template>,
     /// Volumes of the group to mount.
     pub volume_mounts: Vec<Value>,
     /// Where a dispatched payload goes.

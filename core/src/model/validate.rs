@@ -12,6 +12,7 @@ mod group;
 mod names;
 mod policy;
 mod task;
+mod template;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};

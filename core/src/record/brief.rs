@@ -5,7 +5,7 @@ use crate::effect::{
 };
 use crate::input::{
     DeviceNews, DriverHealth, DriverInput, DriverNews, Found, HookInput, Input, LocalInput,
-    NodeInput, OperatorInput, StoreInput, TaskKey,
+    NodeInput, OperatorInput, StoreInput, TaskKey, TemplateInput,
 };
 use crate::model::alloc::ExitResult;
 use crate::store::{Batch, Key, Record};
@@ -20,6 +20,7 @@ pub fn input(input: Option<&Input>) -> String {
             let alloc = hook.alloc.short();
             format!("{alloc}{} {}", task.unwrap_or_default(), hook_input(hook))
         }
+        Some(Input::Template(key, said)) => format!("{} {}", task(key), template(said)),
         Some(input) => said(input),
     }
 }
@@ -29,6 +30,7 @@ pub fn said(input: &Input) -> String {
     match input {
         Input::Driver(_, said) => driver_input(said),
         Input::Hook(hook) => hook_input(hook),
+        Input::Template(_, said) => template(said),
         Input::Store(StoreInput::Saved(id)) => format!("saved {}", id.0),
         Input::Store(StoreInput::Failed(id, why)) => format!("cannot save {}: {why}", id.0),
         Input::Local(_, asked) => local(asked),
@@ -121,6 +123,14 @@ fn hook_input(hook: &HookInput) -> String {
         "failed"
     };
     format!("hook {} {how}", hook.op.0)
+}
+
+fn template(said: &TemplateInput) -> String {
+    match said {
+        TemplateInput::Missing { missing, .. } => format!("templates lack {}", missing.len()),
+        TemplateInput::Rendered { .. } => "templates changed".to_owned(),
+        TemplateInput::Failed { .. } => "templates are not rendered anew".to_owned(),
+    }
 }
 
 fn local(asked: &LocalInput) -> String {
@@ -220,6 +230,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
         HookWork::InheritDisk { .. } => "take over the disk",
         HookWork::Reserve { .. } => "reserve devices",
+        HookWork::RenderTemplates(_) => "render templates",
         HookWork::RemoveAllocDir => "remove directory",
     }
 }

@@ -168,6 +168,9 @@ pub struct TaskRecord {
     /// What it was given with its devices, besides variables.
     #[serde(skip_serializing_if = "Reserved::is_nothing")]
     pub reserved: Reserved,
+    /// What of its templates the last start found, or was told of since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<Arc<str>>,
     /// When the pause before the next start ends. Wall time, because it must outlive the agent.
     pub paused_until: Option<Timestamp>,
     /// Whether the end of this launch is a restart that an operator asked for.

@@ -219,6 +219,9 @@ impl TaskRunner {
 
     /// The work of a hook is over.
     pub fn on_hook(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
+        if self.watched_again(cx, op, &result) {
+            return;
+        }
         let awaited = match &self.phase {
             Phase::Preparing(pipeline) => pipeline.awaited(),
             Phase::Waiting
@@ -235,7 +238,7 @@ impl TaskRunner {
             return cx.count_stale();
         }
         let outcome = match result {
-            Ok(output) => self.hook_done(cx, output),
+            Ok(output) => self.hook_done(cx, op, output),
             Err(failure) => Err(failure),
         };
         if let Phase::Preparing(pipeline) = &mut self.phase {

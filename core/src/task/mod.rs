@@ -4,12 +4,14 @@ pub mod destroyer;
 pub mod environment;
 mod inputs;
 pub mod interpolate;
+pub mod place;
 mod prepare;
 pub mod restart;
 pub mod runner;
 mod signals;
 pub mod spec;
 mod stopping;
+mod templates;
 mod timers;
 
 pub use prepare::{PRESTART, TaskHook};

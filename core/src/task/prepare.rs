@@ -10,6 +10,7 @@ use super::environment::{self, EnvInput, PortBinding};
 use super::interpolate::{self, Names};
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
+use super::templates;
 use crate::cx::Cx;
 use crate::device::reservation;
 use crate::driver::config::schema_for;
@@ -20,7 +21,7 @@ use crate::ids::{LaunchId, Run};
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::task::Resources;
-use crate::op::Failure;
+use crate::op::{Failure, Op};
 use crate::store::record::{AssignedPort, Launch};
 
 /// The hooks of a task, by name.
@@ -32,6 +33,8 @@ pub enum TaskHook {
     TaskDir,
     /// What the task needs in order to use its devices.
     Devices,
+    /// Files and variables that are rendered.
+    Templates,
 }
 
 impl TaskHook {
@@ -41,23 +44,30 @@ impl TaskHook {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
             TaskHook::Devices => "devices",
+            TaskHook::Templates => "template",
         }
     }
 
     /// Whether it runs once in a task's life, or before every start.
     fn once(self) -> bool {
         match self {
-            TaskHook::Validate => false,
+            TaskHook::Validate | TaskHook::Templates => false,
             TaskHook::TaskDir | TaskHook::Devices => true,
         }
     }
 }
 
 /// What happens before each start, in order.
-pub const PRESTART: &[TaskHook] = &[TaskHook::Validate, TaskHook::TaskDir, TaskHook::Devices];
+pub const PRESTART: &[TaskHook] = &[
+    TaskHook::Validate,
+    TaskHook::TaskDir,
+    TaskHook::Devices,
+    TaskHook::Templates,
+];
 
 impl TaskRunner {
     pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        self.render_anew(cx);
         self.phase = Phase::Preparing(Pipeline::new(OnError::Stop));
         self.go_on_preparing(cx, scope);
     }
@@ -110,10 +120,11 @@ impl TaskRunner {
                 }
                 self.hook_work(cx, HookWork::Reserve { devices })
             }
+            TaskHook::Templates => self.render_templates(cx, scope),
         }
     }
 
-    fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
+    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
         let awaited = cx.awaited(cx.config.patience.hook);
         cx.send(crate::effect::Effect::Hook(HookEffect::Run {
             op: awaited.op,
@@ -128,14 +139,27 @@ impl TaskRunner {
     ///
     /// # Errors
     /// It gave what cannot be.
-    pub(super) fn hook_done(&mut self, cx: &mut Cx<'_>, given: HookOutput) -> Result<(), Failure> {
+    pub(super) fn hook_done(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        given: HookOutput,
+    ) -> Result<(), Failure> {
         let Phase::Preparing(pipeline) = &self.phase else {
             return Ok(());
         };
         let Some(hook) = pipeline.current(PRESTART) else {
             return Ok(());
         };
-        reservation::check(&given).map_err(Failure::fatal)?;
+        match hook {
+            TaskHook::Templates => {
+                templates::check(&given).map_err(Failure::fatal)?;
+                self.templates_rendered(op, &given);
+            }
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Devices => {
+                reservation::check(&given).map_err(Failure::fatal)?;
+            }
+        }
         if hook.once() || given != HookOutput::default() {
             let record = self.edit();
             record.reserved.mounts.extend(given.mounts);
@@ -162,11 +186,13 @@ impl TaskRunner {
     fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
         let (kind, key) = match hook {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
-            TaskHook::TaskDir | TaskHook::Devices => (EventType::HookFailed, "message"),
+            TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
+                (EventType::HookFailed, "message")
+            }
         };
         let message = match hook {
             TaskHook::Validate => failure.message.clone(),
-            TaskHook::TaskDir | TaskHook::Devices => {
+            TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
                 format!("{}: {}", hook.name(), failure.message)
             }
         };
@@ -190,6 +216,7 @@ impl TaskRunner {
             }
         };
         let (id, run) = (cx.launch_id(), config.run);
+        self.start_with_templates();
         let record = self.edit();
         record.runs = run;
         record.paused_until = None;
@@ -233,7 +260,7 @@ impl TaskRunner {
 
     fn task_config(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Result<TaskConfig, String> {
         let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
-        let env = self.environment(cx, scope);
+        let env = self.environment(cx, scope, PRESTART);
         let names = Names {
             env: &env,
             node: &cx.config.node,
@@ -264,12 +291,18 @@ impl TaskRunner {
         })
     }
 
-    fn environment(&self, cx: &Cx<'_>, scope: Scope<'_>) -> BTreeMap<String, String> {
+    /// The task's variables, with those that these hooks gave.
+    pub(super) fn environment(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        hooks: &[TaskHook],
+    ) -> BTreeMap<String, String> {
         let task = self.spec.task();
         let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
         let ports: Vec<PortBinding> = scope.alloc.ports.iter().map(binding).collect();
         let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
-        let hook_env: Vec<(String, String)> = PRESTART
+        let hook_env: Vec<(String, String)> = hooks
             .iter()
             .filter_map(of_hooks)
             .flatten()

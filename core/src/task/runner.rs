@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::destroyer::Destroyer;
 use super::restart::{self, Decision, Ending, WITHIN_POLICY};
 use super::spec::TaskSpec;
+use super::templates::Templates;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
 use crate::ids::Run;
@@ -73,6 +74,8 @@ pub enum TaskTimer {
     RestartDelay,
     /// An operator's signal is not answered.
     Signal,
+    /// The task is told of templates that changed, or nobody says what became of them.
+    Template,
 }
 
 /// What the task runner sees of its allocation while it handles one input.
@@ -91,11 +94,12 @@ pub struct Kill {
     pub reason: Option<String>,
 }
 
-/// An operator's signal that the driver has not answered.
+/// A signal that the driver has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct PendingSignal {
     pub(super) awaited: Awaited,
-    pub(super) request: RequestId,
+    /// Which operator waits; none if it tells of a template.
+    pub(super) request: Option<RequestId>,
 }
 
 /// One task.
@@ -106,6 +110,8 @@ pub struct TaskRunner {
     pub(super) phase: Phase,
     pub(super) kill: Option<Kill>,
     pub(super) signals: Vec<PendingSignal>,
+    #[serde(default)]
+    pub(super) templates: Templates,
     /// Whether something happened that its allocation has not noted yet.
     news: bool,
 }
@@ -119,6 +125,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            templates: Templates::default(),
             news: false,
         };
         runner.event(cx, EventType::Received, "Task received by client");
@@ -133,6 +140,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            templates: Templates::default(),
             news: false,
         };
         runner.phase = runner.restored_phase(cx);
@@ -162,6 +170,7 @@ impl TaskRunner {
             phase: Phase::Dead(Destroyer::default()),
             kill: None,
             signals: Vec::new(),
+            templates: Templates::default(),
             news: false,
         };
         let why = "The record of the task cannot be read: it is not started again";
@@ -280,6 +289,7 @@ impl TaskRunner {
             Phase::Waiting if self.kill.is_some() => self.die(cx),
             Phase::Waiting if scope.gate_open => self.prepare(cx, scope),
             Phase::Preparing(_) => self.go_on_preparing(cx, scope),
+            Phase::Running => self.look_at_templates(cx, scope),
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 if let Some(launch) = &self.record.launch {
                     destroyer.begin(cx, &self.spec.driver, &self.spec.key, launch.id);
@@ -288,7 +298,6 @@ impl TaskRunner {
             Phase::Waiting
             | Phase::Starting(_)
             | Phase::Recovering(_)
-            | Phase::Running
             | Phase::Delaying(_)
             | Phase::Stopping { .. }
             | Phase::Pausing(_) => {}
@@ -415,6 +424,7 @@ impl TaskRunner {
     /// The task ends for good, unless all tasks are asked to run again.
     pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
         self.answer_signals(cx);
+        self.stop_watching(cx);
         let wall = cx.now.wall;
         let record = self.edit();
         record.state.state = TaskLife::Dead;

@@ -1,4 +1,5 @@
-//! Signals of operators: sent on, and answered whatever becomes of the task.
+//! Signals of operators: sent on, and answered whatever becomes of the task. Those that tell of
+//! templates: sent on.
 
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;
@@ -13,18 +14,12 @@ const MAX_PENDING_SIGNALS: usize = 64;
 impl TaskRunner {
     /// An operator's signal. Answers `request` now if it cannot be sent, else when the driver did.
     pub fn signal(&mut self, cx: &mut Cx<'_>, signal: &str, request: RequestId) {
-        let refuse = |cx: &mut Cx<'_>, why: &str| {
-            cx.send(Effect::Reply(
-                request,
-                Reply::Refused(Refusal::Conflict(why.to_owned())),
-            ));
-        };
         let launch = match (&self.phase, &self.record.launch) {
             (Phase::Running | Phase::Stopping { .. }, Some(launch)) => launch.id,
-            _ => return refuse(cx, "Task not running"),
+            _ => return refuse(cx, request, "Task not running"),
         };
         if self.signals.len() >= MAX_PENDING_SIGNALS {
-            return refuse(cx, "too many signals are under way; try again");
+            return refuse(cx, request, "too many signals are under way; try again");
         }
         let event = TaskEvent::new(
             EventType::Signaling,
@@ -34,13 +29,43 @@ impl TaskRunner {
         .detail("signal", signal);
         self.push(cx, event);
         let awaited = cx.awaited(cx.config.patience.signal);
-        self.signals.push(PendingSignal { awaited, request });
+        self.signals.push(PendingSignal {
+            awaited,
+            request: Some(request),
+        });
         let effect = DriverEffect::Signal {
             op: awaited.op,
             launch,
             signal: signal.to_owned(),
         };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
+    }
+
+    /// Tells the task that a template changed, once that is remembered: it is told at most once.
+    pub(super) fn signal_of_templates(&mut self, cx: &mut Cx<'_>, signal: &str) {
+        let Some(launch) = self.record.launch.as_ref().map(|launch| launch.id) else {
+            return;
+        };
+        if self.signals.len() >= MAX_PENDING_SIGNALS {
+            return self.signal_failed(cx, "too many signals are under way");
+        }
+        let message = "Template re-rendered";
+        let event = TaskEvent::new(EventType::Signaling, cx.now.wall, message);
+        self.push(cx, event.detail("signal", signal));
+        let awaited = cx.awaited(cx.config.patience.signal);
+        let request = None;
+        self.signals.push(PendingSignal { awaited, request });
+        let effect = DriverEffect::Signal {
+            op: awaited.op,
+            launch,
+            signal: signal.to_owned(),
+        };
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
+    }
+
+    fn signal_failed(&mut self, cx: &mut Cx<'_>, why: &str) {
+        let message = format!("Template changed, and its signal was not sent: {why}");
+        self.event(cx, EventType::Template, &message);
     }
 
     pub(super) fn on_signaled(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<(), Failure>) {
@@ -51,22 +76,24 @@ impl TaskRunner {
         else {
             return cx.count_stale();
         };
-        let request = self.signals.remove(at).request;
-        let reply = match result {
-            Ok(()) => Reply::Done {
-                index: cx.shared.index,
-            },
-            Err(failure) => Reply::Refused(Refusal::Conflict(failure.message)),
-        };
-        cx.send(Effect::Reply(request, reply));
+        match (self.signals.remove(at).request, result) {
+            (Some(request), Ok(())) => {
+                let index = cx.shared.index;
+                cx.send(Effect::Reply(request, Reply::Done { index }));
+            }
+            (Some(request), Err(failure)) => refuse(cx, request, &failure.message),
+            (None, Ok(())) => {}
+            (None, Err(failure)) => self.signal_failed(cx, &failure.message),
+        }
     }
 
     /// The launch is over: whoever waits for a signal's arrival waits no longer.
     pub(super) fn answer_signals(&mut self, cx: &mut Cx<'_>) {
         for signal in self.signals.drain(..) {
-            let why = "the task ended; the signal may or may not have arrived";
-            let refusal = Refusal::Conflict(why.to_owned());
-            cx.send(Effect::Reply(signal.request, Reply::Refused(refusal)));
+            if let Some(request) = signal.request {
+                let why = "the task ended; the signal may or may not have arrived";
+                refuse(cx, request, why);
+            }
         }
     }
 
@@ -76,10 +103,21 @@ impl TaskRunner {
         if !self.signals.iter().any(late) {
             return;
         }
-        for signal in self.signals.extract_if(.., |signal| late(signal)) {
-            let why = "the driver did not answer; the signal may or may not have arrived";
-            let refusal = Refusal::Conflict(why.to_owned());
-            cx.send(Effect::Reply(signal.request, Reply::Refused(refusal)));
+        let expired: Vec<PendingSignal> =
+            self.signals.extract_if(.., |signal| late(signal)).collect();
+        for signal in expired {
+            match signal.request {
+                Some(request) => {
+                    let why = "the driver did not answer; the signal may or may not have arrived";
+                    refuse(cx, request, why);
+                }
+                None => self.signal_failed(cx, "the driver did not answer"),
+            }
         }
     }
+}
+
+fn refuse(cx: &mut Cx<'_>, request: RequestId, why: &str) {
+    let refusal = Refusal::Conflict(why.to_owned());
+    cx.send(Effect::Reply(request, Reply::Refused(refusal)));
 }

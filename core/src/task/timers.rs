@@ -28,12 +28,15 @@ impl TaskRunner {
             .iter()
             .map(|s| (s.awaited.deadline, TaskTimer::Signal))
             .min();
-        phase.into_iter().chain(signal).min()
+        let templates = self.templates.deadline();
+        let templates = templates.map(|at| (at, TaskTimer::Template));
+        phase.into_iter().chain(signal).chain(templates).min()
     }
 
     /// Does what is due. Calls that are not due change nothing.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.expire_signals(cx);
+        self.templates_are_due(cx);
         self.wait_for_the_store(cx);
         let now = cx.now.at;
         let due = |at: Instant| at <= now;

@@ -90,6 +90,7 @@ impl Checker {
             return Ok(());
         };
         self.no_event_shows_a_variable(task, event)?;
+        self.a_change_is_told_once(task, event)?;
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
             EventType::Restarting => self.told_restart(world, task, event),

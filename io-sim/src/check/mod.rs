@@ -23,6 +23,7 @@ mod rollout;
 mod saves;
 mod shown;
 mod state;
+mod templates;
 mod touched;
 mod waits;
 mod words;
@@ -43,6 +44,7 @@ use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
+use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::words::Words;
 use crate::coverage::Coverage;
@@ -100,6 +102,7 @@ pub struct Checker {
     ending: Ending,
     devices: Devices,
     words: Words,
+    templates: Templates,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -134,6 +137,7 @@ impl Checker {
             ending: Ending::default(),
             devices: Devices::default(),
             words: Words::default(),
+            templates: Templates::default(),
             newborn: true,
             keep_terminal,
             room,
@@ -167,7 +171,8 @@ impl Checker {
                 self.words.heard(agent, said);
                 self.room_is_told(said);
             }
-            Some(Input::Hook(_)) | None => {}
+            Some(input @ (Input::Hook(_) | Input::Template(..))) => self.templates.heard(input),
+            None => {}
         }
     }
 
@@ -228,6 +233,7 @@ impl Checker {
     fn awake(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
             self.lives.awake(world);
+            self.templates.awake(world);
             let unread = world
                 .alive()
                 .any(|(_, one)| world.unread.contains(&one.key));
@@ -271,6 +277,9 @@ impl Checker {
             DriverEffect::Start { launch, config, .. } => {
                 self.devices_of_a_start(world, alloc, key, *launch, config)?;
                 self.a_start_is_told_its_ports(alloc, key, config)?;
+                if let Some(task) = alloc.task(&key.task) {
+                    self.a_start_finds_its_templates(task, config)?;
+                }
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop { launch, grace, .. } => {

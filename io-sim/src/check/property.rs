@@ -27,11 +27,11 @@
 //! | P26 | doing again what a crash left open changes nothing |
 //! | P27 | what is reported only goes forward, and in the end is the truth |
 //! | P28 | no secret stands where others read |
+//! | P29 | of each change of a template a task is told once, in the way that it wants |
 //! | P30 | the same inputs lead to the same effects |
 //!
-//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution), P20 (processors), P22
-//! (partitions) and P29 (templates) are about parts that the simulated world does
-//! not have yet.
+//! P9 (shared resources), P10 (versions), P16 (logs), P18 (attribution), P20 (processors) and P22
+//! (partitions) are about parts that the simulated world does not have yet.
 
 /// What an agent owes its users. The module's table says which is which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +80,8 @@ pub enum Class {
     P27,
     /// Secrets are kept.
     P28,
+    /// Changes are told once.
+    P29,
     /// Determinism.
     P30,
 }
@@ -173,6 +175,16 @@ properties! {
     WhatRanOutOfTimeStartsNothing: "what_ran_out_of_time_starts_nothing", [P1 P24], Always;
     /// A task whose record could not be read is not started again.
     WhatCannotBeReadIsNotStarted: "what_cannot_be_read_is_not_started", [P6 P1 P4], Always;
+
+    // Templates.
+    /// A task starts with what was rendered of its templates, and that is remembered of it.
+    AStartFindsItsTemplates: "a_start_finds_its_templates", [P7 P29], Always;
+    /// Of each change of a template a task is told once, and only in the way that it wants.
+    AChangeIsToldOnce: "a_change_is_told_once", [P29], Always;
+    /// What runs knows what is rendered now.
+    ATaskKnowsItsTemplates: "a_task_knows_its_templates", [P29], AtRest;
+    /// Of what is over, templates are not watched.
+    NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
@@ -408,6 +420,10 @@ properties! {
     SometimesTheDiskIsCrowded: "sometimes_the_disk_is_crowded", [P17], Sometimes;
     /// A replacement finds what was written before it.
     SometimesADiskIsHandedOn: "sometimes_a_disk_is_handed_on", [P7], Sometimes;
+    /// A task is started again because a template changed.
+    SometimesATemplateRestarts: "sometimes_a_template_restarts", [P29], Sometimes;
+    /// A task is sent a signal because a template changed.
+    SometimesATemplateSignals: "sometimes_a_template_signals", [P29], Sometimes;
     /// A failed allocation is replaced by its policy.
     SometimesAFailureIsReplaced: "sometimes_a_failure_is_replaced", [P3], Sometimes;
     /// An allocation takes a new version as it is.

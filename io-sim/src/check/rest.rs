@@ -38,6 +38,8 @@ impl Checker {
             self.a_group_ends_with_its_leader(alloc)?;
             self.sidecars_end_with_the_mains(alloc)?;
         }
+        self.a_task_knows_its_templates(world, agent)?;
+        self.nobody_is_watched_in_vain(world, agent)?;
         self.the_disk_has_room(world, agent)?;
         self.the_machine_is_known(world, agent)?;
         self.the_disk_holds_no_strays(world)?;

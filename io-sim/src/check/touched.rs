@@ -51,7 +51,9 @@ impl Touched {
         in_flight: Option<&Batch>,
     ) {
         match input {
-            Some(Input::Driver(key, _)) => self.siblings(agent, key.alloc),
+            Some(Input::Driver(key, _) | Input::Template(key, _)) => {
+                self.siblings(agent, key.alloc)
+            }
             Some(Input::Hook(hook)) => self.siblings(agent, hook.alloc),
             Some(Input::Operator(
                 _,

@@ -113,6 +113,7 @@ fn who_says(input: &Input) -> Actor {
     match input {
         Input::Driver(key, _) => Actor::Alloc(key.alloc),
         Input::Hook(hook) => Actor::Alloc(hook.alloc),
+        Input::Template(key, _) => Actor::Alloc(key.alloc),
         Input::Store(_) => Actor::Store,
         Input::Local(..) | Input::Operator(..) | Input::Shutdown(_) => Actor::People,
         Input::Node(_) => Actor::Agent,
@@ -121,7 +122,7 @@ fn who_says(input: &Input) -> Actor {
 
 fn task_of_input(input: &Input) -> Option<&str> {
     match input {
-        Input::Driver(key, _) => Some(key.task.as_str()),
+        Input::Driver(key, _) | Input::Template(key, _) => Some(key.task.as_str()),
         Input::Hook(hook) => hook.task.as_ref().map(|task| task.as_str()),
         Input::Store(_)
         | Input::Local(..)

@@ -109,6 +109,8 @@ pub enum What {
         /// Whether it is healthy from now on.
         healthy: bool,
     },
+    /// What some template is made of changes.
+    ChangeTemplate,
     /// The agent is told to end; five minutes later another one begins.
     Shutdown {
         /// How it ends.
@@ -130,7 +132,11 @@ impl What {
             | What::SignalTask { job, .. }
             | What::StopAlloc { job, .. }
             | What::Signal { job } => Some(job),
-            What::Collect | What::Driver { .. } | What::Shutdown { .. } | What::Replace => None,
+            What::Collect
+            | What::Driver { .. }
+            | What::ChangeTemplate
+            | What::Shutdown { .. }
+            | What::Replace => None,
         }
     }
 }

@@ -138,6 +138,7 @@ impl Sim {
                 self.ask(LocalInput::Collect);
             }
             What::Driver { healthy } => self.driver(*healthy),
+            What::ChangeTemplate => self.a_template_changes(),
             What::Shutdown { mode } => {
                 self.shutdown(*mode);
                 self.run(Span::secs(300))?;

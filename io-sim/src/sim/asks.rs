@@ -47,6 +47,11 @@ impl Sim {
         self.world.after(pause, &driver, Later::Driver { healthy });
     }
 
+    /// What some template is made of changes.
+    pub fn a_template_changes(&mut self) {
+        self.world.a_template_changes();
+    }
+
     /// Sends an input as it is, from a source of its own.
     pub fn send_raw(&mut self, input: Input) {
         self.send(Source::Control, input);

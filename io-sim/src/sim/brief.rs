@@ -56,6 +56,10 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             (Column::People, format!("{} {what} {alloc}", request.0))
         }
         Some(Input::Node(news)) => (Column::Agent, words::node_input(news)),
+        Some(Input::Template(key, _)) => {
+            let words = input.map(words::said).unwrap_or_default();
+            (Column::Of(names.task(key)), words)
+        }
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
 }
@@ -150,6 +154,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
                 HookWork::InheritDisk { .. } => "take over the disk",
                 HookWork::Reserve { .. } => "reserve devices",
+                HookWork::RenderTemplates(_) => "render templates",
                 HookWork::RemoveAllocDir => "remove directory",
             };
             (of(names, *alloc, task.as_ref()), work.to_owned())

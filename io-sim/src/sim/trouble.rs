@@ -28,6 +28,10 @@ impl Sim {
             self.flap_driver();
         } else if self.world.strikes(Fault::LosePlugin, "driver") {
             self.lose_plugin();
+        } else if self.world.has_templates()
+            && self.world.strikes(Fault::ChangeTemplate, "templates")
+        {
+            self.world.a_template_changes();
         } else if self.listens() {
             self.machine_trouble();
         }

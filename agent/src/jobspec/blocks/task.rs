@@ -154,7 +154,11 @@ const TEMPLATE: Block = Block::new(
         attr("source", "SourcePath", Kind::Text),
         attr("destination", "DestPath", Kind::Text),
         attr("data", "EmbeddedTmpl", Kind::Text),
-        attr("change_mode", "ChangeMode", Kind::Text),
+        attr(
+            "change_mode",
+            "ChangeMode",
+            Kind::Choice(&["noop", "restart", "signal", "script"]),
+        ),
         attr("change_signal", "ChangeSignal", Kind::Text),
         attr("splay", "Splay", Kind::Span),
         attr("perms", "Perms", Kind::Text),

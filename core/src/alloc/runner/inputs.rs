@@ -4,7 +4,7 @@ use super::{AllocHook, AllocRunner, PRERUN, Phase};
 use crate::alloc::coordinator::Coordinator;
 use crate::cx::Cx;
 use crate::ids::TaskName;
-use crate::input::{DriverInput, HookOutput};
+use crate::input::{DriverInput, HookOutput, TemplateInput};
 use crate::op::{Failure, Op};
 
 impl AllocRunner {
@@ -12,6 +12,14 @@ impl AllocRunner {
     pub fn on_driver(&mut self, cx: &mut Cx<'_>, task: &TaskName, input: DriverInput) {
         match self.task_mut(task) {
             Some(task) => task.on_driver(cx, input),
+            None => cx.count_stale(),
+        }
+    }
+
+    /// Something happens to a task's templates.
+    pub fn on_template(&mut self, cx: &mut Cx<'_>, task: &TaskName, input: TemplateInput) {
+        match self.task_mut(task) {
+            Some(task) => task.on_template(cx, input),
             None => cx.count_stale(),
         }
     }

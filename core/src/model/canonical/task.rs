@@ -4,8 +4,9 @@ use super::service::fill_service;
 use super::{conditions, fill, fill_text, merged};
 use crate::model::policy::RestartPolicy;
 use crate::model::task::{DEFAULT_KILL_TIMEOUT, LogConfig, Task};
+use crate::model::template::{ChangeMode, Template};
 use crate::model::value::Value;
-use crate::time::SECOND;
+use crate::time::{SECOND, Span};
 
 /// Fills in a task of a group with this restart policy, whose services are named like this.
 pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &str) {
@@ -92,24 +93,20 @@ fn fill_artifact(artifact: &mut Value) {
     fill(artifact, &[("RelativeDest", Value::String(place))]);
 }
 
-fn fill_template(template: &mut Value) {
-    fill(
-        template,
-        &[
-            ("ChangeMode", Value::from("restart")),
-            ("Splay", Value::Int(5 * SECOND)),
-            ("Perms", Value::from("0644")),
-            ("LeftDelim", Value::from("{{")),
-            ("RightDelim", Value::from("}}")),
-            ("Envvars", Value::Bool(false)),
-            ("ErrMissingKey", Value::Bool(false)),
-            ("Once", Value::Bool(false)),
-        ],
-    );
-    fill_signal(template);
-    if let Value::Map(fields) = template
-        && let Some(script) = fields.get_mut("ChangeScript")
+fn fill_template(template: &mut Template) {
+    let usual = Template::default();
+    fill_text(&mut template.perms, &usual.perms);
+    fill_text(&mut template.left_delim, &usual.left_delim);
+    fill_text(&mut template.right_delim, &usual.right_delim);
+    if template.change_mode == ChangeMode::Signal {
+        fill_text(&mut template.change_signal, "SIGHUP");
+    }
+    if let Some(wait) = &mut template.wait
+        && wait.max.is_zero()
     {
+        wait.max = Span(wait.min.0.saturating_mul(4));
+    }
+    if let Some(script) = &mut template.change_script {
         fill(
             script,
             &[

@@ -69,6 +69,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         "NodeInput" => Rule::Show,
         "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
         "HookWork" if matches!(field, "user" | "from") => Rule::Show,
+        // Where files are, and how a task is told of them: the core decides by it.
+        "Template" if is_template_word(field) => Rule::Show,
         "Reply" => Rule::Show,
         _ => Rule::HideTexts,
     }
@@ -103,6 +105,10 @@ fn task(field: &str) -> Rule {
         "KillTimeout" | "ShutdownDelay" => Rule::HideTexts,
         _ => Rule::HideAll,
     }
+}
+
+fn is_template_word(field: &str) -> bool {
+    matches!(field, "SourcePath" | "DestPath" | "ChangeMode" | "ChangeSignal")
 }
 
 /// The rule of what an enum's variant holds without names; that of the field around it if none.
@@ -216,6 +222,8 @@ mod tests {
             ("NodeEffect", "words", Rule::HideTexts),
             ("HookWork", "user", Rule::Show),
             ("HookWork", "path", Rule::HideTexts),
+            ("Template", "DestPath", Rule::Show),
+            ("Template", "EmbeddedTmpl", Rule::HideTexts),
             ("Reply", "index", Rule::Show),
             ("Told", "alloc", Rule::Show),
             ("Told", "event", Rule::HideTexts),

@@ -1,0 +1,113 @@
+//! Places of files that a job names: always in a directory of the task, or in that which the tasks
+//! of an allocation share.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest path, in bytes, as for the kernel.
+const MAX_PATH: usize = 4095;
+/// The longest name in it.
+const MAX_NAME: usize = 255;
+
+/// A file or directory of a task. Whether something on the way is a link is seen by who opens it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// Below which directory.
+    pub base: Base,
+    /// Names with `/` between them: no empty ones, no `.` and no `..`.
+    pub path: String,
+}
+
+/// The directories that files of jobs may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Base {
+    /// The task's own, with `local`, `secrets` and `tmp`.
+    Task,
+    /// That of all tasks of the allocation.
+    Shared,
+}
+
+impl Place {
+    /// The place that `text` means in a job: relative to the directory of `task`, or a whole path
+    /// below `root`, the directory of the allocation. Another whole path is read as if the task's
+    /// directory were the root, as in the field.
+    ///
+    /// # Errors
+    /// It leads out of both directories, is one of them, or cannot be a path.
+    pub fn of(text: &str, root: &str, task: &str) -> Result<Place, String> {
+        if text.len() > MAX_PATH || text.contains('\0') {
+            return Err(format!(
+                "the path must not have NUL in it or be longer than {MAX_PATH} bytes"
+            ));
+        }
+        let below_root = text.strip_prefix(root);
+        let below_root = below_root.filter(|_| !root.is_empty());
+        let below_root = below_root.and_then(|rest| rest.strip_prefix('/'));
+        let mut names: Vec<&str> = match below_root {
+            Some(_) => Vec::new(),
+            None => vec![task],
+        };
+        for name in below_root.unwrap_or(text).split('/') {
+            match name {
+                "" | "." => {}
+                ".." if names.pop().is_none() => return Err(leads_out(text)),
+                ".." => {}
+                _ if name.len() > MAX_NAME => {
+                    return Err(format!(
+                        "a name in the path is longer than {MAX_NAME} bytes"
+                    ));
+                }
+                _ => names.push(name),
+            }
+        }
+        let (first, rest) = names.split_first().ok_or_else(|| leads_out(text))?;
+        let base = match *first {
+            "alloc" => Base::Shared,
+            name if name == task => Base::Task,
+            _ => return Err(leads_out(text)),
+        };
+        if rest.is_empty() {
+            return Err(format!("{text:?} is a directory of the agent's own"));
+        }
+        let path = rest.join("/");
+        Ok(Place { base, path })
+    }
+}
+
+fn leads_out(text: &str) -> String {
+    format!("{text:?} leads out of the directories of the task and its allocation")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_the_task_or_in_what_tasks_share() {
+        let of = |text| Place::of(text, "/alloc/1", "web").map(|place| (place.base, place.path));
+        let task = |path: &str| Ok((Base::Task, path.to_owned()));
+        let shared = |path: &str| Ok((Base::Shared, path.to_owned()));
+        assert_eq!(of("local/a"), task("local/a"));
+        assert_eq!(of("./local//a/."), task("local/a"));
+        assert_eq!(of("/local/a"), task("local/a"));
+        assert_eq!(of("/alloc/1/web/secrets/a"), task("secrets/a"));
+        assert_eq!(of("/alloc/1/alloc/data/a"), shared("data/a"));
+        assert_eq!(of("../alloc/data/a"), shared("data/a"));
+        assert_eq!(of("local/../../web/tmp/a"), task("tmp/a"));
+        assert_eq!(of("/alloc/10/web/a"), task("alloc/10/web/a"));
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../other/local/a",
+            "../../2/web/a",
+            "/alloc/1/other/a",
+            "/alloc/1/../2/web/a",
+            "a/../../..",
+            "a\0b",
+        ] {
+            assert!(of(bad).is_err(), "{bad:?}");
+        }
+        assert!(of(&"a".repeat(256)).is_err());
+        assert!(of(&"a/".repeat(3000)).is_err());
+    }
+}

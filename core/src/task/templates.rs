@@ -1,0 +1,382 @@
+//! Templates of a running task: they are watched, and what changed is told to the task.
+//!
+//! What is rendered now and what the task knows are two things. A start makes them the same; when
+//! they differ while the task runs, it is told in the way that its templates want, once. So nothing
+//! is lost where the agent dies between a change and what follows from it, and nothing is told
+//! twice.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::place::Place;
+use super::prepare::TaskHook;
+use super::runner::{Phase, Scope, TaskRunner};
+use crate::cx::Cx;
+use crate::effect::{Effect, HookEffect, HookWork, Rendering, TemplateSource, TemplateWork};
+use crate::hooks::Begun;
+use crate::input::{HookOutput, TemplateInput};
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::template::{ChangeMode, Template};
+use crate::op::{Awaited, Failure, Op};
+use crate::task::interpolate::{Names, interpolate};
+use crate::text::quote;
+use crate::time::{Instant, Span};
+
+/// How many variables templates may give.
+const MAX_VARIABLES: usize = 4096;
+/// How many bytes they may have together.
+const MAX_BYTES: usize = 1 << 20;
+/// How many missing things are named.
+const NAMED_MISSING: usize = 3;
+/// For what is missing it is waited as long as it takes.
+const EVER: Span = Span::secs(100 * 365 * 24 * 3600);
+
+/// What is known of a task's templates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Templates {
+    watch: Watch,
+    /// What was rendered last, as the renderer calls it.
+    rendered: Vec<Arc<str>>,
+    /// When the task is told of what changed.
+    due: Option<Instant>,
+}
+
+/// Whether somebody watches what the templates are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Watch {
+    /// Nobody.
+    #[default]
+    Off,
+    /// An agent that found the task running asked for it.
+    Asked(Awaited),
+    /// Under this number.
+    On(Op),
+    /// It failed, and is tried again at the next start.
+    Broken,
+}
+
+impl Templates {
+    fn op(&self) -> Option<Op> {
+        match self.watch {
+            Watch::Asked(awaited) => Some(awaited.op),
+            Watch::On(op) => Some(op),
+            Watch::Off | Watch::Broken => None,
+        }
+    }
+
+    /// The answer that is awaited outside of any preparation.
+    pub(super) fn awaited(&self) -> Option<Awaited> {
+        match self.watch {
+            Watch::Asked(awaited) => Some(awaited),
+            Watch::Off | Watch::On(_) | Watch::Broken => None,
+        }
+    }
+
+    /// When there is something to do by itself.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let answer = self.awaited().map(|awaited| awaited.deadline);
+        self.due.into_iter().chain(answer).min()
+    }
+}
+
+impl TaskRunner {
+    /// Renders the templates, unless they are rendered and watched already.
+    pub(super) fn render_templates(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) -> Begun {
+        if self.spec.task().templates.is_empty() || matches!(self.templates.watch, Watch::On(_)) {
+            return Begun::Done;
+        }
+        self.stop_watching(cx);
+        match self.rendering(cx, scope, false) {
+            Ok(work) => self.hook_work(cx, HookWork::RenderTemplates(Arc::new(work))),
+            Err(why) => Begun::Failed(Failure::fatal(why)),
+        }
+    }
+
+    /// Before a start that renders everything anew.
+    pub(super) fn render_anew(&mut self, cx: &mut Cx<'_>) {
+        let policy = self.spec.task().restart_policy;
+        if policy.and_then(|policy| policy.render_templates) == Some(true) {
+            self.stop_watching(cx);
+        }
+    }
+
+    /// The renderer did what it was asked for before the start, and watches from now.
+    pub(super) fn templates_rendered(&mut self, op: Op, given: &HookOutput) {
+        self.templates.watch = Watch::On(op);
+        self.templates.rendered = given.rendered.clone();
+    }
+
+    /// A start finds what is rendered now.
+    pub(super) fn start_with_templates(&mut self) {
+        self.templates.due = None;
+        self.edit().templates = self.templates.rendered.clone();
+    }
+
+    /// Nobody needs to watch any more.
+    pub(super) fn stop_watching(&mut self, cx: &mut Cx<'_>) {
+        if let Some(op) = self.templates.op() {
+            cx.send(Effect::Hook(HookEffect::Cancel { op }));
+        }
+        self.templates = Templates::default();
+    }
+
+    /// Of a task that runs: somebody watches, and what changed is told.
+    pub(super) fn look_at_templates(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        if self.spec.task().templates.is_empty() || self.kill.is_some() {
+            return;
+        }
+        match self.templates.watch {
+            Watch::Off => self.watch_again(cx, scope),
+            Watch::On(_) => self.note_changes(cx),
+            Watch::Asked(_) | Watch::Broken => {}
+        }
+    }
+
+    /// This agent did not start the task.
+    fn watch_again(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        let work = match self.rendering(cx, scope, true) {
+            Ok(work) => HookWork::RenderTemplates(Arc::new(work)),
+            Err(why) => return self.watch_failed(cx, &why),
+        };
+        if let Begun::Working(awaited) = self.hook_work(cx, work) {
+            self.templates.watch = Watch::Asked(awaited);
+        }
+    }
+
+    fn watch_failed(&mut self, cx: &mut Cx<'_>, why: &str) {
+        self.templates = Templates {
+            watch: Watch::Broken,
+            ..Templates::default()
+        };
+        self.template_event(cx, &format!("Templates are not watched: {why}"));
+    }
+
+    fn note_changes(&mut self, cx: &mut Cx<'_>) {
+        let splay = self.changed().map(|template| template.splay).max();
+        self.templates.due = match (splay, self.templates.due) {
+            (None, _) => None,
+            (Some(_), Some(due)) => Some(due),
+            (Some(splay), None) => Some(cx.now.at + cx.at_most(splay)),
+        };
+    }
+
+    /// The templates of which something else is rendered than the task knows.
+    fn changed(&self) -> impl Iterator<Item = &Template> {
+        let known = &self.record.templates;
+        let now = &self.templates.rendered;
+        let templates = self.spec.task().templates.iter().enumerate();
+        templates
+            .filter(|(at, _)| known.get(*at) != now.get(*at))
+            .map(|(_, template)| template)
+    }
+
+    /// Does what is due.
+    pub(super) fn templates_are_due(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now.at;
+        if let Some(awaited) = self.templates.awaited()
+            && awaited.deadline <= now
+        {
+            cx.count_overdue();
+            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+            self.watch_failed(cx, "they were not rendered in time");
+        }
+        let due = self.templates.due.is_some_and(|due| due <= now);
+        if due && matches!(self.phase, Phase::Running) && self.kill.is_none() {
+            self.templates.due = None;
+            self.tell_of_changes(cx);
+        }
+    }
+
+    fn tell_of_changes(&mut self, cx: &mut Cx<'_>) {
+        let mut restart = false;
+        let mut signals = BTreeSet::new();
+        for template in self.changed() {
+            match template.change_mode {
+                ChangeMode::Noop => {}
+                // Refused before it comes here.
+                ChangeMode::Script | ChangeMode::Restart => restart = true,
+                ChangeMode::Signal => drop(signals.insert(template.change_signal.clone())),
+            }
+        }
+        if restart {
+            // The next start makes known what is rendered.
+            self.restart(cx, "Template with change_mode restart re-rendered");
+            return;
+        }
+        self.edit().templates = self.templates.rendered.clone();
+        self.save(cx);
+        for signal in signals {
+            self.signal_of_templates(cx, &signal);
+        }
+    }
+
+    /// The renderer answers an agent that asked while the task ran. `false` if nobody asked.
+    pub(super) fn watched_again(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: &Result<HookOutput, Failure>,
+    ) -> bool {
+        let asked = self.templates.awaited();
+        if asked.is_none_or(|awaited| awaited.op != op) {
+            return false;
+        }
+        match result {
+            Ok(output) => {
+                self.templates.watch = Watch::On(op);
+                self.rendered_anew(cx, output);
+            }
+            Err(failure) => self.watch_failed(cx, &failure.message),
+        }
+        true
+    }
+
+    /// Something happens to the templates after they were asked for.
+    pub fn on_template(&mut self, cx: &mut Cx<'_>, input: TemplateInput) {
+        let op = input.op();
+        let preparing = match &self.phase {
+            Phase::Preparing(pipeline) => pipeline.awaited().is_some_and(|one| one.op == op),
+            Phase::Waiting
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => false,
+        };
+        if !preparing && self.templates.op() != Some(op) {
+            return cx.count_stale();
+        }
+        match input {
+            TemplateInput::Missing { missing, .. } => self.missing(cx, op, &missing),
+            // Before the answer there is nothing that could change.
+            TemplateInput::Rendered { .. } if self.templates.watch != Watch::On(op) => {
+                cx.count_stale();
+            }
+            TemplateInput::Rendered { output, .. } => self.rendered_anew(cx, &output),
+            TemplateInput::Failed { why, .. } => {
+                self.template_event(cx, &format!("Template is not rendered anew: {why}"));
+            }
+        }
+    }
+
+    /// For what is missing it is waited; the time for the answer begins when nothing is.
+    fn missing(&mut self, cx: &mut Cx<'_>, op: Op, missing: &[String]) {
+        let patience = if missing.is_empty() {
+            cx.config.patience.hook
+        } else {
+            EVER
+        };
+        if let Phase::Preparing(pipeline) = &mut self.phase {
+            pipeline.left(cx.now, patience, op);
+        }
+        if let Watch::Asked(awaited) = &mut self.templates.watch {
+            awaited.deadline = cx.now.at + patience;
+        }
+        if !missing.is_empty() {
+            self.template_event(cx, &words_of_missing(missing));
+        }
+    }
+
+    fn rendered_anew(&mut self, cx: &mut Cx<'_>, output: &HookOutput) {
+        if let Err(why) = check(output) {
+            return self.template_event(cx, &format!("Template is not rendered anew: {why}"));
+        }
+        self.templates.rendered = output.rendered.clone();
+        let name = TaskHook::Templates.name();
+        if self.record.hooks_done.get(name) != Some(&output.env) {
+            let env = output.env.clone();
+            self.edit().hooks_done.insert(name.to_owned(), env);
+            self.save(cx);
+        }
+    }
+
+    fn template_event(&mut self, cx: &mut Cx<'_>, message: &str) {
+        self.push(
+            cx,
+            TaskEvent::new(EventType::Template, cx.now.wall, message),
+        );
+    }
+
+    fn rendering(&self, cx: &Cx<'_>, scope: Scope<'_>, runs: bool) -> Result<Rendering, String> {
+        let task = self.spec.task();
+        let env = self.environment(cx, scope, &[TaskHook::Devices]);
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
+        let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
+        let place = |text: &str| Place::of(&interpolate(text, &names), &root, &task.name);
+        let work = task.templates.iter().map(|template| work(template, place));
+        let templates = work.collect::<Result<Vec<_>, String>>()?;
+        Ok(Rendering {
+            templates,
+            user: task.user.clone(),
+            runs,
+            env,
+        })
+    }
+}
+
+fn work(
+    template: &Template,
+    place: impl Fn(&str) -> Result<Place, String>,
+) -> Result<TemplateWork, String> {
+    let source = match template.source_path.as_str() {
+        "" => TemplateSource::Text(template.embedded_tmpl.clone()),
+        path => TemplateSource::File(place(path)?),
+    };
+    let wait = template.wait.unwrap_or_default();
+    Ok(TemplateWork {
+        source,
+        destination: place(&template.dest_path)?,
+        left: template.left_delim.clone(),
+        right: template.right_delim.clone(),
+        error_on_missing_key: template.err_missing_key,
+        env: template.envvars,
+        mode: template.mode().unwrap_or(0o644),
+        uid: template.uid,
+        gid: template.gid,
+        once: template.once,
+        wait: (wait.min, wait.max),
+    })
+}
+
+/// Looks at what came from outside.
+///
+/// # Errors
+/// The first thing that cannot be so.
+pub(super) fn check(given: &HookOutput) -> Result<(), String> {
+    let bytes = |(name, value): (&String, &String)| name.len().saturating_add(value.len());
+    let bytes: usize = given.env.iter().map(bytes).sum();
+    if given.env.len() > MAX_VARIABLES || bytes > MAX_BYTES {
+        return Err(format!(
+            "templates give more than {MAX_VARIABLES} variables or {MAX_BYTES} bytes of them"
+        ));
+    }
+    let odd = |(name, value): &(&String, &String)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    };
+    match given.env.iter().find(odd) {
+        Some((name, _)) => Err(format!("the variable {} cannot be set", quote(name))),
+        None => Ok(()),
+    }
+}
+
+/// As in the field: a few by name, and how many more.
+fn words_of_missing(missing: &[String]) -> String {
+    let named: Vec<&str> = missing
+        .iter()
+        .take(NAMED_MISSING)
+        .map(String::as_str)
+        .collect();
+    let named = named.join(", ");
+    match missing.len().saturating_sub(NAMED_MISSING) {
+        0 => format!("Missing: {named}"),
+        more => format!("Missing: {named}, and {more} more"),
+    }
+}

@@ -1,0 +1,173 @@
+//! Templates: what a start finds of them, and what a task is told when they change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::agent::Agent;
+use drover_core::effect::TaskConfig;
+use drover_core::input::{HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::model::event::{EventType, TaskEvent};
+use drover_core::model::template::ChangeMode;
+use drover_core::store::{Key, Record};
+use drover_core::task::runner::{Phase, TaskRunner};
+
+use super::{Checker, Property, Verdict};
+use crate::templates::variable;
+use crate::world::World;
+
+/// What is known of templates in this life of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Templates {
+    /// The newest that the agent was told of each task.
+    told: BTreeMap<TaskKey, HookOutput>,
+    /// What each task knows, as far as it is saved or happened in this life.
+    known: BTreeMap<TaskKey, Vec<Arc<str>>>,
+}
+
+impl Templates {
+    /// What an earlier agent left.
+    pub(super) fn awake(&mut self, world: &World) {
+        *self = Templates::default();
+        for (key, record) in world.disk.records() {
+            if let (Key::Task(alloc, task), Record::Task(record)) = (key, record) {
+                let (alloc, task) = (*alloc, task.clone());
+                let known = record.templates.clone();
+                self.known.insert(TaskKey { alloc, task }, known);
+            }
+        }
+    }
+
+    pub(super) fn heard(&mut self, input: &Input) {
+        let (key, output) = match input {
+            Input::Hook(hook) => match (&hook.task, &hook.result) {
+                (Some(task), Ok(output)) => {
+                    let (alloc, task) = (hook.alloc, task.clone());
+                    (TaskKey { alloc, task }, output)
+                }
+                _ => return,
+            },
+            Input::Template(key, TemplateInput::Rendered { output, .. }) => (key.clone(), output),
+            _ => return,
+        };
+        if output.rendered.is_empty() {
+            return;
+        }
+        // What comes late is older: versions only rise.
+        let versions = |output: &HookOutput| -> Vec<u32> {
+            let numbers = output.rendered.iter().map(|one| one.parse::<u32>());
+            numbers.map(Result::unwrap_or_default).collect()
+        };
+        let newer = |told: &HookOutput| versions(told) <= versions(output);
+        if self.told.get(&key).is_none_or(newer) {
+            self.told.insert(key, output.clone());
+        }
+    }
+}
+
+impl Checker {
+    /// A task starts with what was rendered of its templates when that was decided, and that is
+    /// remembered of it.
+    pub(super) fn a_start_finds_its_templates(
+        &mut self,
+        task: &TaskRunner,
+        config: &TaskConfig,
+    ) -> Verdict {
+        let templates = task.spec().task().templates.iter().enumerate();
+        if templates.len() == 0 {
+            return Ok(());
+        }
+        let key = &task.spec().key;
+        let told = self.templates.told.contains_key(key);
+        let known = task.record().templates.clone();
+        let found = |at: usize, env: bool| {
+            let variable = config.env.get(&variable(at)).map(String::as_str);
+            let remembered = known.get(at).map(|version| &**version);
+            remembered.is_some() && (!env || variable == remembered)
+        };
+        let mut templates = templates;
+        let so = told && templates.all(|(at, template)| found(at, template.envvars));
+        self.templates.known.insert(key.clone(), known.clone());
+        self.holds(Property::AStartFindsItsTemplates, so, || {
+            format!("{key:?} starts with {known:?}, was told: {told}")
+        })
+    }
+
+    /// Of each change of a template a task is told once, and only in the way that it wants.
+    pub(super) fn a_change_is_told_once(
+        &mut self,
+        task: &TaskRunner,
+        event: &TaskEvent,
+    ) -> Verdict {
+        let mode = match event.kind {
+            EventType::RestartSignaled => ChangeMode::Restart,
+            EventType::Signaling => ChangeMode::Signal,
+            _ => return Ok(()),
+        };
+        if !event.display_message.starts_with("Template") {
+            return Ok(());
+        }
+        let key = &task.spec().key;
+        let told = self.templates.told.get(key);
+        let told = told.map(|told| told.rendered.clone()).unwrap_or_default();
+        let known = self.templates.known.insert(key.clone(), told.clone());
+        let known = known.unwrap_or_default();
+        let templates = task.spec().task().templates.iter().enumerate();
+        let mut changed = templates.filter(|(at, _)| known.get(*at) != told.get(*at));
+        let wanted = changed.any(|(_, template)| template.change_mode == mode);
+        if mode == ChangeMode::Restart {
+            // It is as if somebody had asked: it costs nothing.
+            self.lives.task(key).asks += 1;
+        }
+        self.sometimes(
+            Property::SometimesATemplateRestarts,
+            mode == ChangeMode::Restart,
+        );
+        self.sometimes(
+            Property::SometimesATemplateSignals,
+            mode == ChangeMode::Signal,
+        );
+        self.holds(Property::AChangeIsToldOnce, wanted, || {
+            format!("{key:?} knows {known:?} and is told of {told:?} by {mode:?}")
+        })
+    }
+
+    /// What runs knows what is rendered now: it was started with it or told of it, and that is
+    /// remembered.
+    pub(super) fn a_task_knows_its_templates(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let allocs = agent.view().allocs();
+        let running = |task: &&TaskRunner| {
+            let templates = !task.spec().task().templates.is_empty();
+            templates && matches!(task.phase(), Phase::Running)
+        };
+        for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
+            let key = &task.spec().key;
+            let Some(now) = world.templates.known(key) else {
+                continue;
+            };
+            let saved = &task.record().templates;
+            let told = self.templates.known.get(key).cloned().unwrap_or_default();
+            let mut templates = task.spec().task().templates.iter().enumerate();
+            let knows = templates.all(|(at, template)| {
+                template.change_mode == ChangeMode::Noop || told.get(at) == now.get(at)
+            });
+            let so = *saved == now && knows;
+            self.holds(Property::ATaskKnowsItsTemplates, so, || {
+                format!("{key:?} was told {told:?}, saved {saved:?}, and {now:?} is rendered")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Of what is over, templates are not watched.
+    pub(super) fn nobody_is_watched_in_vain(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let over = |key: &&TaskKey| {
+            let alloc = agent.view().alloc(key.alloc);
+            let task = alloc.and_then(|alloc| alloc.task(&key.task));
+            task.is_none_or(TaskRunner::is_dead)
+        };
+        let vain = world.watched().find(over);
+        self.holds(Property::NobodyIsWatchedInVain, vain.is_none(), || {
+            format!("{vain:?}")
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Templates: what they are made of changes, and whoever watches is told.
+//!
+//! Each template is a number that rises when its source changes. What is rendered of it is that
+//! number, and variables of templates have it as their value.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use drover_core::effect::{Rendering, TemplateWork};
+use drover_core::input::{HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::op::Op;
+use drover_core::time::Span;
+
+use crate::faults::Fault;
+use crate::inbox::Source;
+use crate::world::World;
+
+/// What is true of all templates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Templates {
+    sources: BTreeMap<TaskKey, Vec<Template>>,
+    /// Who is watched, under which number, in this life of the agent.
+    watches: BTreeMap<TaskKey, Op>,
+    /// Of whom an attempt to watch failed in this life.
+    trouble: BTreeSet<TaskKey>,
+}
+
+/// One template.
+#[derive(Clone, Copy, Debug)]
+struct Template {
+    version: u32,
+    once: bool,
+    env: bool,
+}
+
+impl Templates {
+    /// What is rendered of a task's templates, once anything was.
+    fn output(&self, key: &TaskKey) -> HookOutput {
+        let templates = self.sources.get(key).into_iter().flatten().enumerate();
+        let mut output = HookOutput::default();
+        for (at, template) in templates {
+            let version = template.version.to_string();
+            output.rendered.push(Arc::from(version.as_str()));
+            if template.env {
+                output.env.insert(variable(at), version);
+            }
+        }
+        output
+    }
+
+    /// What is rendered of the templates of a task that is watched; none if its watch failed.
+    pub(crate) fn known(&self, key: &TaskKey) -> Option<Vec<Arc<str>>> {
+        let sound = !self.trouble.contains(key);
+        sound.then(|| self.output(key).rendered)
+    }
+
+    /// Nobody watches this task any more for the agent that lives.
+    pub(crate) fn failed(&mut self, key: &TaskKey) {
+        self.trouble.insert(key.clone());
+    }
+
+    pub(crate) fn cancelled(&mut self, op: Op) {
+        self.watches.retain(|_, watch| *watch != op);
+    }
+
+    pub(crate) fn agent_died(&mut self) {
+        self.watches.clear();
+        self.trouble.clear();
+    }
+}
+
+/// The variable of a task's template of this number.
+pub(crate) fn variable(at: usize) -> String {
+    format!("TEMPLATE_{at}")
+}
+
+impl World {
+    /// Renders a task's templates; the agent that asked hears of changes from now.
+    pub(crate) fn render(
+        &mut self,
+        life: u64,
+        op: Op,
+        key: &TaskKey,
+        work: &Rendering,
+    ) -> HookOutput {
+        let first = |template: &TemplateWork| Template {
+            version: 0,
+            once: template.once,
+            env: template.env,
+        };
+        let all = || work.templates.iter().map(first).collect();
+        self.templates
+            .sources
+            .entry(key.clone())
+            .or_insert_with(all);
+        if life == self.life {
+            self.templates.watches.insert(key.clone(), op);
+            self.templates.trouble.remove(key);
+        }
+        self.templates.output(key)
+    }
+
+    /// Something is not there yet: says so, and returns how long it takes to come.
+    pub(crate) fn lacks_something(
+        &mut self,
+        op: Op,
+        key: &TaskKey,
+        entity: &Arc<str>,
+    ) -> Option<Span> {
+        if !self.strikes(Fault::MissingTemplate, entity) {
+            return None;
+        }
+        let missing = ["file local/a", "env B", "file local/c", "env D"];
+        let count = 1 + self.choices.below(missing.len(), "missing", entity);
+        let missing = missing.iter().take(count).map(|one| (*one).to_owned());
+        let missing = missing.collect();
+        self.say_of_templates(op, key, entity, TemplateInput::Missing { op, missing });
+        let grid = [Span::secs(1), Span::secs(300), Span::secs(3600)];
+        self.choices.one_of(&grid, "missing for", entity)
+    }
+
+    fn say_of_templates(&mut self, op: Op, key: &TaskKey, entity: &Arc<str>, said: TemplateInput) {
+        let input = Input::Template(key.clone(), said);
+        self.say(Source::Stream(op), self.at, entity, input);
+    }
+
+    /// Who is watched.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = &TaskKey> {
+        self.templates.watches.keys()
+    }
+
+    /// Whether anything was ever rendered.
+    pub(crate) fn has_templates(&self) -> bool {
+        !self.templates.sources.is_empty()
+    }
+
+    /// What a template of some task is made of changes; who watches is told.
+    pub(crate) fn a_template_changes(&mut self) {
+        let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
+        let which = self.choices.below(keys.len().max(1), "whose", "templates");
+        let Some(key) = keys.get(which) else { return };
+        self.change_template(key);
+        if let Some(op) = self.templates.watches.get(key).copied() {
+            self.tell_of_templates(key, op);
+        }
+    }
+
+    /// The same while no agent looks: the next one has to find out.
+    pub(crate) fn templates_change_unseen(&mut self) {
+        let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
+        for key in keys {
+            let entity = self.names.task(&key);
+            if self.strikes(Fault::ChangeTemplate, &entity) {
+                self.change_template(&key);
+            }
+        }
+    }
+
+    fn change_template(&mut self, key: &TaskKey) {
+        let Some(templates) = self.templates.sources.get_mut(key) else {
+            return;
+        };
+        let which = self
+            .choices
+            .below(templates.len().max(1), "which", "templates");
+        if let Some(template) = templates.get_mut(which).filter(|template| !template.once) {
+            template.version += 1;
+        }
+    }
+
+    fn tell_of_templates(&mut self, key: &TaskKey, op: Op) {
+        let entity = self.names.task(key);
+        if self.strikes(Fault::BreakTemplate, &entity) {
+            let why = "it cannot be read".to_owned();
+            self.say_of_templates(op, key, &entity, TemplateInput::Failed { op, why });
+        }
+        let output = self.templates.output(key);
+        self.say_of_templates(op, key, &entity, TemplateInput::Rendered { op, output });
+    }
+}

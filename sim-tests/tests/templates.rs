@@ -1,0 +1,221 @@
+//! Templates: a start finds what is rendered, and a task is told of each change once, whatever
+//! happens meanwhile.
+
+use drover_core::input::{Input, TaskKey, TemplateInput};
+use drover_core::model::event::EventType;
+use drover_core::model::job::Job;
+use drover_core::model::task::Task;
+use drover_core::model::template::ChangeMode;
+use drover_core::op::Op;
+use drover_core::task::runner::Phase;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+fn web(mode: ChangeMode) -> Job {
+    service("web", [task("main").template(mode)])
+}
+
+/// The version that the task knows.
+fn knows(sim: &Sim) -> Option<u32> {
+    let task = sim.task("web", "main")?;
+    task.record().templates.first()?.parse().ok()
+}
+
+fn events(sim: &Sim, kind: EventType) -> usize {
+    let task = sim.task("web", "main");
+    let events = task.into_iter().flat_map(|task| &task.state().events);
+    events.filter(|event| event.kind == kind).count()
+}
+
+fn restarts(sim: &Sim) -> u64 {
+    sim.task("web", "main")
+        .map_or(0, |task| task.state().restarts)
+}
+
+/// In the world of this seed no trouble comes.
+const BENIGN: u64 = 0;
+
+fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
+    sim.register(&service("web", [main]));
+    sim.until(SOON, |sim| sim.runs("web", "main"))
+}
+
+#[test]
+fn a_change_starts_the_task_again() {
+    for_seeds(100, |sim| {
+        started(sim, task("main").template(ChangeMode::Restart))?;
+        sim.expect_that(knows(sim) == Some(0), "what is rendered first")?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
+        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_change_is_told_by_a_signal() {
+    for_seeds(100, |sim| {
+        started(sim, task("main").template(ChangeMode::Signal))?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.expect_that(restarts(sim) == 0, "no restart")?;
+        let signals = events(sim, EventType::Signaling);
+        sim.expect_that(signals == 1, "one signal")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_change_that_nobody_asks_for_is_not_told() {
+    for_seeds(100, |sim| {
+        started(sim, task("main").template(ChangeMode::Noop))?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        let told = events(sim, EventType::Signaling) + events(sim, EventType::RestartSignaled);
+        sim.expect_that(told == 0 && restarts(sim) == 0, "the task is left alone")?;
+        sim.peace()
+    });
+}
+
+/// Many changes within the splay are one.
+#[test]
+fn changes_that_come_together_are_told_together() {
+    for_seeds(100, |sim| {
+        let mut main = task("main").template(ChangeMode::Restart);
+        main.templates[0].splay = Span::secs(3600);
+        started(sim, main)?;
+        for _ in 0..5 {
+            sim.a_template_changes();
+        }
+        sim.until(Span::secs(4000), |sim| knows(sim) == Some(5))?;
+        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.peace()
+    });
+}
+
+/// The agent dies wherever it can: a change that comes before, between or after is told, and once.
+#[test]
+fn a_change_is_told_though_the_agent_dies() {
+    for mode in [ChangeMode::Restart, ChangeMode::Signal] {
+        let steps = each_crash(1, |sim| {
+            sim.register(&web(mode));
+            sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
+            sim.a_template_changes();
+            sim.until(Span::secs(600), |sim| {
+                sim.runs("web", "main") && knows(sim).is_some_and(|known| known >= 1)
+            })?;
+            sim.peace()
+        });
+        assert!(steps > 10, "{steps} moments to die at");
+    }
+}
+
+/// What changes while no agent looks is found out by the next one.
+#[test]
+fn a_change_that_nobody_saw_is_told() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        started(sim, task("main").template(ChangeMode::Restart))?;
+        sim.world.faults = Faults::only(&[Fault::ChangeTemplate], 1000).budget(1);
+        sim.goes_down(false, Span::secs(1));
+        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
+        sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.peace()
+    });
+}
+
+/// What is missing is waited for longer than for any answer, and the task says what it is.
+#[test]
+fn what_is_missing_is_waited_for() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.register(&web(ChangeMode::Restart));
+        sim.until(Span::secs(4000), |sim| sim.runs("web", "main"))?;
+        let failed = events(sim, EventType::HookFailed);
+        sim.expect_that(failed == 0, "nothing failed")?;
+        let told = events(sim, EventType::Template);
+        sim.expect_that(told == 1, "it says what is missing")?;
+        sim.peace()
+    });
+}
+
+/// A task that waits for what its templates need can be stopped at once.
+#[test]
+fn what_waits_for_its_templates_can_be_stopped() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.register(&web(ChangeMode::Restart));
+        sim.until(SOON, |sim| events(sim, EventType::Template) == 1)?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.expect_that(knows(sim).is_none(), "it never ran")?;
+        sim.peace()
+    });
+}
+
+/// A new version that is rendered while the task is between two starts is found by the next one,
+/// and asks for no other.
+#[test]
+fn a_change_between_two_starts_restarts_nothing() {
+    for_seeds(100, |sim| {
+        let main = task("main").template(ChangeMode::Restart).ends("10s", 1);
+        started(sim, main)?;
+        let pausing = |sim: &Sim| {
+            let task = sim.task("web", "main");
+            task.is_some_and(|task| matches!(task.phase(), Phase::Pausing(_)))
+        };
+        sim.until(SOON, pausing)?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(knows(sim) == Some(1), "it starts with the new version")?;
+        let asked = events(sim, EventType::RestartSignaled);
+        sim.expect_that(asked == 0, "nobody asked for a restart")
+    });
+}
+
+/// Where the policy says so, each start renders everything anew.
+#[test]
+fn a_restart_renders_anew_where_that_is_wanted() {
+    for_seeds(50, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let mut main = task("main").template(ChangeMode::Noop).ends("10s", 1);
+        let mut policy = main.restart_policy.unwrap_or_default();
+        policy.render_templates = Some(true);
+        main.restart_policy = Some(policy);
+        started(sim, main)?;
+        sim.world.faults = Faults::only(&[Fault::MissingTemplate], 1000).budget(1);
+        sim.until(SOON, |sim| events(sim, EventType::Template) == 1)
+    });
+}
+
+/// Words of a rendering that nobody asked for, or of one that is over, change nothing.
+#[test]
+fn late_words_of_templates_change_nothing() {
+    for_seeds(20, |sim| {
+        started(sim, task("main").template(ChangeMode::Restart))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        let key = TaskKey {
+            alloc: alloc.unwrap_or_default(),
+            task: "main".into(),
+        };
+        let missing = vec!["file local/x".to_owned()];
+        let op = Op(999_999);
+        sim.send_raw(Input::Template(key, TemplateInput::Missing { op, missing }));
+        sim.peace()?;
+        let told = events(sim, EventType::Template);
+        sim.expect_that(told == 0 && restarts(sim) == 0, "nothing happened")
+    });
+}
