@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
-use drover_core::model::validate::{Problem, validate};
+use drover_core::model::template::Template;
+use drover_core::model::validate::{MAX_PROBLEMS, Problem, Report, validate};
+use drover_core::text::quote;
+use drover_template::Options;
 
 use crate::jobspec::{self, Issue, Places};
 
@@ -130,7 +133,7 @@ impl Read {
     /// Every reason why it cannot, with its place in the file.
     pub fn admit(&self) -> Result<Admitted, Refused> {
         let job = canonical(self.job.clone());
-        let report = validate(&job);
+        let report = check(&job);
         if !report.is_ok() {
             return Err(Refused(
                 report.problems.iter().map(|p| self.in_file(p)).collect(),
@@ -210,7 +213,7 @@ pub fn strip_nulls(value: &mut serde_json::Value) {
 /// Every reason why it cannot.
 pub fn admit(job: Job) -> Result<Admitted, Refused> {
     let job = canonical(job);
-    let report = validate(&job);
+    let report = check(&job);
     if !report.is_ok() {
         return Err(Refused(
             report.problems.iter().map(ToString::to_string).collect(),
@@ -218,6 +221,42 @@ pub fn admit(job: Job) -> Result<Admitted, Refused> {
     }
     let warnings = report.warnings.iter().map(ToString::to_string).collect();
     Ok(Admitted { job, warnings })
+}
+
+/// What there is to tell of a canonical job.
+fn check(job: &Job) -> Report {
+    let mut report = validate(job);
+    for group in &job.task_groups {
+        for task in &group.tasks {
+            let wrong = |(at, template)| Some((at, syntax_error(template)?));
+            let path = |at| {
+                let (group, task) = (quote(&group.name), quote(&task.name));
+                format!("group[{group}].task[{task}].template[{at}].data")
+            };
+            let problem = |(at, message)| Problem {
+                path: path(at),
+                message,
+            };
+            let templates = task.templates.iter().enumerate();
+            report
+                .problems
+                .extend(templates.filter_map(wrong).map(problem));
+        }
+    }
+    report.problems.truncate(MAX_PROBLEMS);
+    report
+}
+
+/// Why the text of a template in the job cannot be read as one.
+fn syntax_error(template: &Template) -> Option<String> {
+    let options = Options {
+        left: template.left_delim.clone(),
+        right: template.right_delim.clone(),
+        error_on_missing_key: template.err_missing_key,
+        ..Options::default()
+    };
+    let parsed = drover_template::Template::parse(&template.embedded_tmpl, options);
+    parsed.err().map(|error| error.to_string())
 }
 
 /// The job with everything filled in that it leaves open.

@@ -27,6 +27,7 @@ use drover_core::model::group::{Network, TaskGroup};
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
+use drover_core::model::template::Template;
 use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -106,6 +107,27 @@ const SHOWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "template",
+        &[
+            "SourcePath",
+            "DestPath",
+            "ChangeMode",
+            "ChangeSignal",
+            "ChangeScript",
+            "Splay",
+            "Perms",
+            "Uid",
+            "Gid",
+            "LeftDelim",
+            "RightDelim",
+            "Envvars",
+            "ErrMissingKey",
+            "Once",
+            "Wait",
+            "VaultGrace",
+        ],
+    ),
+    (
         "network",
         &["Mode", "ReservedPorts", "DynamicPorts", "Hostname"],
     ),
@@ -145,6 +167,10 @@ fn planted(kind: &str, block: &impl serde::Serialize) -> Value {
 
 fn job() -> Job {
     let mut task = planted("task", &Task::default());
+    let mut template = planted("template", &Template::default());
+    template["EmbeddedTmpl"] = json!(format!("{SECRET}-template"));
+    template["DestPath"] = json!("local/config");
+    task["Templates"] = json!([template]);
     task["Name"] = json!("main");
     task["Driver"] = json!("custom");
     task["Resources"] = planted("resources", &Resources::default());

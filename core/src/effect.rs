@@ -217,9 +217,10 @@ pub struct Rendering {
     pub templates: Vec<TemplateWork>,
     /// The variables that they may use.
     pub env: BTreeMap<String, String>,
-    /// As whom the task runs; nobody in particular if empty.
-    pub user: String,
-    /// Whether the task runs already: what is rendered once stays as it is.
+    /// The allocation's directory, as the variables name it.
+    pub root: String,
+    /// Whether the task runs already: what is rendered once, or depends on the time, stays as it
+    /// is.
     pub runs: bool,
 }
 
@@ -240,7 +241,7 @@ pub struct TemplateWork {
     pub env: bool,
     /// The file's permissions.
     pub mode: u32,
-    /// The file's owner; the task's user if none.
+    /// The file's owner; the agent's own if none.
     pub uid: Option<u32>,
     /// The file's group.
     pub gid: Option<u32>,

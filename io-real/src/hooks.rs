@@ -1,16 +1,17 @@
-//! The work of hooks: directories.
+//! The work of hooks: directories, devices, templates.
 
 use std::io;
 
 use drover_core::effect::{HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input, NodeInput};
+use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
 use drover_core::op::{Failure, Op};
 
 use crate::device::DevicePlugins;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::gate::Gate;
+use crate::templates::Templates;
 use crate::user;
 
 /// Whoever does the work of hooks. Cheap to clone.
@@ -20,16 +21,19 @@ pub struct Hooks {
     inbox: Inbox,
     gate: Gate,
     devices: DevicePlugins,
+    templates: Templates,
 }
 
 impl Hooks {
     /// Works in `dirs`, asks `devices` and answers to `inbox`.
     pub fn new(dirs: AllocDirs, inbox: Inbox, devices: DevicePlugins) -> Hooks {
+        let gate = Gate::default();
         Hooks {
             devices,
+            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone()),
             dirs,
             inbox,
-            gate: Gate::default(),
+            gate,
         }
     }
 
@@ -42,12 +46,17 @@ impl Hooks {
                 task,
                 work,
             } => self.run(op, alloc, task, work),
-            // All of today's work is short, and answers by itself.
-            HookEffect::Cancel { .. } => {}
+            // Other work is short, and answers by itself.
+            HookEffect::Cancel { op } => self.templates.cancel(op),
         }
     }
 
     fn run(&self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
+        if let (HookWork::RenderTemplates(work), Some(task)) = (&work, &task) {
+            let task = task.clone();
+            let key = TaskKey { alloc, task };
+            return self.templates.begin(op, key, work.clone());
+        }
         let hooks = self.clone();
         let own = task.clone();
         let (gate, inbox) = (self.gate.clone(), self.inbox.clone());
@@ -103,6 +112,7 @@ impl Hooks {
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
             // That is no work of directories.
             (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
+            (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
         }
     }

@@ -26,5 +26,6 @@ pub mod shim;
 mod small_files;
 pub mod stats;
 pub mod store;
+mod templates;
 pub mod timing;
 mod user;

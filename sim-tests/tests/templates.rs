@@ -1,7 +1,7 @@
 //! Templates: a start finds what is rendered, and a task is told of each change once, whatever
 //! happens meanwhile.
 
-use drover_core::input::{Input, TaskKey, TemplateInput};
+use drover_core::input::{Input, RestartScope, TaskKey, TemplateInput};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Task;
@@ -125,6 +125,24 @@ fn a_change_that_nobody_saw_is_told() {
         sim.goes_down(false, Span::secs(1));
         sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
         sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.peace()
+    });
+}
+
+/// A change is due while the task takes its time to end: nobody is called back again and again.
+#[test]
+fn a_change_that_is_due_while_the_task_ends_can_wait() {
+    for_seeds(50, |sim| {
+        let main = task("main").template(ChangeMode::Restart);
+        let mut main = main.with("kill_after", "4s");
+        main.templates[0].splay = Span::secs(3);
+        main.kill_timeout = Some(Span::secs(10));
+        started(sim, main)?;
+        sim.a_template_changes();
+        sim.run(Span::millis(1))?;
+        sim.restart_tasks("web", RestartScope::Running);
+        sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
+        sim.expect_that(restarts(sim) == 1, "one restart for both")?;
         sim.peace()
     });
 }

@@ -26,7 +26,7 @@ pub struct Template {
     pub splay: Span,
     /// The file's permissions, in octal.
     pub perms: String,
-    /// The file's owner; the task's user if none.
+    /// The file's owner; the agent's own if none.
     #[serde(deserialize_with = "id")]
     pub uid: Option<u32>,
     /// The file's group.

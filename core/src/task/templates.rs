@@ -182,10 +182,12 @@ impl TaskRunner {
             cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
             self.watch_failed(cx, "they were not rendered in time");
         }
-        let due = self.templates.due.is_some_and(|due| due <= now);
-        if due && matches!(self.phase, Phase::Running) && self.kill.is_none() {
+        if self.templates.due.is_some_and(|due| due <= now) {
             self.templates.due = None;
-            self.tell_of_changes(cx);
+            // One that is about to end finds what is new when it starts again.
+            if matches!(self.phase, Phase::Running) && self.kill.is_none() {
+                self.tell_of_changes(cx);
+            }
         }
     }
 
@@ -315,7 +317,7 @@ impl TaskRunner {
         let templates = work.collect::<Result<Vec<_>, String>>()?;
         Ok(Rendering {
             templates,
-            user: task.user.clone(),
+            root,
             runs,
             env,
         })

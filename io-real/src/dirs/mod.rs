@@ -8,8 +8,11 @@
 //! Layout, as in the field: `alloc/{data,logs,tmp}` is shared by the tasks of the allocation,
 //! `<task>/{local,secrets,tmp}` belongs to one.
 
+mod files;
 mod inherit;
 mod remove;
+
+pub use files::{Access, Glimpse, Seen, TaskFiles};
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -121,9 +124,13 @@ fn percent(part: u64, whole: u64) -> u8 {
 fn open_dir(at: BorrowedFd<'_>, path: impl Arg + Copy) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    retried(|| openat2(at, path, flags, Mode::empty(), resolve))
+}
+
+/// Opens again what the kernel asks to look for again, because something was renamed meanwhile.
+fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     loop {
-        match openat2(at, path, flags, Mode::empty(), resolve) {
-            // Something was renamed meanwhile: the kernel asks to look again.
+        match open() {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => return result,
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::group::{Network, Port};
 use crate::model::policy::RestartMode;
 use crate::model::task::Task;
+use crate::model::template::{ChangeMode, Template, Wait};
 
 fn map(entries: &[(&str, Value)]) -> Value {
     let entries = entries
@@ -145,8 +146,10 @@ fn blocks_that_are_passed_on_get_their_defaults() {
         ("GetterSource", source),
         ("GetterMode", Value::from("file")),
     ]));
-    task.templates
-        .push(map(&[("ChangeMode", Value::from("signal"))]));
+    task.templates.push(Template {
+        change_mode: ChangeMode::Signal,
+        ..Template::default()
+    });
     canonicalize(&mut job);
     let group = &job.task_groups[0];
     assert_eq!(group.count, Some(4));
@@ -171,11 +174,8 @@ fn blocks_that_are_passed_on_get_their_defaults() {
         get(&task.artifacts[0], "RelativeDest"),
         Some(&Value::from("local/b.tgz"))
     );
-    assert_eq!(
-        get(&task.templates[0], "ChangeSignal"),
-        Some(&Value::from("SIGHUP"))
-    );
-    assert_eq!(get(&task.templates[0], "Perms"), Some(&Value::from("0644")));
+    assert_eq!(task.templates[0].change_signal, "SIGHUP");
+    assert_eq!(task.templates[0].perms, "0644");
 }
 
 #[test]
@@ -300,14 +300,30 @@ fn volumes_of_plugins_and_scripts_of_templates_get_their_times() {
     let script = map(&[("Command", Value::from("/bin/true"))]);
     let task = &mut job.task_groups[0].tasks[0];
     task.csi_plugin_config = Some(map(&[("ID", Value::from("disk"))]));
-    task.templates = vec![map(&[("ChangeScript", script)])];
+    task.templates = vec![Template {
+        change_script: Some(script),
+        perms: String::new(),
+        left_delim: String::new(),
+        right_delim: String::new(),
+        wait: Some(Wait {
+            min: Span::secs(2),
+            max: Span::ZERO,
+        }),
+        ..Template::default()
+    }];
     canonicalize(&mut job);
     let task = &job.task_groups[0].tasks[0];
     let plugin = task.csi_plugin_config.clone().unwrap_or(Value::Null);
     let half_a_minute = Value::Int(30_000_000_000);
     assert_eq!(get(&plugin, "HealthTimeout"), Some(&half_a_minute));
-    let script = get(&task.templates[0], "ChangeScript").cloned();
-    let script = script.unwrap_or(Value::Null);
+    let template = &task.templates[0];
+    let script = template.change_script.clone().unwrap_or(Value::Null);
+    assert_eq!(template.perms, "0644");
+    assert_eq!(
+        (template.left_delim.as_str(), template.right_delim.as_str()),
+        ("{{", "}}")
+    );
+    assert_eq!(template.wait.map(|wait| wait.max), Some(Span::secs(8)));
     let five_seconds = Value::Int(5_000_000_000);
     assert_eq!(get(&script, "Timeout"), Some(&five_seconds));
 }

@@ -1,6 +1,7 @@
 mod policy;
 mod support;
 mod task;
+mod template;
 
 use super::*;
 use crate::model::group::{EphemeralDisk, Network, Port, TaskGroup};
@@ -8,6 +9,7 @@ use crate::model::policy::{
     PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
 };
 use crate::model::task::{Hook, Lifecycle, LogConfig, Task};
+use crate::model::template::{ChangeMode, Template, Wait};
 use crate::model::value::Value;
 use crate::time::Span;
 

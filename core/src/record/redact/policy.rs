@@ -108,7 +108,10 @@ fn task(field: &str) -> Rule {
 }
 
 fn is_template_word(field: &str) -> bool {
-    matches!(field, "SourcePath" | "DestPath" | "ChangeMode" | "ChangeSignal")
+    matches!(
+        field,
+        "SourcePath" | "DestPath" | "ChangeMode" | "ChangeSignal"
+    )
 }
 
 /// The rule of what an enum's variant holds without names; that of the field around it if none.

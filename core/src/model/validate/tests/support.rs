@@ -6,7 +6,12 @@ fn what_a_task_would_miss_is_refused() {
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
         t.artifacts = vec![block()];
-        t.templates = vec![block()];
+        t.templates = vec![Template {
+            embedded_tmpl: "x".into(),
+            dest_path: "local/x".into(),
+            change_mode: ChangeMode::Script,
+            ..Template::default()
+        }];
         t.vault = Some(block());
         t.volume_mounts = vec![block()];
         t.csi_plugin_config = Some(block());
@@ -23,8 +28,8 @@ fn what_a_task_would_miss_is_refused() {
     assert_eq!(
         blocks,
         [
+            "change_script",
             "artifact",
-            "template",
             "vault",
             "volume_mount",
             "csi_plugin",

@@ -1,0 +1,221 @@
+//! Files of a task, by their places: read and written through handles.
+//!
+//! The task may exchange anything on the way at any moment. What is read is below the directory
+//! that the place names, whatever links there are; what is written goes where no link is on the
+//! way, beside the file first and then in its place, so that it is there whole or not at all.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use drover_core::ids::AllocId;
+use drover_core::task::place::{Base, Place};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, fstat, mkdirat,
+    openat2, renameat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::{AllocDirs, retried};
+
+/// The directories that files of one task may be in.
+#[derive(Debug)]
+pub struct TaskFiles {
+    task: OwnedFd,
+    shared: OwnedFd,
+}
+
+/// Who owns a file that is written, and what others may do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The permissions.
+    pub mode: u32,
+    /// The owner; the agent's own if none.
+    pub uid: Option<u32>,
+    /// The group.
+    pub gid: Option<u32>,
+}
+
+/// A file that was read, and what to watch in order to hear of its changes.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// What it holds; none if it is not there.
+    pub bytes: Option<Vec<u8>>,
+    /// The file, and the directories on the way to it as far as they are there.
+    pub glimpses: Vec<Glimpse>,
+}
+
+/// Something that may change.
+#[derive(Debug)]
+pub struct Glimpse {
+    /// A file or a directory.
+    pub handle: OwnedFd,
+    /// Of a directory, the name in it that matters.
+    pub name: Option<String>,
+}
+
+impl AllocDirs {
+    /// The files of a task.
+    ///
+    /// # Errors
+    /// Its directories are not there.
+    pub fn files(&self, alloc: AllocId, task: &str) -> io::Result<TaskFiles> {
+        Ok(TaskFiles {
+            task: self.open(alloc, task)?,
+            shared: self.open(alloc, "alloc")?,
+        })
+    }
+}
+
+impl TaskFiles {
+    fn base(&self, place: &Place) -> BorrowedFd<'_> {
+        match place.base {
+            Base::Task => self.task.as_fd(),
+            Base::Shared => self.shared.as_fd(),
+        }
+    }
+
+    /// Reads a plain file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// It is larger, is no plain file, or the way to it leads out.
+    pub fn read(&self, place: &Place, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        match open_below(self.base(place), &place.path)? {
+            Some(file) => Ok(Some(bytes_of(&file, limit)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, and what to watch.
+    ///
+    /// # Errors
+    /// As [`TaskFiles::read`].
+    pub fn look(&self, place: &Place, limit: u64) -> io::Result<Seen> {
+        let mut glimpses = self.way_to(place)?;
+        let Some(file) = open_below(self.base(place), &place.path)? else {
+            let bytes = None;
+            return Ok(Seen { bytes, glimpses });
+        };
+        glimpses.push(Glimpse {
+            handle: file.as_fd().try_clone_to_owned()?,
+            name: None,
+        });
+        let bytes = Some(bytes_of(&file, limit)?);
+        Ok(Seen { bytes, glimpses })
+    }
+
+    /// The directories on the way, as far as they are there and no links.
+    fn way_to(&self, place: &Place) -> io::Result<Vec<Glimpse>> {
+        let mut handle = self.base(place).try_clone_to_owned()?;
+        let mut glimpses = Vec::new();
+        for name in place.path.split('/') {
+            let next = step(handle.as_fd(), name);
+            let name = Some(name.to_owned());
+            glimpses.push(Glimpse { handle, name });
+            match next {
+                Ok(dir) => handle = dir,
+                Err(_) => break,
+            }
+        }
+        Ok(glimpses)
+    }
+
+    /// Writes a file, with the directories on the way to it. Nothing is waited for: it is there
+    /// for every task from now, and may be empty after the machine died.
+    ///
+    /// # Errors
+    /// A link or something that is no directory is on the way, a directory stands in its place, or
+    /// the disk says no.
+    pub fn write(&self, place: &Place, bytes: &[u8], access: Access) -> io::Result<()> {
+        let (parents, name) = split(&place.path);
+        let mut dir = self.base(place).try_clone_to_owned()?;
+        for parent in parents {
+            match mkdirat(&dir, parent, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            dir = step(dir.as_fd(), parent)?;
+        }
+        let new = beside(name);
+        let written = write_new(dir.as_fd(), &new, bytes, access);
+        let placed = written.and_then(|()| Ok(renameat(&dir, &new, &dir, name)?));
+        if placed.is_err() {
+            let _ = unlinkat(&dir, &new, AtFlags::empty());
+        }
+        placed
+    }
+}
+
+/// A name for the file until it is whole: shorter names stay readable, longer ones fit.
+fn beside(name: &str) -> String {
+    let short: String = name.chars().take(40).collect();
+    format!(".{short}.rendering")
+}
+
+fn write_new(dir: BorrowedFd<'_>, name: &str, bytes: &[u8], access: Access) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        retried(|| openat2(dir, name, flags, Mode::RUSR | Mode::WUSR, resolve))
+    };
+    let file = match open() {
+        // One that was killed left it, or a task put it there.
+        Err(Errno::EXIST) => {
+            unlinkat(dir, name, AtFlags::empty())?;
+            open()?
+        }
+        file => file?,
+    };
+    let mut file = File::from(file);
+    if access.uid.is_some() || access.gid.is_some() {
+        let (uid, gid) = (access.uid.map(Uid::from_raw), access.gid.map(Gid::from_raw));
+        fchown(&file, uid, gid)?;
+    }
+    fchmod(&file, Mode::from_raw_mode(access.mode))?;
+    file.write_all(bytes)
+}
+
+/// The names of the directories on the way, and the last name.
+fn split(path: &str) -> (impl Iterator<Item = &str>, &str) {
+    let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
+    (parents.split('/').filter(|name| !name.is_empty()), name)
+}
+
+/// Goes into a directory that is no link.
+fn step(at: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    Ok(retried(|| {
+        openat2(at, name, flags, Mode::empty(), resolve)
+    })?)
+}
+
+/// Opens what `path` leads to without leaving `at`; none if there is nothing.
+fn open_below(at: BorrowedFd<'_>, path: &str) -> io::Result<Option<File>> {
+    // A pipe must not make anybody wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match retried(|| openat2(at, path, flags, Mode::empty(), resolve)) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(Errno::XDEV) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "a link leads out of the task's directory",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn bytes_of(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
+    if kind != FileType::RegularFile {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("it is larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}

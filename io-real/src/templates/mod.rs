@@ -1,0 +1,240 @@
+//! Templates of tasks: rendered before a start, and anew when what they are made of changes.
+//!
+//! Each rendering that the core asks for is a small program of its own: a round renders
+//! everything; when something is missing or may change, it sleeps until the kernel says that a file
+//! did. Words reach the core in their order. What needs nothing from outside sleeps nowhere: it is
+//! done when it is answered.
+
+mod render;
+mod source;
+mod variables;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use drover_core::effect::Rendering;
+use drover_core::input::{HookInput, HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::op::{Failure, Op};
+use drover_core::time::Span;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use self::render::{Outcome, Renderer, Round};
+use self::watch::Watcher;
+use crate::dirs::AllocDirs;
+use crate::driver::Inbox;
+use crate::gate::Gate;
+
+/// Two renderings of one task are at least so far apart: a file that is written all the time must
+/// not keep the agent busy.
+const PACE: Duration = Duration::from_millis(250);
+/// What is missing is told no oftener than this.
+const TELL_MISSING: Duration = Duration::from_secs(3);
+
+/// Whoever renders templates. Cheap to clone; the clones are the same.
+#[derive(Clone)]
+pub(crate) struct Templates {
+    dirs: AllocDirs,
+    inbox: Inbox,
+    gate: Gate,
+    watcher: Watcher,
+    /// How each rendering that goes on is ended.
+    running: Arc<Mutex<BTreeMap<Op, oneshot::Sender<()>>>>,
+}
+
+impl Templates {
+    pub(crate) fn new(dirs: AllocDirs, inbox: Inbox, gate: Gate) -> Templates {
+        Templates {
+            dirs,
+            inbox,
+            gate,
+            watcher: Watcher::default(),
+            running: Arc::default(),
+        }
+    }
+
+    /// Begins to render, and to watch afterwards; one answer follows, and then news.
+    pub(crate) fn begin(&self, op: Op, key: TaskKey, work: Arc<Rendering>) {
+        let (end, ended) = oneshot::channel();
+        self.running().insert(op, end);
+        let all = self.clone();
+        tokio::spawn(async move {
+            let renderer = Renderer::new(all.dirs.clone(), &key, work.clone());
+            let mut going = Going {
+                op,
+                key,
+                wait: longest(&work),
+                answered: false,
+                last: HookOutput::default(),
+                missing: Vec::new(),
+                trouble: None,
+                all: all.clone(),
+            };
+            let cancelled = tokio::select! {
+                () = going.go_on(renderer) => false,
+                _ = ended => true,
+            };
+            if cancelled && !going.answered {
+                going.answer(Err(Failure::recoverable("it was cancelled")));
+            }
+            all.watcher.forget(op);
+            all.running().remove(&op);
+        });
+    }
+
+    /// Ends a rendering; one that was not answered is, with a failure.
+    pub(crate) fn cancel(&self, op: Op) {
+        // Dropping the sender ends it.
+        drop(self.running().remove(&op));
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<Op, oneshot::Sender<()>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The patience of the most patient of the templates, at least and at most.
+fn longest(work: &Rendering) -> (Duration, Duration) {
+    let span = |span: Span| Duration::from_nanos(u64::try_from(span.0).unwrap_or(0));
+    let waits = || work.templates.iter().map(|template| template.wait);
+    let least = waits().map(|(least, _)| least).max().unwrap_or_default();
+    let most = waits().map(|(_, most)| most).max().unwrap_or_default();
+    (span(least), span(most))
+}
+
+/// A rendering that goes on.
+struct Going {
+    op: Op,
+    key: TaskKey,
+    wait: (Duration, Duration),
+    answered: bool,
+    last: HookOutput,
+    missing: Vec<String>,
+    /// Why the last rendering failed, if it did and that was told.
+    trouble: Option<String>,
+    all: Templates,
+}
+
+impl Going {
+    /// Until there is nothing more to do; with files to watch, for ever.
+    async fn go_on(&mut self, mut renderer: Renderer) {
+        let changed = Arc::new(Notify::new());
+        let mut told_missing = Instant::now();
+        let mut pause = Duration::ZERO;
+        loop {
+            let work = move || (renderer.round(), renderer);
+            let round = match self.all.gate.run(work).await {
+                Ok((round, back)) => {
+                    renderer = back;
+                    round
+                }
+                Err(lost) => return self.failed(&format!("its work was lost: {lost}")),
+            };
+            let Round { outcome, glimpses } = round;
+            match self.all.watcher.watch(self.op, &changed, &glimpses) {
+                // Something may have changed before it was watched.
+                Ok(true) => {
+                    sleep(pause).await;
+                    pause = PACE;
+                    continue;
+                }
+                Ok(false) => pause = Duration::ZERO,
+                Err(error) => return self.failed(&format!("files cannot be watched: {error}")),
+            }
+            let waits = matches!(outcome, Outcome::Waiting(_));
+            if waits && glimpses.is_empty() {
+                return self.failed("something is missing that nobody will bring");
+            }
+            if waits && told_missing > Instant::now() {
+                sleep_until(told_missing).await;
+            }
+            if waits {
+                told_missing = Instant::now() + TELL_MISSING;
+            }
+            if !self.take(outcome) || glimpses.is_empty() {
+                return;
+            }
+            drop(glimpses);
+            self.quiet(&changed).await;
+        }
+    }
+
+    /// Waits for a change, and until no more come.
+    async fn quiet(&self, changed: &Notify) {
+        changed.notified().await;
+        let (least, most) = self.wait;
+        let end = Instant::now() + most;
+        while !least.is_zero() {
+            let next = (Instant::now() + least).min(end);
+            if timeout_at(next, changed.notified()).await.is_err() || Instant::now() >= end {
+                break;
+            }
+        }
+        sleep(PACE).await;
+    }
+
+    /// Tells what came of a round. Returns whether to go on.
+    fn take(&mut self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Done(output) => self.done(output),
+            Outcome::Waiting(missing) if missing != self.missing => {
+                self.missing.clone_from(&missing);
+                let op = self.op;
+                self.say(TemplateInput::Missing { op, missing });
+            }
+            Outcome::Waiting(_) => {}
+            Outcome::Failed(failure) if self.answered => self.trouble(failure.message),
+            Outcome::Failed(failure) => {
+                self.answer(Err(failure));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn done(&mut self, output: HookOutput) {
+        self.missing = Vec::new();
+        self.trouble = None;
+        let same = self.answered && output == self.last;
+        self.last.clone_from(&output);
+        if !self.answered {
+            self.answer(Ok(output));
+        } else if !same {
+            let op = self.op;
+            self.say(TemplateInput::Rendered { op, output });
+        }
+    }
+
+    /// The same trouble is told once.
+    fn trouble(&mut self, why: String) {
+        if self.trouble.as_ref() != Some(&why) {
+            self.trouble = Some(why.clone());
+            self.say(TemplateInput::Failed { op: self.op, why });
+        }
+    }
+
+    fn failed(&mut self, why: &str) {
+        if self.answered {
+            self.trouble(why.to_owned());
+        } else {
+            self.answer(Err(Failure::recoverable(why)));
+        }
+    }
+
+    fn answer(&mut self, result: Result<HookOutput, Failure>) {
+        self.answered = true;
+        self.all.inbox.deliver(Input::Hook(HookInput {
+            op: self.op,
+            alloc: self.key.alloc,
+            task: Some(self.key.task.clone()),
+            result,
+        }));
+    }
+
+    fn say(&self, said: TemplateInput) {
+        let key = self.key.clone();
+        self.all.inbox.deliver(Input::Template(key, said));
+    }
+}

@@ -1,0 +1,165 @@
+//! Who wants to know when files change: one watch of the kernel's for all templates of the agent,
+//! because it has few.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drover_core::op::Op;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+use crate::dirs::Glimpse;
+
+/// Everything that is watched. Cheap to clone; the clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watcher(Arc<Mutex<Watched>>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    /// Made when somebody watches first.
+    kernel: Option<Arc<OwnedFd>>,
+    /// Who hears of each watch.
+    hearers: BTreeMap<i32, BTreeMap<Op, Hearer>>,
+}
+
+#[derive(Debug)]
+struct Hearer {
+    notify: Arc<Notify>,
+    /// Of a directory, the names that matter; all of what happens to a file.
+    names: BTreeSet<String>,
+}
+
+/// What happens to a file that is written or goes, and to the names in a directory.
+const CHANGES: WatchFlags = WatchFlags::CLOSE_WRITE
+    .union(WatchFlags::CREATE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF);
+
+impl Watcher {
+    /// `op` hears of changes of these from now, and of no others. Returns whether any is new: what
+    /// was read before may be old then.
+    ///
+    /// # Errors
+    /// The kernel has no more watches to give.
+    pub(super) fn watch(
+        &self,
+        op: Op,
+        notify: &Arc<Notify>,
+        glimpses: &[Glimpse],
+    ) -> io::Result<bool> {
+        let mut watched = self.lock();
+        if glimpses.is_empty() && watched.kernel.is_none() {
+            return Ok(false);
+        }
+        let kernel = match &watched.kernel {
+            Some(kernel) => kernel.clone(),
+            None => self.begin(&mut watched)?,
+        };
+        let mut wanted: BTreeMap<i32, BTreeSet<String>> = BTreeMap::new();
+        for glimpse in glimpses {
+            // The directory or file itself, wherever it is by now.
+            let path = format!("/proc/self/fd/{}", glimpse.handle.as_raw_fd());
+            let watch = inotify::add_watch(&kernel, path, CHANGES)?;
+            let names = wanted.entry(watch).or_default();
+            names.extend(glimpse.name.clone());
+        }
+        let mut fresh = false;
+        for (watch, names) in &wanted {
+            let hearers = watched.hearers.entry(*watch).or_default();
+            fresh |= hearers.get(&op).is_none_or(|one| one.names != *names);
+            let (notify, names) = (notify.clone(), names.clone());
+            hearers.insert(op, Hearer { notify, names });
+        }
+        watched.forget(op, |watch| wanted.contains_key(&watch));
+        Ok(fresh)
+    }
+
+    /// `op` hears nothing more.
+    pub(super) fn forget(&self, op: Op) {
+        self.lock().forget(op, |_| false);
+    }
+
+    fn begin(&self, watched: &mut Watched) -> io::Result<Arc<OwnedFd>> {
+        let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let kernel = Arc::new(kernel);
+        let (fd, all) = (kernel.clone(), self.clone());
+        // SAFETY: the descriptor is owned by the registration, which never replaces it.
+        let events = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        tokio::spawn(async move {
+            if let Err(error) = all.listen(events).await {
+                tracing::warn!(%error, "files that templates are made of are not watched any more");
+            }
+        });
+        watched.kernel = Some(kernel.clone());
+        Ok(kernel)
+    }
+
+    async fn listen(&self, events: AsyncFd<Arc<OwnedFd>>) -> io::Result<()> {
+        loop {
+            let mut ready = events.readable().await?;
+            self.pass_on(events.get_ref())?;
+            ready.clear_ready();
+        }
+    }
+
+    fn pass_on(&self, events: &OwnedFd) -> io::Result<()> {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(events, &mut buffer);
+        loop {
+            match events.next() {
+                Ok(event) => {
+                    let name = event.file_name().map(|name| name.to_string_lossy());
+                    self.lock()
+                        .tell(event.wd(), event.events(), name.as_deref());
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        // Whoever panicked left whole entries behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    fn tell(&mut self, watch: i32, what: ReadFlags, name: Option<&str>) {
+        let lost = what.contains(ReadFlags::QUEUE_OVERFLOW);
+        let heard = |hearer: &&Hearer| {
+            lost || name.is_none_or(|name| hearer.names.is_empty() || hearer.names.contains(name))
+        };
+        let hearers = self.hearers.iter().filter(|(of, _)| lost || **of == watch);
+        let hearers = hearers.flat_map(|(_, hearers)| hearers.values());
+        hearers
+            .filter(heard)
+            .for_each(|hearer| hearer.notify.notify_one());
+        if what.contains(ReadFlags::IGNORED) {
+            self.hearers.remove(&watch);
+        }
+    }
+
+    fn forget(&mut self, op: Op, but: impl Fn(i32) -> bool) {
+        let Some(kernel) = &self.kernel else { return };
+        self.hearers.retain(|watch, hearers| {
+            if !but(*watch) {
+                hearers.remove(&op);
+            }
+            if hearers.is_empty() {
+                // What is gone is not watched any more either.
+                let _ = inotify::remove_watch(kernel, *watch);
+            }
+            !hearers.is_empty()
+        });
+    }
+}

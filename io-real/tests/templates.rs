@@ -1,0 +1,424 @@
+//! Templates: what is rendered, when it is rendered anew, and what a task that exchanges its files
+//! for links gains by it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use drover_core::effect::{HookEffect, HookWork, Rendering, TemplateSource, TemplateWork};
+use drover_core::ids::AllocId;
+use drover_core::input::{HookOutput, Input, TemplateInput};
+use drover_core::op::{Failure, Op};
+use drover_core::task::place::{Base, Place};
+use drover_core::time::Span;
+use drover_io_real::device::DevicePlugins;
+use drover_io_real::dirs::AllocDirs;
+use drover_io_real::driver::Inbox;
+use drover_io_real::hooks::Hooks;
+use drover_io_real::plugins::Plugins;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+const ALLOC: AllocId = AllocId(1);
+
+struct World {
+    hooks: Hooks,
+    said: UnboundedReceiver<Input>,
+    dir: TempDir,
+}
+
+/// A template of this text, rendered to `local/out`.
+fn template(text: &str) -> TemplateWork {
+    TemplateWork {
+        source: TemplateSource::Text(text.to_owned()),
+        destination: local("out"),
+        left: "{{".to_owned(),
+        right: "}}".to_owned(),
+        error_on_missing_key: false,
+        env: false,
+        mode: 0o644,
+        uid: None,
+        gid: None,
+        once: false,
+        wait: (Span::ZERO, Span::ZERO),
+    }
+}
+
+fn local(name: &str) -> Place {
+    Place {
+        base: Base::Task,
+        path: format!("local/{name}"),
+    }
+}
+
+impl World {
+    fn new() -> World {
+        let dir = TempDir::new().unwrap();
+        let (root, outside) = (dir.path().join("allocs"), dir.path().join("outside"));
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("file"), "precious").unwrap();
+        let dirs = AllocDirs::new(Arc::new(File::open(&root).unwrap().into()));
+        dirs.build_alloc(ALLOC).unwrap();
+        dirs.build_task(ALLOC, "web", None).unwrap();
+        let (inbox, said) = unbounded_channel();
+        let devices = DevicePlugins::new(Vec::new(), Plugins::default());
+        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices);
+        World { hooks, said, dir }
+    }
+
+    fn local(&self, name: &str) -> PathBuf {
+        let own = self.dir.path().join("allocs").join(ALLOC.to_string());
+        own.join("web/local").join(name)
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.dir.path().join("outside")
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.local(name)).unwrap()
+    }
+
+    fn ask(&self, op: u64, runs: bool, templates: Vec<TemplateWork>) {
+        let env = [("NAME", "wall"), ("EMPTY", "")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let work = Rendering {
+            templates,
+            env: env.into(),
+            root: "/alloc/1".to_owned(),
+            runs,
+        };
+        self.hooks.carry_out(HookEffect::Run {
+            op: Op(op),
+            alloc: ALLOC,
+            task: Some("web".into()),
+            work: HookWork::RenderTemplates(Arc::new(work)),
+        });
+    }
+
+    async fn hear(&mut self) -> Input {
+        let heard = tokio::time::timeout(Duration::from_secs(30), self.said.recv());
+        heard.await.expect("nothing was said").unwrap()
+    }
+
+    /// The answer to a rendering.
+    async fn answer(&mut self) -> Result<HookOutput, Failure> {
+        match self.hear().await {
+            Input::Hook(hook) => hook.result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn news(&mut self) -> TemplateInput {
+        match self.hear().await {
+            Input::Template(_, said) => said,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn render(&mut self, template: TemplateWork) -> Result<HookOutput, Failure> {
+        self.ask(1, false, vec![template]);
+        self.answer().await
+    }
+
+    fn assert_outside_untouched(&self) {
+        assert_eq!(fs::read_dir(self.outside()).unwrap().count(), 1);
+        let file = self.outside().join("file");
+        assert_eq!(fs::read_to_string(file).unwrap(), "precious");
+    }
+}
+
+#[tokio::test]
+async fn a_template_is_rendered_where_it_belongs() {
+    let mut world = World::new();
+    let mut one = template("hello {{ env \"NAME\" }}\n");
+    one.mode = 0o640;
+    one.destination = local("etc/app/greeting.txt");
+    let output = world.render(one).await.unwrap();
+    assert_eq!(world.read("etc/app/greeting.txt"), "hello wall\n");
+    let meta = fs::metadata(world.local("etc/app/greeting.txt")).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o7777, 0o640);
+    assert_eq!(output.rendered.len(), 1);
+    assert!(output.env.is_empty());
+}
+
+#[tokio::test]
+async fn variables_of_templates_are_told() {
+    let mut world = World::new();
+    let text = "export A={{ env \"NAME\" }}\nB='two words' # comment\nC=\"line\\nbreak\"\n";
+    let mut one = template(text);
+    one.env = true;
+    let output = world.render(one).await.unwrap();
+    let found: Vec<_> = output.env.into_iter().collect();
+    let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let expected = [
+        of("A", "wall"),
+        of("B", "two words"),
+        of("C", "line\nbreak"),
+    ];
+    assert_eq!(found, expected);
+    let mut bad = template("A=1\nno variable");
+    bad.env = true;
+    let why = world.render(bad).await.unwrap_err().message;
+    assert!(why.contains("line 2"), "{why}");
+}
+
+#[tokio::test]
+async fn a_template_may_come_from_a_file() {
+    let mut world = World::new();
+    fs::write(world.local("app.tpl"), "<< env \"NAME\" >>").unwrap();
+    let mut one = template("");
+    one.source = TemplateSource::File(local("app.tpl"));
+    (one.left, one.right) = ("<<".to_owned(), ">>".to_owned());
+    world.render(one.clone()).await.unwrap();
+    assert_eq!(world.read("out"), "wall");
+    one.source = TemplateSource::File(local("not there"));
+    let why = world.render(one).await.unwrap_err().message;
+    assert!(why.contains("not there"), "{why}");
+}
+
+#[tokio::test]
+async fn what_changes_is_rendered_anew() {
+    let mut world = World::new();
+    fs::write(world.local("motd"), "one").unwrap();
+    let text = "{{ file \"local/motd\" }}, {{ file \"/alloc/1/web/local/motd\" }}";
+    world.ask(
+        7,
+        false,
+        vec![template(text), {
+            let mut other = template("always the same");
+            other.destination = local("other");
+            other
+        }],
+    );
+    let first = world.answer().await.unwrap();
+    assert_eq!(world.read("out"), "one, one");
+    // What is written anew as it was is no news; what comes next is told.
+    fs::write(world.local("motd"), "one").unwrap();
+    fs::write(world.local("unrelated"), "x").unwrap();
+    fs::write(world.local("motd.new"), "two").unwrap();
+    fs::rename(world.local("motd.new"), world.local("motd")).unwrap();
+    let TemplateInput::Rendered { op, output } = world.news().await else {
+        panic!("not rendered")
+    };
+    assert_eq!(op, Op(7));
+    assert_eq!(world.read("out"), "two, two");
+    assert_ne!(output.rendered[0], first.rendered[0]);
+    assert_eq!(output.rendered[1], first.rendered[1]);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_and_waited_for() {
+    let mut world = World::new();
+    let text = "{{ file \"local/deep/motd\" }}{{ file \"local/other\" }}";
+    world.ask(7, false, vec![template(text)]);
+    let TemplateInput::Missing { missing, .. } = world.news().await else {
+        panic!("nothing is missing")
+    };
+    assert_eq!(missing, ["file local/deep/motd", "file local/other"]);
+    assert!(!world.local("out").exists());
+    fs::create_dir(world.local("deep")).unwrap();
+    fs::write(world.local("other"), "b").unwrap();
+    fs::write(world.local("deep/motd"), "a").unwrap();
+    loop {
+        match world.hear().await {
+            Input::Template(_, TemplateInput::Missing { .. }) => {}
+            Input::Hook(hook) => break assert!(hook.result.is_ok()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(world.read("out"), "ab");
+}
+
+#[tokio::test]
+async fn who_waits_can_be_cancelled() {
+    let mut world = World::new();
+    world.ask(7, false, vec![template("{{ file \"local/never\" }}")]);
+    assert!(matches!(world.news().await, TemplateInput::Missing { .. }));
+    world.hooks.carry_out(HookEffect::Cancel { op: Op(7) });
+    assert!(world.answer().await.is_err());
+    // One that is not known, or over, is nothing.
+    world.hooks.carry_out(HookEffect::Cancel { op: Op(7) });
+    world.hooks.carry_out(HookEffect::Cancel { op: Op(8) });
+}
+
+#[tokio::test]
+async fn trouble_after_the_first_time_leaves_the_file() {
+    let mut world = World::new();
+    fs::write(world.local("data"), "{\"a\": 1}").unwrap();
+    let text = "{{ with file \"local/data\" | parseJSON }}{{ .a }}{{ end }}";
+    world.ask(7, false, vec![template(text)]);
+    world.answer().await.unwrap();
+    fs::write(world.local("data"), "{").unwrap();
+    let TemplateInput::Failed { why, .. } = world.news().await else {
+        panic!("it went well")
+    };
+    assert!(why.contains("local/out"), "{why}");
+    assert_eq!(world.read("out"), "1");
+    fs::write(world.local("data"), "{\"a\": 2}").unwrap();
+    assert!(matches!(world.news().await, TemplateInput::Rendered { .. }));
+    assert_eq!(world.read("out"), "2");
+}
+
+/// A task that runs is disturbed by what changed, and by nothing else.
+#[tokio::test]
+async fn an_agent_that_finds_a_task_running_writes_only_what_changed() {
+    let mut world = World::new();
+    let named = |name: &str, text: &str| {
+        let mut one = template(text);
+        one.destination = local(name);
+        one
+    };
+    let mut once = named("once", "{{ file \"local/data\" }}");
+    once.once = true;
+    let all = vec![
+        named("same", "{{ env \"NAME\" }}"),
+        named("changed", "{{ file \"local/data\" }}"),
+        named("timed", "{{ timestamp \"unixNano\" }}"),
+        once,
+    ];
+    fs::write(world.local("data"), "1").unwrap();
+    world.ask(1, false, all.clone());
+    let before = world.answer().await.unwrap().rendered;
+    world.hooks.carry_out(HookEffect::Cancel { op: Op(1) });
+    let inode = |world: &World| fs::metadata(world.local("same")).unwrap().ino();
+    let (same, timed) = (inode(&world), world.read("timed"));
+    fs::write(world.local("data"), "2").unwrap();
+    world.ask(2, true, all);
+    let after = world.answer().await.unwrap().rendered;
+    assert_eq!(inode(&world), same);
+    assert_eq!(
+        (world.read("changed"), world.read("timed")),
+        ("2".to_owned(), timed)
+    );
+    assert_eq!(world.read("once"), "1");
+    let differs: Vec<bool> = before.iter().zip(&after).map(|(a, b)| a != b).collect();
+    assert_eq!(differs, [false, true, false, false]);
+}
+
+#[tokio::test]
+async fn nothing_is_written_through_a_link() {
+    let mut world = World::new();
+    symlink(world.outside(), world.local("dir")).unwrap();
+    symlink(world.outside().join("file"), world.local("out")).unwrap();
+    fs::hard_link(world.outside().join("file"), world.local("hard")).unwrap();
+    let mut one = template("x");
+    one.destination = local("dir/file");
+    assert!(world.render(one.clone()).await.is_err());
+    one.destination = local("dir/new/file");
+    assert!(world.render(one.clone()).await.is_err());
+    // A link in the file's own place is replaced, and a second name of a file as well.
+    for name in ["out", "hard"] {
+        one.destination = local(name);
+        world.render(one.clone()).await.unwrap();
+        assert_eq!(world.read(name), "x");
+    }
+    fs::create_dir(world.local("taken")).unwrap();
+    one.destination = local("taken");
+    assert!(world.render(one).await.is_err());
+    world.assert_outside_untouched();
+    let left = fs::read_dir(world.local("")).unwrap();
+    let left = left.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".rendering")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_read_that_is_not_the_tasks() {
+    let mut world = World::new();
+    symlink(world.outside().join("file"), world.local("link")).unwrap();
+    symlink("/proc/self/root/etc/passwd", world.local("magic")).unwrap();
+    rustix::fs::mknodat(
+        CWD,
+        world.local("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    fs::create_dir(world.local("dir")).unwrap();
+    let large = File::create(world.local("large")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    for path in [
+        "local/link",
+        "local/magic",
+        "local/pipe",
+        "local/dir",
+        "local/large",
+        "../other/local/a",
+        "/etc/passwd/../../../../outside/file",
+        "local/../../../../outside/file",
+        "local/a\0b",
+    ] {
+        let text = format!("{{{{ file {path:?} }}}}");
+        let text = text.replace("\\0", "\\x00");
+        let failed = world.render(template(&text)).await;
+        let why = failed.expect_err(path).message;
+        assert!(!why.contains("precious") && !why.contains("root:"), "{why}");
+    }
+    let long = format!("{{{{ file \"local/{}\" }}}}", "a/".repeat(3000));
+    assert!(world.render(template(&long)).await.is_err());
+    // A link to a file of the task's own is none of anybody else's business.
+    fs::write(world.local("own"), "mine").unwrap();
+    symlink("own", world.local("alias")).unwrap();
+    world
+        .render(template("{{ file \"local/alias\" }}"))
+        .await
+        .unwrap();
+    assert_eq!(world.read("out"), "mine");
+    world.assert_outside_untouched();
+}
+
+/// While a directory and a link to the outside change places all the time, nothing outside is
+/// written and nothing of it is read.
+#[tokio::test]
+async fn links_that_come_and_go_lead_nowhere() {
+    let mut world = World::new();
+    fs::create_dir(world.local("dir")).unwrap();
+    fs::write(world.local("dir/file"), "mine").unwrap();
+    symlink(world.outside(), world.local("link")).unwrap();
+    let (one, other) = (world.local("dir"), world.local("link"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        })
+    };
+    let mut outcomes = [0_u32; 2];
+    for op in 0..300 {
+        let mut writes = template("x");
+        writes.destination = local("dir/out");
+        let reads = template("{{ file \"local/dir/file\" }}");
+        world.ask(op, false, vec![if op % 2 == 0 { writes } else { reads }]);
+        let went_well = world.answer().await.is_ok();
+        outcomes[usize::from(went_well)] += 1;
+        world.hooks.carry_out(HookEffect::Cancel { op: Op(op) });
+        if op % 2 == 1 && went_well {
+            assert_eq!(world.read("out"), "mine");
+        }
+        // What was still told of a rendering that is over.
+        while world.said.try_recv().is_ok() {}
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert!(outcomes[1] > 0, "{outcomes:?}");
+    world.assert_outside_untouched();
+}
