@@ -279,6 +279,11 @@ pub enum OperatorInput {
         /// Which.
         alloc: AllocId,
     },
+    /// Clean away an allocation that ended, before its turn.
+    Collect {
+        /// Which.
+        alloc: AllocId,
+    },
     /// Start tasks again.
     Restart {
         /// Whose.

@@ -273,6 +273,7 @@ fn template(said: &TemplateInput) -> &'static str {
 fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) {
     match asked {
         OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
+        OperatorInput::Collect { alloc } => (*alloc, "clean away"),
         OperatorInput::Restart { alloc, tasks } => (
             *alloc,
             match tasks {

@@ -63,6 +63,7 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
         _ if one_task >= 21 => What::ChangeTemplate,
+        _ if one_task == 3 => What::CollectAlloc { job, nth },
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
         2 => What::Register { job, change: None },

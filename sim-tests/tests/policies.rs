@@ -1,7 +1,8 @@
 //! Policies are kept to the letter: how often, how soon, and for how long.
 
+use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
-use drover_core::input::{LocalInput, RestartScope};
+use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -172,6 +173,52 @@ fn what_waits_to_be_replaced_is_not_collected() {
         sim.run(Span::secs(4))?;
         sim.ask(LocalInput::Collect);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.peace()
+    });
+}
+
+/// One that ended is cleaned away when somebody asks for it: not before it ended, and not while its
+/// replacement depends on it.
+#[test]
+fn one_that_ended_is_cleaned_away_when_asked() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let alloc = sim.live("web").map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        let early = sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| sim.reply(early).is_some())?;
+        let refused = matches!(sim.reply(early), Some(Reply::Refused(Refusal::Conflict(_))));
+        sim.expect_that(refused, "it runs")?;
+        sim.stop_alloc("web");
+        sim.until(SOON, |sim| {
+            sim.allocs("web").len() == 2 && sim.runs("web", "main")
+        })?;
+        let asked = sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| sim.allocs("web").len() == 1)?;
+        let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
+        sim.expect_that(done, "it is cleaned away")?;
+        let again = sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| sim.reply(again).is_some())?;
+        let unknown = matches!(sim.reply(again), Some(Reply::Refused(Refusal::NotFound(_))));
+        sim.expect_that(unknown, "it is gone")?;
+        sim.peace()
+    });
+}
+
+/// What the policy replaces later is needed until then.
+#[test]
+fn what_waits_to_be_replaced_is_not_cleaned_away_alone() {
+    for_seeds(60, |sim| {
+        sim.register(&hopeless());
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.run(Span::secs(4))?;
+        let alloc = sim.allocs("web").first().map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        let asked = sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        let refused = matches!(sim.reply(asked), Some(Reply::Refused(Refusal::Conflict(_))));
+        sim.expect_that(refused, "it is needed")?;
         sim.peace()
     });
 }

@@ -1,10 +1,10 @@
-//! `drover alloc stop`, `restart` and `signal`.
+//! `drover alloc stop`, `restart`, `signal` and `gc`.
 
 use hyper::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::args::{AllocRestartArgs, AllocSignalArgs, AllocStopArgs};
+use super::args::{AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStopArgs};
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::{lookup, monitor};
@@ -60,6 +60,15 @@ pub(super) async fn signal(cx: &mut Context, args: AllocSignalArgs) -> Outcome {
     check_task(&alloc, task.as_deref())?;
     let body = json!({ "Signal": args.signal, "Task": task.unwrap_or_default() });
     act(cx, &alloc, "signal", &body).await
+}
+
+/// Runs `alloc gc`.
+///
+/// # Errors
+/// The allocation cannot be found, is not over, or is still needed.
+pub(super) async fn gc(cx: &mut Context, args: AllocGcArgs) -> Outcome {
+    let alloc = lookup::alloc(&cx.client, &args.alloc).await?;
+    act(cx, &alloc, "gc", &json!({})).await
 }
 
 async fn act(cx: &mut Context, alloc: &AllocStub, action: &str, body: &Value) -> Outcome {

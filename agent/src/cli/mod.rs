@@ -151,6 +151,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
         Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
         Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
+        Command::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
         Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
         Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
         Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,

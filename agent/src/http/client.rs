@@ -38,6 +38,7 @@ pub(super) async fn act(
     let input = match action.as_str() {
         "restart" => restart(alloc, body::shape_or_default(request).await?)?,
         "signal" => signal(alloc, request).await?,
+        "gc" => OperatorInput::Collect { alloc },
         _ => return Err(ApiError::not_found("resource not found")),
     };
     match api.door.operator(input).await? {

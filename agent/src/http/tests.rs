@@ -304,6 +304,25 @@ async fn tasks_are_restarted_and_signalled() {
 }
 
 #[tokio::test]
+async fn one_that_ended_is_cleaned_away_when_asked() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    register(&rig, job("calc", "batch", Some(0))).await;
+    let gc = |id: &str| format!("/v1/client/allocation/{id}/gc");
+    let runs = allocs(&rig, "web").await[0].id.clone();
+    let (status, why) = failure(&rig, Method::PUT, &gc(&runs), "").await;
+    assert_eq!(status, 500);
+    assert!(why.contains("not over"), "{why}");
+    let ended = allocs(&rig, "calc").await[0].id.clone();
+    rig.client
+        .change::<Value>(Method::PUT, &gc(&ended), &[], None)
+        .await
+        .unwrap();
+    assert_eq!(allocs(&rig, "calc").await.len(), 0);
+    assert_eq!(failure(&rig, Method::PUT, &gc(&ended), "").await.0, 404);
+}
+
+#[tokio::test]
 async fn what_ended_is_cleaned_away_when_asked() {
     let rig = Rig::start().await;
     register(&rig, job("calc", "batch", Some(0))).await;

@@ -22,10 +22,7 @@ impl Agent {
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
         let awaited = self.awaited_disks();
-        let needed = |alloc: &AllocRecord| {
-            self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
-        };
-        let collectable = records.filter(|alloc| !needed(alloc));
+        let collectable = records.filter(|alloc| !self.is_needed(alloc, &awaited));
         let collectable = collectable.filter(|alloc| alloc.finished && !alloc.destroying);
         let kept = collectable.clone().count();
         // How much the oldest frees is known only when it is gone: one at a time.
@@ -36,12 +33,23 @@ impl Agent {
         let room = &mut self.machine.room;
         room.look(&mut cx(&self.config, &mut self.shared, now), goes, left);
         for id in &chosen {
-            self.remember_done(*id);
-            if let Some(alloc) = self.allocs.get_mut(id) {
-                alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
-            }
+            self.clean_away(now, *id);
         }
         chosen.into_iter().collect()
+    }
+
+    /// Cleans away an allocation that ended. Asking again changes nothing.
+    pub(super) fn clean_away(&mut self, now: Now, id: AllocId) {
+        self.remember_done(id);
+        if let Some(alloc) = self.allocs.get_mut(&id) {
+            alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+        }
+    }
+
+    /// Whether something still depends on an allocation that ended; `awaited` are those whose
+    /// disks somebody may take over.
+    pub(super) fn is_needed(&self, alloc: &AllocRecord, awaited: &BTreeSet<AllocId>) -> bool {
+        self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
     }
 
     /// Whether the allocation's end still decides about a replacement.
@@ -53,7 +61,7 @@ impl Agent {
     }
 
     /// The allocations whose disks somebody may still take over.
-    fn awaited_disks(&self) -> BTreeSet<AllocId> {
+    pub(super) fn awaited_disks(&self) -> BTreeSet<AllocId> {
         let heirs = self.allocs.values().map(|alloc| alloc.record());
         let heirs = heirs.filter(|heir| !heir.finished || self.awaits_replacement(heir));
         heirs

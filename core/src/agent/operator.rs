@@ -22,11 +22,13 @@ impl Agent {
     ) -> BTreeSet<AllocId> {
         let id = match &input {
             OperatorInput::StopAlloc { alloc }
+            | OperatorInput::Collect { alloc }
             | OperatorInput::Restart { alloc, .. }
             | OperatorInput::Signal { alloc, .. } => *alloc,
         };
         let reply = match input {
             OperatorInput::StopAlloc { .. } => Some(self.stop_by_operator(now, id)),
+            OperatorInput::Collect { .. } => Some(self.collect_one(now, id)),
             OperatorInput::Restart { tasks, .. } => Some(self.restart(now, id, &tasks)),
             OperatorInput::Signal { task, signal, .. } => {
                 self.signal(now, id, task.as_ref(), &signal, request)
@@ -57,6 +59,25 @@ impl Agent {
         Reply::Stopping {
             eval: Some(eval.id),
             index: eval.create_index,
+        }
+    }
+
+    fn collect_one(&mut self, now: Now, id: AllocId) -> Reply {
+        let Some(alloc) = self.allocs.get(&id) else {
+            return unknown(id);
+        };
+        let record = alloc.record().clone();
+        if !record.finished {
+            return conflict("the allocation is not over: stop it first");
+        }
+        if self.is_needed(&record, &self.awaited_disks()) {
+            return conflict(
+                "the allocation is still needed: for its replacement, its disk or its roll-out",
+            );
+        }
+        self.clean_away(now, id);
+        Reply::Done {
+            index: self.shared.index,
         }
     }
 

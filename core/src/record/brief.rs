@@ -146,6 +146,7 @@ fn local(asked: &LocalInput) -> String {
 fn operator(asked: &OperatorInput) -> String {
     match asked {
         OperatorInput::StopAlloc { alloc } => format!("stop allocation {}", alloc.short()),
+        OperatorInput::Collect { alloc } => format!("clean away allocation {}", alloc.short()),
         OperatorInput::Restart { alloc, tasks } => {
             format!("restart {tasks:?} of {}", alloc.short())
         }

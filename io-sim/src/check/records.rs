@@ -107,7 +107,10 @@ impl Checker {
             self.replies.purges(&record.job) || view.job(&record.job).is_none_or(|job| job.purge);
         let ended = view.allocs().map(AllocRunner::record);
         let kept = ended.filter(|one| one.finished && !one.destroying).count();
-        let asked = self.replies.collects() || job_goes || kept >= self.keep_terminal;
+        let asked = self.replies.collects()
+            || self.replies.collects_one(record.id)
+            || job_goes
+            || kept >= self.keep_terminal;
         let crowded = !asked && core::mem::take(&mut self.crowded);
         self.sometimes(Property::SometimesTheDiskIsCrowded, crowded);
         let holds = asked || crowded;

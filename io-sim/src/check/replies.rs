@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::JobKey;
+use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
 
 use super::lives::{saved_alloc, saved_job};
@@ -48,6 +48,15 @@ impl Replies {
     /// Whether this life was asked to clean up.
     pub(super) fn collects(&self) -> bool {
         let collect = |asked: &Input| matches!(asked, Input::Local(_, LocalInput::Collect));
+        self.asked.values().any(collect)
+    }
+
+    /// Whether this life was asked to clean away this allocation.
+    pub(super) fn collects_one(&self, id: AllocId) -> bool {
+        let collect = |asked: &Input| match asked {
+            Input::Operator(_, OperatorInput::Collect { alloc }) => *alloc == id,
+            _ => false,
+        };
         self.asked.values().any(collect)
     }
 
@@ -129,6 +138,9 @@ impl Checker {
                 Reply::Stopping { eval: Some(_), .. },
             ) => saved_alloc(world, *alloc)
                 .is_none_or(|saved| saved.desired.is_terminal() || saved.finished),
+            (Input::Operator(_, OperatorInput::Collect { alloc }), Reply::Done { .. }) => {
+                saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying)
+            }
             _ => return Ok(()),
         };
         self.holds(Property::AReplyIsRememberedFirst, holds, || {

@@ -58,6 +58,7 @@ impl Touched {
             Some(Input::Operator(
                 _,
                 OperatorInput::StopAlloc { alloc }
+                | OperatorInput::Collect { alloc }
                 | OperatorInput::Restart { alloc, .. }
                 | OperatorInput::Signal { alloc, .. },
             )) => self.siblings(agent, *alloc),

@@ -161,9 +161,9 @@ impl Entity {
                 self.belongs_to(job)
             }
             Input::Operator(_, asked) => match asked {
-                OperatorInput::StopAlloc { alloc } | OperatorInput::Restart { alloc, .. } => {
-                    self.is_alloc(*alloc)
-                }
+                OperatorInput::StopAlloc { alloc }
+                | OperatorInput::Collect { alloc }
+                | OperatorInput::Restart { alloc, .. } => self.is_alloc(*alloc),
                 OperatorInput::Signal { alloc, task, .. } => self.is_task(*alloc, task.as_ref()),
             },
             Input::Local(_, LocalInput::Collect)

@@ -97,6 +97,13 @@ pub enum What {
         /// Which; counted around.
         nth: Option<usize>,
     },
+    /// An allocation is cleaned away: the n-th oldest.
+    CollectAlloc {
+        /// Whose.
+        job: String,
+        /// Which; counted around.
+        nth: usize,
+    },
     /// The tasks of the job's latest allocation that is not over get a signal.
     Signal {
         /// Whose.
@@ -131,6 +138,7 @@ impl What {
             | What::RestartTask { job, .. }
             | What::SignalTask { job, .. }
             | What::StopAlloc { job, .. }
+            | What::CollectAlloc { job, .. }
             | What::Signal { job } => Some(job),
             What::Collect
             | What::Driver { .. }

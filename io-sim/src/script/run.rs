@@ -125,6 +125,11 @@ impl Sim {
                     self.operate(OperatorInput::StopAlloc { alloc });
                 }
             }
+            What::CollectAlloc { job, nth } => {
+                if let Some(alloc) = self.one_of(job, Some(*nth)) {
+                    self.operate(OperatorInput::Collect { alloc });
+                }
+            }
             What::Signal { job } => {
                 if let Some(alloc) = self.one_of(job, None) {
                     self.operate(OperatorInput::Signal {

@@ -24,6 +24,7 @@ impl Sim {
         let request = self.request();
         let (OperatorInput::Restart { alloc, .. }
         | OperatorInput::StopAlloc { alloc }
+        | OperatorInput::Collect { alloc }
         | OperatorInput::Signal { alloc, .. }) = &input;
         if matches!(&input, OperatorInput::Restart { .. }) {
             self.checker.asked_again(*alloc);

@@ -49,6 +49,7 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
         Some(Input::Operator(request, input)) => {
             let (alloc, what) = match input {
                 OperatorInput::StopAlloc { alloc } => (alloc, "stop".to_owned()),
+                OperatorInput::Collect { alloc } => (alloc, "clean away".to_owned()),
                 OperatorInput::Restart { alloc, tasks } => (alloc, format!("restart {tasks:?}")),
                 OperatorInput::Signal { alloc, signal, .. } => (alloc, signal.clone()),
             };

@@ -73,6 +73,13 @@ pub struct AllocStopArgs {
     pub verbose: bool,
 }
 
+/// `alloc gc`.
+#[derive(Clone, Debug, Args)]
+pub struct AllocGcArgs {
+    /// The allocation's id or the beginning of it
+    pub alloc: String,
+}
+
 /// `alloc restart`.
 #[derive(Clone, Debug, Args)]
 pub struct AllocRestartArgs {

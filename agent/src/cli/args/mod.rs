@@ -9,7 +9,9 @@ mod replay;
 use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
-pub use alloc::{AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs};
+pub use alloc::{
+    AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs,
+};
 pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -129,6 +131,8 @@ pub enum AllocCommand {
     Restart(AllocRestartArgs),
     /// Send a signal to tasks
     Signal(AllocSignalArgs),
+    /// Clean away an allocation that ended, with its directory
+    Gc(AllocGcArgs),
 }
 
 /// Commands of nodes.
