@@ -280,7 +280,9 @@ impl World {
                 std::fs::create_dir_all(&secrets).unwrap();
                 std::fs::write(secrets.join("token"), "secret").unwrap();
             }
-            HookWork::InheritDisk { .. } | HookWork::Reserve { .. } => {}
+            HookWork::InheritDisk { .. }
+            | HookWork::FetchArtifacts { .. }
+            | HookWork::Reserve { .. } => {}
             HookWork::RemoveAllocDir => std::fs::remove_dir_all(dir).unwrap(),
         }
     }

@@ -186,6 +186,9 @@ pub struct HookOutput {
     pub mounts: Vec<Mount>,
     /// Device nodes of the host for the task to use.
     pub nodes: Vec<DeviceNode>,
+    /// What people may want to know of it; nothing if empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// What the store says.

@@ -101,6 +101,7 @@ impl Hooks {
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
+            (HookWork::FetchArtifacts { .. }, _) => Err(io::Error::other("not yet")),
             // That is no work of directories.
             (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),

@@ -343,7 +343,13 @@ impl World {
         if self.strikes(Fault::HangHook, &entity) {
             return;
         }
-        let delay = self.latency(&entity, self.patience.hook);
+        let fetches = matches!(work, HookWork::FetchArtifacts { .. });
+        let delay = match fetches {
+            // Whoever serves it says no more: only a cancellation ends that.
+            true if self.strikes(Fault::StallFetch, &entity) => Span(2 * self.patience.artifacts.0),
+            true => self.latency(&entity, self.patience.artifacts),
+            false => self.latency(&entity, self.patience.hook),
+        };
         let what = Later::Hook {
             op,
             alloc,
@@ -378,6 +384,10 @@ impl World {
             Err(Failure::recoverable("cancelled"))
         } else if self.strikes(Fault::FailHook, &entity) {
             Err(Failure::recoverable("the hook failed"))
+        } else if matches!(work, HookWork::FetchArtifacts { .. })
+            && self.strikes(Fault::FailFetch, &entity)
+        {
+            Err(Failure::recoverable("the server says 503"))
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drover_core::model::artifact::Artifact;
 use drover_core::model::device::DeviceRequest;
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
@@ -40,6 +41,9 @@ pub trait TaskWords: Sized {
     /// The same, with so many devices of this name.
     #[must_use]
     fn devices(self, name: &str, count: u64) -> Self;
+    /// The same, needing something that is fetched from there.
+    #[must_use]
+    fn fetches(self, source: &str) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -61,6 +65,14 @@ impl TaskWords for Task {
             name: name.to_owned(),
             count,
             ..DeviceRequest::default()
+        });
+        self
+    }
+
+    fn fetches(mut self, source: &str) -> Task {
+        self.artifacts.push(Artifact {
+            getter_source: source.to_owned(),
+            ..Artifact::default()
         });
         self
     }

@@ -219,6 +219,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
     match work {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
         HookWork::InheritDisk { .. } => "take over the disk",
+        HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RemoveAllocDir => "remove directory",
     }

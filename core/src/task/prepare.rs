@@ -10,6 +10,7 @@ use super::environment::{self, EnvInput, PortBinding};
 use super::interpolate::{self, Names};
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
+use crate::config::Patience;
 use crate::cx::Cx;
 use crate::device::reservation;
 use crate::driver::config::schema_for;
@@ -22,6 +23,7 @@ use crate::model::event::{EventType, TaskEvent};
 use crate::model::task::Resources;
 use crate::op::Failure;
 use crate::store::record::{AssignedPort, Launch};
+use crate::time::Span;
 
 /// The hooks of a task, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,6 +32,8 @@ pub enum TaskHook {
     Validate,
     /// The task's directory.
     TaskDir,
+    /// Files that are fetched.
+    Artifacts,
     /// What the task needs in order to use its devices.
     Devices,
 }
@@ -40,6 +44,7 @@ impl TaskHook {
         match self {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
+            TaskHook::Artifacts => "artifacts",
             TaskHook::Devices => "devices",
         }
     }
@@ -48,13 +53,29 @@ impl TaskHook {
     fn once(self) -> bool {
         match self {
             TaskHook::Validate => false,
-            TaskHook::TaskDir | TaskHook::Devices => true,
+            TaskHook::TaskDir | TaskHook::Artifacts | TaskHook::Devices => true,
+        }
+    }
+
+    /// How long its work may take.
+    fn patience(self, patience: &Patience) -> Span {
+        match self {
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Devices => patience.hook,
+            TaskHook::Artifacts => patience.artifacts,
         }
     }
 }
 
+/// The longest message of a hook that people are told, in letters.
+const MAX_MESSAGE: usize = 500;
+
 /// What happens before each start, in order.
-pub const PRESTART: &[TaskHook] = &[TaskHook::Validate, TaskHook::TaskDir, TaskHook::Devices];
+pub const PRESTART: &[TaskHook] = &[
+    TaskHook::Validate,
+    TaskHook::TaskDir,
+    TaskHook::Artifacts,
+    TaskHook::Devices,
+];
 
 impl TaskRunner {
     pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
@@ -99,8 +120,16 @@ impl TaskRunner {
                         .detail("message", "Building Task Directory"),
                 );
                 let user = self.spec.task().user.clone();
-                self.hook_work(cx, HookWork::BuildTaskDir { user })
+                self.hook_work(cx, hook, HookWork::BuildTaskDir { user })
             }
+            TaskHook::Artifacts => match self.artifacts(cx, scope) {
+                None => Begun::Done,
+                Some(work) => {
+                    let message = "Client is downloading artifacts";
+                    self.event(cx, EventType::DownloadingArtifacts, message);
+                    self.hook_work(cx, hook, work)
+                }
+            },
             TaskHook::Devices => {
                 let task = self.spec.task().name.as_str();
                 let of_alloc = scope.alloc.devices.iter();
@@ -108,13 +137,13 @@ impl TaskRunner {
                 if devices.is_empty() {
                     return Begun::Done;
                 }
-                self.hook_work(cx, HookWork::Reserve { devices })
+                self.hook_work(cx, hook, HookWork::Reserve { devices })
             }
         }
     }
 
-    fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
-        let awaited = cx.awaited(cx.config.patience.hook);
+    fn hook_work(&self, cx: &mut Cx<'_>, hook: TaskHook, work: HookWork) -> Begun {
+        let awaited = cx.awaited(hook.patience(&cx.config.patience));
         cx.send(crate::effect::Effect::Hook(HookEffect::Run {
             op: awaited.op,
             alloc: self.spec.key.alloc,
@@ -122,6 +151,27 @@ impl TaskRunner {
             work,
         }));
         Begun::Working(awaited)
+    }
+
+    /// What is to be fetched, with all references replaced; none if there is nothing.
+    fn artifacts(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Option<HookWork> {
+        let task = self.spec.task();
+        if task.artifacts.is_empty() {
+            return None;
+        }
+        let env = self.environment(cx, scope);
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
+        let artifacts = task.artifacts.iter();
+        Some(HookWork::FetchArtifacts {
+            artifacts: artifacts
+                .map(|one| interpolate::interpolate_artifact(one, &names))
+                .collect(),
+            root: alloc_root(cx, scope),
+            user: task.user.clone(),
+        })
     }
 
     /// What a hook gave, kept for every start.
@@ -136,7 +186,16 @@ impl TaskRunner {
             return Ok(());
         };
         reservation::check(&given).map_err(Failure::fatal)?;
-        if hook.once() || given != HookOutput::default() {
+        if !given.message.is_empty() {
+            let words: String = given.message.chars().take(MAX_MESSAGE).collect();
+            let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
+            self.push(cx, event.detail("message", &words));
+        }
+        if hook.once()
+            || !given.env.is_empty()
+            || !given.mounts.is_empty()
+            || !given.nodes.is_empty()
+        {
             let record = self.edit();
             record.reserved.mounts.extend(given.mounts);
             record.reserved.nodes.extend(given.nodes);
@@ -162,10 +221,11 @@ impl TaskRunner {
     fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
         let (kind, key) = match hook {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
+            TaskHook::Artifacts => (EventType::FailedArtifactDownload, "download_error"),
             TaskHook::TaskDir | TaskHook::Devices => (EventType::HookFailed, "message"),
         };
         let message = match hook {
-            TaskHook::Validate => failure.message.clone(),
+            TaskHook::Validate | TaskHook::Artifacts => failure.message.clone(),
             TaskHook::TaskDir | TaskHook::Devices => {
                 format!("{}: {}", hook.name(), failure.message)
             }
@@ -266,7 +326,7 @@ impl TaskRunner {
 
     fn environment(&self, cx: &Cx<'_>, scope: Scope<'_>) -> BTreeMap<String, String> {
         let task = self.spec.task();
-        let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
+        let root = alloc_root(cx, scope);
         let ports: Vec<PortBinding> = scope.alloc.ports.iter().map(binding).collect();
         let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
         let hook_env: Vec<(String, String)> = PRESTART
@@ -294,6 +354,11 @@ impl TaskRunner {
             host_env: &cx.config.host_env,
         })
     }
+}
+
+/// The allocation's directory, as its tasks know it.
+fn alloc_root(cx: &Cx<'_>, scope: Scope<'_>) -> String {
+    format!("{}/{}", cx.config.alloc_root, scope.alloc.id)
 }
 
 fn binding(port: &AssignedPort) -> PortBinding {

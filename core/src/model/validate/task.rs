@@ -39,6 +39,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
         let base = base.overridden_by(group.restart_policy.as_ref());
         check_restart(report, base, policy, &format!("{path}.restart"));
     }
+    super::artifact::check(report, task, path);
     check_unsupported(report, task, path);
     report.no_effect(!task.services.is_empty(), path, "service");
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -155,7 +156,6 @@ fn check_logs(report: &mut Report, group: &TaskGroup, task: &Task, path: &str) {
 
 fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
     for (given, block) in [
-        (!task.artifacts.is_empty(), "artifact"),
         (!task.templates.is_empty(), "template"),
         (task.vault.is_some(), "vault"),
         (!task.volume_mounts.is_empty(), "volume_mount"),

@@ -5,7 +5,6 @@ fn what_a_task_would_miss_is_refused() {
     let block = || Value::Map(BTreeMap::new());
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
-        t.artifacts = vec![block()];
         t.templates = vec![block()];
         t.vault = Some(block());
         t.volume_mounts = vec![block()];
@@ -23,7 +22,6 @@ fn what_a_task_would_miss_is_refused() {
     assert_eq!(
         blocks,
         [
-            "artifact",
             "template",
             "vault",
             "volume_mount",
