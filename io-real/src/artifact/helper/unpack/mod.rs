@@ -24,6 +24,9 @@ use crate::artifact::wire::{DOWNLOAD, TREE};
 /// The most memory that unpacking may ask for at once, in KiB.
 const MEMORY_KIB: u32 = 256 << 10;
 
+/// How much is read after the end of a tar archive, in bytes.
+const PADDING: u64 = 1 << 20;
+
 /// Unpacks the file of downloads. Returns whether it became a tree, or one file in its place.
 ///
 /// # Errors
@@ -94,7 +97,7 @@ impl<R: BufRead> Read for Frames<R> {
 
 fn tar(from: &mut dyn Read, sink: &mut Sink) -> Result<(), Trouble> {
     let unreadable = |error: io::Error| Trouble::lasting(format!("it is no tar archive: {error}"));
-    let mut archive = tar::Archive::new(from);
+    let mut archive = tar::Archive::new(&mut *from);
     for entry in archive.entries().map_err(unreadable)? {
         let mut entry = entry.map_err(unreadable)?;
         let name = entry.path_bytes().into_owned();
@@ -113,7 +116,9 @@ fn tar(from: &mut dyn Read, sink: &mut Sink) -> Result<(), Trouble> {
             _ => return Err(refused(&name, "is of a kind that nobody knows")),
         }
     }
-    Ok(())
+    // What is around it may have a sum at its end, after some padding.
+    let rest = io::copy(&mut from.take(PADDING), &mut io::sink());
+    rest.map(drop).map_err(unreadable)
 }
 
 fn zip(from: impl Read + Seek, limits: &Limits, sink: &mut Sink) -> Result<(), Trouble> {
