@@ -78,7 +78,7 @@ impl SumKind {
     }
 
     /// How many bytes a sum has.
-    pub fn len(self) -> usize {
+    pub fn bytes(self) -> usize {
         match self {
             SumKind::Md5 => 16,
             SumKind::Sha1 => 20,
@@ -123,12 +123,13 @@ impl Checksum {
             None => {
                 let long = SumKind::ALL
                     .into_iter()
-                    .find(|kind| kind.len() * 2 == text.len());
+                    .find(|kind| kind.bytes() * 2 == text.len());
                 (long.ok_or("it is written as sha256:DIGITS")?, text)
             }
         };
-        if digits.len() != kind.len() * 2 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            let (name, digits) = (kind.name(), kind.len() * 2);
+        if digits.len() != kind.bytes() * 2 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
+            let (name, digits) = (kind.name(), kind.bytes() * 2);
             return Err(format!("{name} has {digits} hexadecimal digits"));
         }
         let hex = digits.to_ascii_lowercase();

@@ -18,6 +18,14 @@ use super::sum::sum_of;
 /// What the names of files begin with that are not whole yet.
 const NEW: &str = "new-";
 
+/// A file that is kept. Ordered by when it was wanted last.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    wanted: (i64, u64),
+    size: u64,
+    name: String,
+}
+
 /// Files that are kept.
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -54,7 +62,7 @@ impl Cache {
             return Ok(false);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let found = match openat2(&self.dir, &file_name(sum), flags, Mode::empty(), BENEATH) {
+        let found = match openat2(&self.dir, file_name(sum), flags, Mode::empty(), BENEATH) {
             Ok(found) => File::from(found),
             Err(rustix::io::Errno::NOENT) => return Ok(false),
             Err(error) => return Err(error.into()),
@@ -94,44 +102,45 @@ impl Cache {
         if sum_of(sum.kind, &mut copy)? != sum.hex {
             return Err(io::Error::other("it is another file than its sum says"));
         }
-        Ok(renameat(&self.dir, new, &self.dir, &file_name(sum))?)
+        Ok(renameat(&self.dir, new, &self.dir, file_name(sum))?)
     }
 
     /// Removes what was not wanted for the longest time until the rest fits.
     fn make_room(&self) -> io::Result<()> {
         let mut files = self.files()?;
         files.sort();
-        let mut bytes: u64 = files.iter().map(|file| file.1).sum();
-        for (_, size, name) in files {
+        let mut bytes: u64 = files.iter().map(|file| file.size).sum();
+        for file in files {
             if bytes <= self.limit {
                 break;
             }
-            unlinkat(&self.dir, &name, AtFlags::empty())?;
-            bytes = bytes.saturating_sub(size);
+            unlinkat(&self.dir, &file.name, AtFlags::empty())?;
+            bytes = bytes.saturating_sub(file.size);
         }
         Ok(())
     }
 
     /// Removes what an earlier agent did not finish.
     fn tidy(&self) -> io::Result<()> {
-        for (_, _, name) in self.files()? {
-            if name.starts_with(NEW) {
-                unlinkat(&self.dir, &name, AtFlags::empty())?;
+        for file in self.files()? {
+            if file.name.starts_with(NEW) {
+                unlinkat(&self.dir, &file.name, AtFlags::empty())?;
             }
         }
         self.make_room()
     }
 
-    /// Files by when they were wanted last, with their sizes.
-    fn files(&self) -> io::Result<Vec<((i64, u64), u64, String)>> {
+    fn files(&self) -> io::Result<Vec<Kept>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(&self.dir)? {
             let entry = entry?;
             let stat = statat(&self.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode).is_file() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let size = u64::try_from(stat.st_size).unwrap_or(0);
-                files.push(((stat.st_mtime, stat.st_mtime_nsec), size, name));
+                files.push(Kept {
+                    wanted: (stat.st_mtime, stat.st_mtime_nsec),
+                    size: u64::try_from(stat.st_size).unwrap_or(0),
+                    name: entry.file_name().to_string_lossy().into_owned(),
+                });
             }
         }
         Ok(files)

@@ -83,7 +83,8 @@ fn what_is_there_is_replaced_and_the_rest_stays() {
 
 #[test]
 fn what_may_do_harm_is_not_moved() {
-    let plant: [(&str, fn(&Rig)); 5] = [
+    type Plant = (&'static str, fn(&Rig));
+    let plant: [Plant; 5] = [
         ("leads out", |rig| {
             symlink("/etc/passwd", rig.at("from/x")).unwrap()
         }),

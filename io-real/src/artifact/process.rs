@@ -99,7 +99,7 @@ fn talk(child: &mut Child, request: &Request) -> io::Result<Option<Said>> {
             return Ok(None);
         }
         match serde_json::from_slice(&line)? {
-            Said::Fetched { .. } => {}
+            Said::Fetched { bytes } => tracing::debug!(bytes, "an artifact is on its way"),
             last @ (Said::Done { .. } | Said::Failed { .. }) => return Ok(Some(last)),
         }
     }

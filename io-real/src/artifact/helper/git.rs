@@ -3,10 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::http::base64;
 use super::trouble::Trouble;
@@ -165,17 +168,21 @@ impl Git<'_> {
             .write(true)
             .open(path);
         let mut said = said.map_err(Trouble::disk)?;
-        let mut child = Command::new("git")
-            .args(args)
+        let mut git = Command::new("git");
+        git.args(args)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.try_clone().map_err(Trouble::disk)?)
-            .spawn()
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Trouble::lasting("there is no git on this node"),
-                _ => Trouble::passing(format!("git cannot be run: {error}")),
-            })?;
+            .stderr(said.try_clone().map_err(Trouble::disk)?);
+        let dies_with_us =
+            || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+        // SAFETY: between fork and exec there is one system call and nothing else: it allocates
+        // nothing and takes no lock.
+        unsafe { git.pre_exec(dies_with_us) };
+        let mut child = git.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Trouble::lasting("there is no git on this node"),
+            _ => Trouble::passing(format!("git cannot be run: {error}")),
+        })?;
         let ended = self.wait(&mut child, progress);
         if ended.is_err() {
             // It may be over already.
