@@ -281,6 +281,7 @@ impl World {
                 std::fs::write(secrets.join("token"), "secret").unwrap();
             }
             HookWork::InheritDisk { .. }
+            | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }
             | HookWork::RenderTemplates(_) => {}
             HookWork::RemoveAllocDir => std::fs::remove_dir_all(dir).unwrap(),

@@ -23,6 +23,7 @@ use drover_core::input::{
     StoreInput,
 };
 use drover_core::model::alloc::ExitResult;
+use drover_core::model::artifact::Artifact;
 use drover_core::model::group::{Network, TaskGroup};
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
@@ -106,6 +107,7 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Constraints",
         ],
     ),
+    ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
     (
         "template",
         &[
@@ -155,7 +157,9 @@ fn planted(kind: &str, block: &impl serde::Serialize) -> Value {
         let secret = format!("{SECRET}-{kind}-{field}");
         let nested = json!({ "plain": secret, "deep": [{ "token": secret, "pin": 20_241_121 }] });
         *value = match (field.as_str(), &value) {
-            ("Meta" | "Env", _) => json!({ "name": secret, "same": secret }),
+            ("Meta" | "Env" | "GetterOptions" | "GetterHeaders", _) => {
+                json!({ "name": secret, "same": secret })
+            }
             ("Config" | "Volumes", _) => nested,
             (_, Value::Array(_)) => json!([nested]),
             (_, Value::String(_)) => json!(secret),
@@ -173,6 +177,7 @@ fn job() -> Job {
     task["Templates"] = json!([template]);
     task["Name"] = json!("main");
     task["Driver"] = json!("custom");
+    task["Artifacts"] = json!([planted("artifact", &Artifact::default())]);
     task["Resources"] = planted("resources", &Resources::default());
     task["RestartPolicy"] = json!({
         "Attempts": 1_000, "Interval": 3_600_000_000_000_i64, "Delay": 1_000_000, "Mode": "fail",
@@ -308,6 +313,7 @@ impl Rig {
                     0 => Err(Failure::recoverable(words("hook"))),
                     _ => Ok(HookOutput {
                         env: env.into(),
+                        message: words("message"),
                         ..HookOutput::default()
                     }),
                 };

@@ -84,6 +84,9 @@ pub struct Patience {
     pub destroy: Span,
     /// One hook's work.
     pub hook: Span,
+    /// Fetching all artifacts of a task.
+    #[serde(default = "artifacts_patience")]
+    pub artifacts: Span,
     /// The pause before a failed commit is tried again.
     pub commit_retry: Span,
     /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
@@ -94,6 +97,10 @@ pub struct Patience {
     /// The first news of a driver or plugin that was asked to tell of itself.
     #[serde(default = "news_patience")]
     pub first_news: Span,
+}
+
+fn artifacts_patience() -> Span {
+    Span::secs(3600)
 }
 
 fn probe_patience() -> Span {
@@ -112,6 +119,7 @@ impl Default for Patience {
             signal: Span::secs(10),
             destroy: Span::secs(15),
             hook: Span::secs(120),
+            artifacts: artifacts_patience(),
             commit_retry: Span::secs(1),
             lazy_commit: Span::millis(50),
             probe: probe_patience(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
 use crate::input::{RequestId, TaskKey};
+use crate::model::artifact::Artifact;
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::event::TaskEvent;
 use crate::model::task::LogConfig;
@@ -196,6 +197,16 @@ pub enum HookWork {
     /// Make a task's directory.
     BuildTaskDir {
         /// As whom the task runs; nobody in particular if empty.
+        user: String,
+    },
+    /// Fetch what the task needs, each into its place below the allocation's directory. What is
+    /// there already is replaced, and nothing but what was wholly fetched and looked at gets there.
+    FetchArtifacts {
+        /// What, with all references replaced.
+        artifacts: Vec<Artifact>,
+        /// The allocation's directory as destinations may name it.
+        root: String,
+        /// Whose they are if that is wanted; nobody in particular if empty.
         user: String,
     },
     /// Ask the plugins of these devices what the task needs in order to use them.

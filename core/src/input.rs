@@ -191,6 +191,9 @@ pub struct HookOutput {
     /// What was rendered of each template: texts that are the same as long as the file is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rendered: Vec<Arc<str>>,
+    /// What people may want to know of it; nothing if empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// What is told of templates that are watched.

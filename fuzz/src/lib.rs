@@ -7,10 +7,12 @@
 //! beginning with `corpus/TARGET`. What it finds becomes a file there, and stays. Without `--dev`
 //! the whole program is optimised as one first, which takes a quarter of an hour.
 
+mod artifact;
 mod attribute;
 mod plugin;
 mod template;
 
+pub use artifact::artifact;
 pub use attribute::{attribute, unit};
 pub use plugin::{handshake, plugin_message};
 pub use template::template;
@@ -19,7 +21,8 @@ pub use template::template;
 pub type Target = fn(&[u8]);
 
 /// All doors by their names.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
+    ("artifact", artifact),
     ("attribute", attribute),
     ("handshake", handshake),
     ("plugin_message", plugin_message),

@@ -7,6 +7,7 @@ use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
 use drover_core::op::{Failure, Op};
 
+use crate::artifact::{Artifacts, Asked};
 use crate::device::DevicePlugins;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
@@ -22,13 +23,20 @@ pub struct Hooks {
     gate: Gate,
     devices: DevicePlugins,
     templates: Templates,
+    artifacts: Artifacts,
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices` and answers to `inbox`.
-    pub fn new(dirs: AllocDirs, inbox: Inbox, devices: DevicePlugins) -> Hooks {
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and answers to `inbox`.
+    pub fn new(
+        dirs: AllocDirs,
+        inbox: Inbox,
+        devices: DevicePlugins,
+        artifacts: Artifacts,
+    ) -> Hooks {
         let gate = Gate::default();
         Hooks {
+            artifacts,
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone()),
             dirs,
@@ -46,8 +54,11 @@ impl Hooks {
                 task,
                 work,
             } => self.run(op, alloc, task, work),
-            // Other work is short, and answers by itself.
-            HookEffect::Cancel { op } => self.templates.cancel(op),
+            // All other work is short, and answers by itself.
+            HookEffect::Cancel { op } => {
+                self.templates.cancel(op);
+                self.artifacts.cancel(op);
+            }
         }
     }
 
@@ -61,6 +72,9 @@ impl Hooks {
         let own = task.clone();
         let (gate, inbox) = (self.gate.clone(), self.inbox.clone());
         let devices = self.devices.clone();
+        if let HookWork::FetchArtifacts { .. } = work {
+            return self.fetch(op, alloc, task, work);
+        }
         tokio::spawn(async move {
             if let HookWork::Reserve { devices: wanted } = &work {
                 let result = devices.reserve(wanted).await;
@@ -77,6 +91,41 @@ impl Hooks {
                 Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
             };
             let result = result.map(|()| HookOutput::default());
+            inbox.deliver(Input::Hook(HookInput {
+                op,
+                alloc,
+                task,
+                result,
+            }));
+        });
+    }
+
+    /// Fetches what a task needs; one answer follows, soon after a cancellation.
+    fn fetch(&self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
+        let (artifacts, inbox) = (self.artifacts.clone(), self.inbox.clone());
+        artifacts.begin(op);
+        tokio::spawn(async move {
+            let asked = match (work, task.clone()) {
+                (
+                    HookWork::FetchArtifacts {
+                        artifacts,
+                        root,
+                        user,
+                    },
+                    Some(task),
+                ) => Some(Asked {
+                    alloc,
+                    task,
+                    artifacts,
+                    root,
+                    user,
+                }),
+                _ => None,
+            };
+            let result = match asked {
+                Some(asked) => artifacts.fetch(op, asked).await,
+                None => Err(Failure::fatal("no task was named")),
+            };
             inbox.deliver(Input::Hook(HookInput {
                 op,
                 alloc,
@@ -111,6 +160,7 @@ impl Hooks {
             }
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
             // That is no work of directories.
+            (HookWork::FetchArtifacts { .. }, _) => Err(io::Error::other("others fetch")),
             (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),

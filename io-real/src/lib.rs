@@ -4,6 +4,7 @@
 //! decides nothing: a question of policy in this crate is in the wrong crate.
 
 pub mod allowed;
+pub mod artifact;
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;

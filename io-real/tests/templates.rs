@@ -22,6 +22,8 @@ use drover_core::input::{HookOutput, Input, TemplateInput};
 use drover_core::op::{Failure, Op};
 use drover_core::task::place::{Base, Place};
 use drover_core::time::Span;
+use drover_io_real::artifact::Artifacts;
+use drover_io_real::artifact::settings::Settings;
 use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::Inbox;
@@ -75,7 +77,9 @@ impl World {
         dirs.build_task(ALLOC, "web", None).unwrap();
         let (inbox, said) = unbounded_channel();
         let devices = DevicePlugins::new(Vec::new(), Plugins::default());
-        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices);
+        let home = File::open(dir.path()).unwrap().into();
+        let artifacts = Artifacts::new(Settings::default(), dirs.clone(), home).unwrap();
+        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts);
         World { hooks, said, dir }
     }
 

@@ -14,6 +14,8 @@ pub struct Dirs {
     pub allocs: BTreeSet<AllocId>,
     /// Of tasks.
     pub tasks: BTreeSet<(AllocId, TaskName)>,
+    /// The tasks whose artifacts are there.
+    pub fetched: BTreeSet<(AllocId, TaskName)>,
     /// Of each allocation's disk: tasks of which allocations wrote what is on it.
     pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
@@ -60,6 +62,15 @@ impl Dirs {
                 }
                 self.inherit(alloc, from);
             }
+            HookWork::FetchArtifacts { .. } => {
+                let Some(task) = task.map(|task| (alloc, task.clone())) else {
+                    return Err(Failure::fatal("no task was named"));
+                };
+                if !self.tasks.contains(&task) {
+                    return Err(Failure::fatal("the task has no directory"));
+                }
+                self.fetched.insert(task);
+            }
             HookWork::Reserve { .. } => {}
             HookWork::RenderTemplates(_) => {
                 let own = task.map(|task| (alloc, task.clone()));
@@ -70,6 +81,7 @@ impl Dirs {
             HookWork::RemoveAllocDir => {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);
+                self.fetched.retain(|(of, _)| *of != alloc);
                 self.disks.remove(&alloc);
             }
         }

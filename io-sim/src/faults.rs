@@ -71,6 +71,10 @@ kinds! {
     FailHook = "the hook fails",
     /// A hook's work never ends.
     HangHook = "the hook hangs",
+    /// What a task needs cannot be fetched.
+    FailFetch = "the artifact cannot be fetched",
+    /// Fetching what a task needs does not go on.
+    StallFetch = "fetching the artifact stalls",
     /// A commit is refused.
     FailCommit = "the commit fails",
     /// Nothing can be written for a while.

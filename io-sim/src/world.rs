@@ -351,9 +351,15 @@ impl World {
             return;
         }
         let missing = key.and_then(|key| self.lacks_something(op, &key, &entity));
-        let delay = match missing {
-            Some(delay) => delay,
-            None => self.latency(&entity, self.patience.hook),
+        let fetches = matches!(work, HookWork::FetchArtifacts { .. });
+        let delay = match (missing, fetches) {
+            (Some(delay), _) => delay,
+            // Whoever serves it says no more: only a cancellation ends that.
+            (None, true) if self.strikes(Fault::StallFetch, &entity) => {
+                Span(2 * self.patience.artifacts.0)
+            }
+            (None, true) => self.latency(&entity, self.patience.artifacts),
+            (None, false) => self.latency(&entity, self.patience.hook),
         };
         let what = Later::Hook {
             op,
@@ -390,6 +396,10 @@ impl World {
             Err(Failure::recoverable("cancelled"))
         } else if self.strikes(Fault::FailHook, &entity) {
             Err(Failure::recoverable("the hook failed"))
+        } else if matches!(work, HookWork::FetchArtifacts { .. })
+            && self.strikes(Fault::FailFetch, &entity)
+        {
+            Err(Failure::recoverable("the server says 503"))
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
         };

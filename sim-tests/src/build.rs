@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drover_core::model::artifact::Artifact;
 use drover_core::model::device::DeviceRequest;
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
@@ -41,9 +42,12 @@ pub trait TaskWords: Sized {
     /// The same, with so many devices of this name.
     #[must_use]
     fn devices(self, name: &str, count: u64) -> Self;
-
     /// One more template, and what happens when it changes.
+    #[must_use]
     fn template(self, mode: ChangeMode) -> Self;
+    /// The same, needing something that is fetched from there.
+    #[must_use]
+    fn fetches(self, source: &str) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -79,6 +83,14 @@ impl TaskWords for Task {
             change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
             envvars: !signal,
             ..Template::default()
+        });
+        self
+    }
+
+    fn fetches(mut self, source: &str) -> Task {
+        self.artifacts.push(Artifact {
+            getter_source: source.to_owned(),
+            ..Artifact::default()
         });
         self
     }

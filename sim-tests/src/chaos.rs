@@ -224,6 +224,9 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
             }
         }
     }
+    if dice.below(6, "artifact", &entity) == 1 {
+        task = task.fetches("https://files/${NOMAD_TASK_NAME}.tgz");
+    }
     if dice.below(6, "shutdown delay", &entity) == 1 {
         task.shutdown_delay = Span::secs(2);
     }

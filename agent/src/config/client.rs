@@ -11,6 +11,7 @@
 //!   gc_disk_usage_threshold  = 80              # percent; above it, the oldest of them go
 //!   gc_inode_usage_threshold = 70
 //!   gc_interval              = "1m"            # how often that is looked at
+//!   artifact { http_max_size = "1GB" }         # bounds of what tasks fetch; see `artifact`
 //! }
 //! ```
 
@@ -18,9 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::text::quote;
 use drover_io_real::allowed::Allowed;
+use drover_io_real::artifact::settings::Settings;
 use drover_io_real::fingerprint::PROBES;
 use hcl_edit::structure::Block;
 
+use super::artifact::artifact;
 use super::gc::{GcConfig, gc};
 use super::literal::fields;
 use super::{label, unknown};
@@ -48,6 +51,8 @@ pub struct ClientConfig {
     pub clouds: BTreeSet<String>,
     /// When ended allocations are cleaned away.
     pub gc: GcConfig,
+    /// What tasks may fetch.
+    pub artifact: Settings,
 }
 
 impl ClientConfig {
@@ -96,6 +101,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         drivers: lists(&mut options, "driver")?,
         clouds: BTreeSet::new(),
         gc,
+        artifact: Settings::default(),
     };
     if let Some(name) = options.keys().next() {
         let known = ["fingerprint", "driver"];
@@ -103,12 +109,17 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         let known: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
         return Err(format!("client: {}", unknown("option", name, &known)));
     }
+    let mut bounded = false;
     for inner in block.body.blocks() {
         match inner.ident.as_str() {
+            "artifact" if std::mem::replace(&mut bounded, true) => {
+                return Err("client: artifact is given twice".to_owned());
+            }
+            "artifact" => config.artifact = artifact(inner)?,
             "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
             "options" => return Err(format!("client: {OPTIONS}")),
             other => {
-                let why = unknown("block", other, &["fingerprint", "options"]);
+                let why = unknown("block", other, &["artifact", "fingerprint", "options"]);
                 return Err(format!("client: {why}"));
             }
         }

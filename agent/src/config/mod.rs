@@ -25,6 +25,7 @@
 //!
 //! [`client`] and [`telemetry`] say what else there is.
 
+mod artifact;
 pub mod client;
 mod gc;
 mod literal;

@@ -68,6 +68,9 @@ fn drop_empty_choices(job: &mut Json) {
             if let Some(policy) = task.get_mut("RestartPolicy") {
                 drop_empty(policy, "Mode");
             }
+            for artifact in items(task, "Artifacts") {
+                drop_empty(artifact, "GetterMode");
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use drover_core::model::node::Node as NodeModel;
 use drover_core::store::Saved;
 use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_core::time::Span;
+use drover_io_real::artifact::Artifacts;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
@@ -147,6 +148,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     drivers.retain(|driver| wanted.drivers.allows(driver.name()));
     let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
+    let artifacts = artifacts(settings, &data_dir, &dirs)
+        .map_err(|error| SetupError::Io("prepare for artifacts", error))?;
     let gate = Gate::default();
     let measures = Measures::new(
         Sampler::new(drivers.iter().cloned(), gate.clone()).listening_to(devices.clone()),
@@ -185,7 +188,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         drivers,
         plugins: plugins.clone(),
         prober: Prober::new(context, gate),
-        hooks: Hooks::new(dirs, inbox.clone(), devices.clone()),
+        hooks: Hooks::new(dirs, inbox.clone(), devices.clone(), artifacts),
         devices,
         answers,
         inbox,
@@ -201,6 +204,13 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         data_dir,
         plugins,
     })
+}
+
+/// Who fetches what tasks need.
+fn artifacts(settings: &Settings, data_dir: &DataDir, dirs: &AllocDirs) -> io::Result<Artifacts> {
+    let home = data_dir.own("artifacts", None)?;
+    let wanted = settings.file.client.artifact.clone();
+    Artifacts::new(wanted, dirs.clone(), home)
 }
 
 /// What has devices in this program.

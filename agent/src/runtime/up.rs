@@ -69,6 +69,8 @@ pub(super) struct Follower {
     lines_in: Option<mpsc::Sender<Line>>,
     shown: Vec<Seen>,
     blocked: BTreeSet<(String, String)>,
+    /// Allocations of which a task failed.
+    failed: BTreeSet<AllocId>,
 }
 
 enum Next {
@@ -93,6 +95,7 @@ impl Follower {
             lines_in: Some(lines_in),
             shown: Vec::new(),
             blocked: BTreeSet::new(),
+            failed: BTreeSet::new(),
         }
     }
 
@@ -235,7 +238,10 @@ impl Follower {
         }
     }
 
-    fn show_event(&self, task: &TaskKey, event: &TaskEvent, terminal: &mut Terminal) {
+    fn show_event(&mut self, task: &TaskKey, event: &TaskEvent, terminal: &mut Terminal) {
+        if event.fails_task {
+            self.failed.insert(task.alloc);
+        }
         if let Some(name) = self.name(task.alloc) {
             terminal.event(name, task.task.as_str(), event);
         }
@@ -248,6 +254,14 @@ impl Follower {
         match (look.status, look.allocs.is_empty(), look.failed) {
             ("dead", false, true) => Some(Followed::Failed),
             ("dead", false, false) => Some(Followed::Complete),
+            // On a full disk what ended is cleaned away at once.
+            ("dead", true, _) => {
+                let last = self.shown.last()?;
+                Some(match self.failed.contains(&last.id) {
+                    true => Followed::Failed,
+                    false => Followed::Complete,
+                })
+            }
             _ => None,
         }
     }

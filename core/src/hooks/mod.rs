@@ -118,6 +118,13 @@ impl Pipeline {
         }
     }
 
+    /// Nobody wants the answer any more, but that it came: it is awaited no longer than this.
+    pub fn hurry(&mut self, until: Instant) {
+        if let Some(awaited) = &mut self.awaited {
+            awaited.deadline = awaited.deadline.min(until);
+        }
+    }
+
     /// While the store cannot write, nobody was asked yet, and time begins later. `held` says
     /// whether an operation did not leave yet.
     pub fn wait_for_the_store(&mut self, now: Now, patience: Span, held: impl Fn(Op) -> bool) {

@@ -47,6 +47,12 @@ pub enum EventType {
     /// The task's directory is made.
     #[serde(rename = "Task Setup")]
     TaskSetup,
+    /// What the task needs is being fetched.
+    #[serde(rename = "Downloading Artifacts")]
+    DownloadingArtifacts,
+    /// What the task needs could not be fetched.
+    #[serde(rename = "Failed Artifact Download")]
+    FailedArtifactDownload,
     /// Another task of the group failed.
     #[serde(rename = "Sibling Task Failed")]
     SiblingFailed,
@@ -94,6 +100,8 @@ impl EventType {
             EventType::RestartSignaled => "Restart Signaled",
             EventType::Signaling => "Signaling",
             EventType::TaskSetup => "Task Setup",
+            EventType::DownloadingArtifacts => "Downloading Artifacts",
+            EventType::FailedArtifactDownload => "Failed Artifact Download",
             EventType::SiblingFailed => "Sibling Task Failed",
             EventType::Driver => "Driver",
             EventType::LeaderDead => "Leader Task Dead",

@@ -2,6 +2,7 @@
 //! defaults and the check whether it can be run.
 
 pub mod alloc;
+pub mod artifact;
 pub mod canonical;
 pub mod device;
 pub mod eval;

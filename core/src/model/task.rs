@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::artifact::Artifact;
 use super::device::DeviceRequest;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
@@ -52,7 +53,7 @@ pub struct Task {
     /// What is told to service discovery.
     pub services: Vec<Value>,
     /// Files to fetch before the start.
-    pub artifacts: Vec<Value>,
+    pub artifacts: Vec<Artifact>,
     /// Files to render before the start.
     pub templates: Vec<Template>,
     /// Volumes of the group to mount.

@@ -8,6 +8,7 @@
 //! `group["web"].task["server"].config.command`, `job.constraint[0]`. Names of groups and tasks
 //! are quoted, lists are counted from 0.
 
+mod artifact;
 mod group;
 mod names;
 mod policy;
@@ -29,7 +30,7 @@ pub const MAX_TASKS: usize = 100;
 pub const MAX_COUNT: i64 = 10_000;
 /// The most conditions of a job and all its parts.
 pub const MAX_CONSTRAINTS: usize = 10_000;
-/// The most bytes of all meta and environment of a job, keys and values.
+/// The most bytes of all meta, environment and artifacts of a job, keys and values.
 pub const MAX_TEXT: usize = 1 << 20;
 /// The most problems, and the most warnings, that are told of one job.
 pub const MAX_PROBLEMS: usize = 200;
@@ -144,9 +145,14 @@ fn check_size(report: &mut Report, job: &Job) {
     let tasks = || groups.iter().flat_map(|group| &group.tasks);
     let texts = size(&job.meta)
         + groups.iter().map(|group| size(&group.meta)).sum::<usize>()
-        + tasks().map(|t| size(&t.meta) + size(&t.env)).sum::<usize>();
+        + tasks().map(|t| size(&t.meta) + size(&t.env)).sum::<usize>()
+        + tasks()
+            .flat_map(|t| &t.artifacts)
+            .map(artifact::size)
+            .sum::<usize>();
     if texts > MAX_TEXT {
-        let message = format!("meta and env must not be larger than {MAX_TEXT} bytes together");
+        let message =
+            format!("meta, env and artifacts must not be larger than {MAX_TEXT} bytes together");
         report.problem("job", message);
     }
     let conditions = job.constraints.len()

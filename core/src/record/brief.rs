@@ -230,6 +230,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
     match work {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
         HookWork::InheritDisk { .. } => "take over the disk",
+        HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RenderTemplates(_) => "render templates",
         HookWork::RemoveAllocDir => "remove directory",

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::environment::clean_key;
+use crate::model::artifact::Artifact;
 use crate::model::node::Node;
 use crate::model::value::Value;
 
@@ -292,6 +293,23 @@ pub fn interpolate_config(
         Ok(out)
     } else {
         Err(problems)
+    }
+}
+
+/// An artifact with the references in its texts replaced, as [`interpolate`] does.
+pub fn interpolate_artifact(artifact: &Artifact, names: &Names<'_>) -> Artifact {
+    let pairs = |pairs: &BTreeMap<String, String>| {
+        let pairs = pairs.iter();
+        let replaced =
+            pairs.map(|(key, value)| (interpolate(key, names), interpolate(value, names)));
+        replaced.collect()
+    };
+    Artifact {
+        getter_source: interpolate(&artifact.getter_source, names),
+        getter_options: pairs(&artifact.getter_options),
+        getter_headers: pairs(&artifact.getter_headers),
+        relative_dest: interpolate(&artifact.relative_dest, names),
+        ..artifact.clone()
     }
 }
 

@@ -1,5 +1,6 @@
 //! One task of an allocation: its runner, and what the runner needs to know.
 
+pub mod destination;
 pub mod destroyer;
 pub mod environment;
 mod inputs;

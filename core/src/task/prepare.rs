@@ -11,6 +11,7 @@ use super::interpolate::{self, Names};
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use super::templates;
+use crate::config::Patience;
 use crate::cx::Cx;
 use crate::device::reservation;
 use crate::driver::config::schema_for;
@@ -23,6 +24,7 @@ use crate::model::event::{EventType, TaskEvent};
 use crate::model::task::Resources;
 use crate::op::{Failure, Op};
 use crate::store::record::{AssignedPort, Launch};
+use crate::time::Span;
 
 /// The hooks of a task, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,6 +33,8 @@ pub enum TaskHook {
     Validate,
     /// The task's directory.
     TaskDir,
+    /// Files that are fetched.
+    Artifacts,
     /// What the task needs in order to use its devices.
     Devices,
     /// Files and variables that are rendered.
@@ -43,6 +47,7 @@ impl TaskHook {
         match self {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
+            TaskHook::Artifacts => "artifacts",
             TaskHook::Devices => "devices",
             TaskHook::Templates => "template",
         }
@@ -52,15 +57,29 @@ impl TaskHook {
     fn once(self) -> bool {
         match self {
             TaskHook::Validate | TaskHook::Templates => false,
-            TaskHook::TaskDir | TaskHook::Devices => true,
+            TaskHook::TaskDir | TaskHook::Artifacts | TaskHook::Devices => true,
+        }
+    }
+
+    /// How long its work may take.
+    fn patience(self, patience: &Patience) -> Span {
+        match self {
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
+                patience.hook
+            }
+            TaskHook::Artifacts => patience.artifacts,
         }
     }
 }
+
+/// The longest message of a hook that people are told, in letters.
+const MAX_MESSAGE: usize = 500;
 
 /// What happens before each start, in order.
 pub const PRESTART: &[TaskHook] = &[
     TaskHook::Validate,
     TaskHook::TaskDir,
+    TaskHook::Artifacts,
     TaskHook::Devices,
     TaskHook::Templates,
 ];
@@ -109,8 +128,16 @@ impl TaskRunner {
                         .detail("message", "Building Task Directory"),
                 );
                 let user = self.spec.task().user.clone();
-                self.hook_work(cx, HookWork::BuildTaskDir { user })
+                self.hook_work(cx, hook, HookWork::BuildTaskDir { user })
             }
+            TaskHook::Artifacts => match self.artifacts(cx, scope) {
+                None => Begun::Done,
+                Some(work) => {
+                    let message = "Client is downloading artifacts";
+                    self.event(cx, EventType::DownloadingArtifacts, message);
+                    self.hook_work(cx, hook, work)
+                }
+            },
             TaskHook::Devices => {
                 let task = self.spec.task().name.as_str();
                 let of_alloc = scope.alloc.devices.iter();
@@ -118,14 +145,14 @@ impl TaskRunner {
                 if devices.is_empty() {
                     return Begun::Done;
                 }
-                self.hook_work(cx, HookWork::Reserve { devices })
+                self.hook_work(cx, hook, HookWork::Reserve { devices })
             }
             TaskHook::Templates => self.render_templates(cx, scope),
         }
     }
 
-    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
-        let awaited = cx.awaited(cx.config.patience.hook);
+    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: TaskHook, work: HookWork) -> Begun {
+        let awaited = cx.awaited(hook.patience(&cx.config.patience));
         cx.send(crate::effect::Effect::Hook(HookEffect::Run {
             op: awaited.op,
             alloc: self.spec.key.alloc,
@@ -133,6 +160,27 @@ impl TaskRunner {
             work,
         }));
         Begun::Working(awaited)
+    }
+
+    /// What is to be fetched, with all references replaced; none if there is nothing.
+    fn artifacts(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Option<HookWork> {
+        let task = self.spec.task();
+        if task.artifacts.is_empty() {
+            return None;
+        }
+        let env = self.environment(cx, scope, &[TaskHook::Devices]);
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
+        let artifacts = task.artifacts.iter();
+        Some(HookWork::FetchArtifacts {
+            artifacts: artifacts
+                .map(|one| interpolate::interpolate_artifact(one, &names))
+                .collect(),
+            root: alloc_root(cx, scope),
+            user: task.user.clone(),
+        })
     }
 
     /// What a hook gave, kept for every start.
@@ -156,11 +204,21 @@ impl TaskRunner {
                 templates::check(&given).map_err(Failure::fatal)?;
                 self.templates_rendered(op, &given);
             }
-            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Devices => {
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Artifacts | TaskHook::Devices => {
                 reservation::check(&given).map_err(Failure::fatal)?;
             }
         }
-        if hook.once() || given != HookOutput::default() {
+        if !given.message.is_empty() {
+            let words: String = given.message.chars().take(MAX_MESSAGE).collect();
+            let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
+            self.push(cx, event.detail("message", &words));
+        }
+        if hook.once()
+            || !given.env.is_empty()
+            || !given.mounts.is_empty()
+            || !given.nodes.is_empty()
+            || !given.rendered.is_empty()
+        {
             let record = self.edit();
             record.reserved.mounts.extend(given.mounts);
             record.reserved.nodes.extend(given.nodes);
@@ -186,12 +244,13 @@ impl TaskRunner {
     fn preparing_failed(&mut self, cx: &mut Cx<'_>, hook: TaskHook, failure: Failure) {
         let (kind, key) = match hook {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
+            TaskHook::Artifacts => (EventType::FailedArtifactDownload, "download_error"),
             TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
                 (EventType::HookFailed, "message")
             }
         };
         let message = match hook {
-            TaskHook::Validate => failure.message.clone(),
+            TaskHook::Validate | TaskHook::Artifacts => failure.message.clone(),
             TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
                 format!("{}: {}", hook.name(), failure.message)
             }
@@ -299,7 +358,7 @@ impl TaskRunner {
         hooks: &[TaskHook],
     ) -> BTreeMap<String, String> {
         let task = self.spec.task();
-        let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
+        let root = alloc_root(cx, scope);
         let ports: Vec<PortBinding> = scope.alloc.ports.iter().map(binding).collect();
         let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
         let hook_env: Vec<(String, String)> = hooks
@@ -327,6 +386,11 @@ impl TaskRunner {
             host_env: &cx.config.host_env,
         })
     }
+}
+
+/// The allocation's directory, as its tasks know it.
+fn alloc_root(cx: &Cx<'_>, scope: Scope<'_>) -> String {
+    format!("{}/{}", cx.config.alloc_root, scope.alloc.id)
 }
 
 fn binding(port: &AssignedPort) -> PortBinding {

@@ -26,7 +26,10 @@ impl TaskRunner {
             Phase::Waiting | Phase::Pausing(_) => self.die(cx),
             Phase::Preparing(pipeline) => match pipeline.awaited() {
                 None => self.die(cx),
-                Some(awaited) => cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op })),
+                Some(awaited) => {
+                    pipeline.hurry(cx.now.at + cx.config.patience.hook);
+                    cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+                }
             },
             // What never left never happens.
             Phase::Starting(awaited) if cx.shared.ledger.withdraw(awaited.op) => self.unlaunch(cx),

@@ -89,7 +89,11 @@ impl TaskRunner {
         }
         self.stop_watching(cx);
         match self.rendering(cx, scope, false) {
-            Ok(work) => self.hook_work(cx, HookWork::RenderTemplates(Arc::new(work))),
+            Ok(work) => self.hook_work(
+                cx,
+                TaskHook::Templates,
+                HookWork::RenderTemplates(Arc::new(work)),
+            ),
             Err(why) => Begun::Failed(Failure::fatal(why)),
         }
     }
@@ -140,7 +144,7 @@ impl TaskRunner {
             Ok(work) => HookWork::RenderTemplates(Arc::new(work)),
             Err(why) => return self.watch_failed(cx, &why),
         };
-        if let Begun::Working(awaited) = self.hook_work(cx, work) {
+        if let Begun::Working(awaited) = self.hook_work(cx, TaskHook::Templates, work) {
             self.templates.watch = Watch::Asked(awaited);
         }
     }

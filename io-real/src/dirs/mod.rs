@@ -13,6 +13,7 @@ mod inherit;
 mod remove;
 
 pub use files::{Access, Glimpse, Seen, TaskFiles};
+pub(crate) use remove::tree as remove_tree;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,7 +38,7 @@ pub struct AllocDirs {
 pub type Owner = Option<(u32, u32)>;
 
 /// The user and group of directories that belong to nobody in particular.
-const NOBODY: (u32, u32) = (65534, 65534);
+pub(crate) const NOBODY: (u32, u32) = (65534, 65534);
 
 impl AllocDirs {
     /// Directories below `root`.

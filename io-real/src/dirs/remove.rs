@@ -16,7 +16,7 @@ use super::open_dir;
 const MAX_DEPTH: u32 = 64;
 
 /// Removes `name` in `at`, and everything below it.
-pub(super) fn tree(at: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+pub(crate) fn tree(at: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let name_c = CString::new(name)?;
     match unlinkat(at, &name_c, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),

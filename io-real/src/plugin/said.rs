@@ -61,7 +61,7 @@ pub(super) fn reservation(given: device::ContainerReservation) -> HookOutput {
         env: given.envs,
         mounts: mounts.collect(),
         nodes: devices.collect(),
-        rendered: Vec::new(),
+        ..HookOutput::default()
     }
 }
 

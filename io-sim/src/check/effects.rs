@@ -29,6 +29,7 @@ impl Checker {
         self.no_start_after_the_end(world, alloc, key)?;
         self.no_later_life_starts_what_is_over(key)?;
         self.a_start_finds_its_directories(world, key)?;
+        self.a_start_finds_its_artifacts(world, alloc, key)?;
         self.a_disk_is_handed_on(world, agent, alloc)?;
         self.stages_begin_in_their_order(world, alloc, key)?;
         self.what_succeeded_is_not_run_again(world, alloc, key)?;
@@ -122,6 +123,24 @@ impl Checker {
         let there = world.dirs.allocs.contains(&key.alloc)
             && world.dirs.tasks.contains(&(key.alloc, key.task.clone()));
         self.holds(Property::AStartFindsItsDirectories, there, || {
+            format!("{key:?}")
+        })
+    }
+
+    /// A task starts when what it needs was fetched.
+    fn a_start_finds_its_artifacts(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+        key: &TaskKey,
+    ) -> Verdict {
+        let task = alloc.task(&key.task).map(|task| task.spec().task());
+        if task.is_none_or(|task| task.artifacts.is_empty()) {
+            return Ok(());
+        }
+        let fetched = (key.alloc, key.task.clone());
+        let fetched = world.dirs.fetched.contains(&fetched);
+        self.holds(Property::AStartFindsItsArtifacts, fetched, || {
             format!("{key:?}")
         })
     }

@@ -148,6 +148,10 @@ properties! {
     NoLaterLifeStartsWhatIsOver: "no_later_life_starts_what_is_over", [P1], Always;
     /// A task starts in directories that are there.
     AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
+    /// A task starts when what it needs was fetched.
+    AStartFindsItsArtifacts: "a_start_finds_its_artifacts", [P7], Always;
+    /// What a task needs is fetched when its directory is there.
+    ArtifactsFindTheirDirectory: "artifacts_find_their_directory", [P7], Always;
     /// A task is set up when the directory of its allocation is there.
     TasksAreSetUpInTheirAllocation: "tasks_are_set_up_in_their_allocation", [P7 P11], Always;
     /// A task of a group with a sticky disk starts with what was written before it.

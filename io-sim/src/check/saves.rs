@@ -100,8 +100,17 @@ impl Checker {
             (HookWork::BuildTaskDir { .. }, Some(task)) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.tasks_are_set_up_in_their_allocation(world, *alloc, task)?;
-                self.a_finished_hook_is_not_run_again(world, *alloc, task)
+                self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir")
             }
+            (HookWork::FetchArtifacts { .. }, Some(task)) => {
+                let there = (*alloc, task.clone());
+                let there = world.dirs.tasks.contains(&there);
+                self.holds(Property::ArtifactsFindTheirDirectory, there, || {
+                    format!("{alloc}, task {task}")
+                })?;
+                self.a_finished_hook_is_not_run_again(world, *alloc, task, "artifacts")
+            }
+            (HookWork::FetchArtifacts { .. }, None) => Ok(()),
             (HookWork::Reserve { devices }, Some(task)) => {
                 self.what_is_reserved_is_held(agent, *alloc, task, devices)
             }
@@ -167,14 +176,15 @@ impl Checker {
         world: &World,
         alloc: AllocId,
         task: &TaskName,
+        hook: &str,
     ) -> Verdict {
         let key = Key::Task(alloc, task.clone());
         let done = match world.disk.records().get(&key) {
-            Some(Record::Task(task)) => task.hooks_done.contains_key("task_dir"),
+            Some(Record::Task(task)) => task.hooks_done.contains_key(hook),
             _ => false,
         };
         self.holds(Property::AFinishedHookIsNotRunAgain, !done, || {
-            format!("{alloc} {task}")
+            format!("{alloc} {task}: {hook}")
         })
     }
 }

@@ -154,6 +154,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
             let work = match work {
                 HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
                 HookWork::InheritDisk { .. } => "take over the disk",
+                HookWork::FetchArtifacts { .. } => "fetch artifacts",
                 HookWork::Reserve { .. } => "reserve devices",
                 HookWork::RenderTemplates(_) => "render templates",
                 HookWork::RemoveAllocDir => "remove directory",

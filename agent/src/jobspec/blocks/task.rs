@@ -1,5 +1,6 @@
 //! The `task` block.
 
+use drover_core::model::artifact::GetterMode;
 use drover_core::model::value::Value;
 
 use super::group::{AFFINITY, CONSTRAINT, NETWORK, RESTART, SCALING};
@@ -140,7 +141,7 @@ const ARTIFACT: Block = Block::new(
     &[
         attr("source", "GetterSource", Kind::Text),
         attr("destination", "RelativeDest", Kind::Text),
-        attr("mode", "GetterMode", Kind::Text),
+        attr("mode", "GetterMode", Kind::Choice(GetterMode::NAMES)),
         attr("options", "GetterOptions", Kind::Pairs),
         attr("headers", "GetterHeaders", Kind::Pairs),
         attr("insecure", "GetterInsecure", Kind::Bool),

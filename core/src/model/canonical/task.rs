@@ -2,6 +2,7 @@
 
 use super::service::fill_service;
 use super::{conditions, fill, fill_text, merged};
+use crate::model::artifact::{Artifact, GetterMode};
 use crate::model::policy::RestartPolicy;
 use crate::model::task::{DEFAULT_KILL_TIMEOUT, LogConfig, Task};
 use crate::model::template::{ChangeMode, Template};
@@ -68,29 +69,17 @@ pub(super) fn fill_task(task: &mut Task, restart: &RestartPolicy, group_name: &s
     }
 }
 
-fn fill_artifact(artifact: &mut Value) {
-    fill(
-        artifact,
-        &[
-            ("GetterMode", Value::from("any")),
-            ("GetterInsecure", Value::Bool(false)),
-            ("Chown", Value::Bool(false)),
-        ],
-    );
-    let text = |key: &str| {
-        let value = artifact.as_map().and_then(|artifact| artifact.get(key));
-        value.and_then(Value::as_str).unwrap_or("")
-    };
+fn fill_artifact(artifact: &mut Artifact) {
     // A single file keeps its name.
-    let place = match text("GetterMode") {
-        "file" => {
-            let path = text("GetterSource").split(['?', '#']).next().unwrap_or("");
-            let name = path.rsplit('/').next().unwrap_or("");
+    let place = match artifact.getter_mode {
+        GetterMode::File => {
+            let path = artifact.getter_source.split(['?', '#']).next();
+            let name = path.unwrap_or("").rsplit('/').next().unwrap_or("");
             format!("local/{name}")
         }
-        _ => "local/".to_owned(),
+        GetterMode::Any | GetterMode::Dir => "local/".to_owned(),
     };
-    fill(artifact, &[("RelativeDest", Value::String(place))]);
+    fill_text(&mut artifact.relative_dest, &place);
 }
 
 fn fill_template(template: &mut Template) {

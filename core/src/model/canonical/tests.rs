@@ -1,6 +1,7 @@
 //! Tests of the defaults.
 
 use super::*;
+use crate::model::artifact::{Artifact, GetterMode};
 use crate::model::group::{Network, Port};
 use crate::model::policy::RestartMode;
 use crate::model::task::Task;
@@ -141,11 +142,11 @@ fn blocks_that_are_passed_on_get_their_defaults() {
     ]));
     let task = &mut group.tasks[0];
     task.services.push(map(&[]));
-    let source = Value::from("https://example.com/a/b.tgz?x=1");
-    task.artifacts.push(map(&[
-        ("GetterSource", source),
-        ("GetterMode", Value::from("file")),
-    ]));
+    task.artifacts.push(Artifact {
+        getter_source: "https://example.com/a/b.tgz?x=1".to_owned(),
+        getter_mode: GetterMode::File,
+        ..Artifact::default()
+    });
     task.templates.push(Template {
         change_mode: ChangeMode::Signal,
         ..Template::default()
@@ -170,10 +171,7 @@ fn blocks_that_are_passed_on_get_their_defaults() {
     assert_eq!(grace, Some(&Value::Int(7)));
     let task = &group.tasks[0];
     assert_eq!(get(&task.services[0], "Name"), Some(&Value::from("j-g-t")));
-    assert_eq!(
-        get(&task.artifacts[0], "RelativeDest"),
-        Some(&Value::from("local/b.tgz"))
-    );
+    assert_eq!(task.artifacts[0].relative_dest, "local/b.tgz");
     assert_eq!(task.templates[0].change_signal, "SIGHUP");
     assert_eq!(task.templates[0].perms, "0644");
 }

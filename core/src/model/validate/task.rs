@@ -40,6 +40,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
         check_restart(report, base, policy, &format!("{path}.restart"));
     }
     super::template::check(report, task, path);
+    super::artifact::check(report, task, path);
     check_unsupported(report, task, path);
     report.no_effect(!task.services.is_empty(), path, "service");
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -156,7 +157,6 @@ fn check_logs(report: &mut Report, group: &TaskGroup, task: &Task, path: &str) {
 
 fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
     for (given, block) in [
-        (!task.artifacts.is_empty(), "artifact"),
         (task.vault.is_some(), "vault"),
         (!task.volume_mounts.is_empty(), "volume_mount"),
         (task.csi_plugin_config.is_some(), "csi_plugin"),

@@ -1,3 +1,4 @@
+mod artifact;
 mod policy;
 mod support;
 mod task;

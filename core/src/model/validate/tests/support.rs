@@ -5,7 +5,6 @@ fn what_a_task_would_miss_is_refused() {
     let block = || Value::Map(BTreeMap::new());
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
-        t.artifacts = vec![block()];
         t.templates = vec![Template {
             embedded_tmpl: "x".into(),
             dest_path: "local/x".into(),
@@ -29,7 +28,6 @@ fn what_a_task_would_miss_is_refused() {
         blocks,
         [
             "change_script",
-            "artifact",
             "vault",
             "volume_mount",
             "csi_plugin",

@@ -1,0 +1,87 @@
+//! Where an artifact goes: below its task's directory, or below what the allocation shares.
+
+use crate::text::quote;
+
+/// The longest destination, in bytes.
+pub const MAX_DESTINATION: usize = 4_096;
+
+/// The path of `destination` below the allocation's directory, such as `web/local/bin`.
+///
+/// What is relative begins in the task's directory. What is absolute may name a directory of the
+/// allocation as the task knows it (`root` is the allocation's directory); any other begins in
+/// the task's directory, as in the field.
+///
+/// # Errors
+/// It leads elsewhere: to another task, to no directory of the task, or out of everything.
+pub fn place(destination: &str, task: &str, root: &str) -> Result<String, String> {
+    if destination.len() > MAX_DESTINATION {
+        return Err(format!("has more than {MAX_DESTINATION} bytes"));
+    }
+    if destination.contains(char::is_control) {
+        return Err("must not contain control characters".to_owned());
+    }
+    let mut at: Vec<&str> = Vec::new();
+    let path = match of_alloc(destination, root) {
+        Some(path) => path,
+        None => {
+            at.push(task);
+            destination
+        }
+    };
+    let out = || format!("{} leads out of the task's directory", quote(destination));
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(at.pop().ok_or_else(out)?),
+            name => at.push(name),
+        }
+    }
+    match at.first() {
+        Some(top) if *top == task || *top == "alloc" => Ok(at.join("/")),
+        Some(_) | None => Err(out()),
+    }
+}
+
+/// The rest of an absolute path that names something of the allocation.
+fn of_alloc<'a>(destination: &'a str, root: &str) -> Option<&'a str> {
+    let rest = destination.strip_prefix(root)?;
+    (!root.is_empty() && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_ends_below_the_task_or_what_is_shared() {
+        let root = "/data/alloc/7";
+        for (written, expected) in [
+            ("local/", "web/local"),
+            ("", "web"),
+            ("./local//bin/x", "web/local/bin/x"),
+            ("/etc/x", "web/etc/x"),
+            ("local/../secrets", "web/secrets"),
+            ("../alloc/data", "alloc/data"),
+            ("/data/alloc/7/web/local", "web/local"),
+            ("/data/alloc/7/alloc/data", "alloc/data"),
+            ("/data/alloc/71/x", "web/data/alloc/71/x"),
+        ] {
+            let found = place(written, "web", root);
+            assert_eq!(found.as_deref(), Ok(expected), "{written}");
+        }
+        for wrong in [
+            "..",
+            "../..",
+            "../db/local",
+            "/../../x",
+            "/data/alloc/7",
+            "/data/alloc/7/db/local",
+            "/data/alloc/7/../8/web",
+            "local/\0",
+            "local/\n",
+        ] {
+            assert!(place(wrong, "web", root).is_err(), "{wrong:?}");
+        }
+        assert!(place(&"x".repeat(MAX_DESTINATION + 1), "web", root).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! Servers that speak S3: plain requests, signed (version 4 of the signature) if somebody asks.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::http::{Client, save};
+use super::trouble::Trouble;
+use super::{Got, Progress};
+use crate::artifact::source::Credentials;
+use crate::artifact::sum::hex;
+use crate::artifact::url::{Url, decoded, encoded};
+use crate::artifact::wire::Request;
+
+/// The sum of nothing, which is what a request like ours sends.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+pub(super) fn download(
+    url: &Url,
+    region: &str,
+    credentials: Option<&Credentials>,
+    request: &Request,
+    progress: &mut Progress,
+) -> Result<Got, Trouble> {
+    let limits = &request.limits;
+    let mut url = url.clone();
+    // As it is signed, so it must be sent.
+    url.path = encoded(&decoded(&url.path, false), true);
+    if url.path.ends_with('/') {
+        let why = "only single objects can be fetched, and this ends with a slash";
+        return Err(Trouble::lasting(format!("{url}: {why}")));
+    }
+    let headers = match credentials {
+        None => request.headers.clone(),
+        Some(credentials) => {
+            let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
+            let seconds = seconds.map_or(0, |since| since.as_secs());
+            let mut headers = request.headers.clone();
+            headers.extend(signed(&url, region, credentials, seconds));
+            headers
+        }
+    };
+    let client = Client::new(limits.s3_time, request.insecure);
+    let mut answer = client.get(&url, &headers)?;
+    save(&mut answer, limits.http_bytes, progress)
+}
+
+/// The headers that say who asks, at this second.
+fn signed(
+    url: &Url,
+    region: &str,
+    credentials: &Credentials,
+    seconds: u64,
+) -> BTreeMap<String, String> {
+    let (day, time) = moment(seconds);
+    let mut headers = BTreeMap::from([
+        ("host".to_owned(), url.authority.clone()),
+        ("x-amz-content-sha256".to_owned(), NOTHING.to_owned()),
+        ("x-amz-date".to_owned(), time.clone()),
+    ]);
+    if let Some(token) = &credentials.token {
+        headers.insert("x-amz-security-token".to_owned(), token.clone());
+    }
+    let names: Vec<&str> = headers.keys().map(String::as_str).collect();
+    let names = names.join(";");
+    let lines: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}\n"))
+        .collect();
+    let mut query: Vec<String> = (url.query.iter())
+        .map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false)))
+        .collect();
+    query.sort();
+    let query = query.join("&");
+    let canonical = format!("GET\n{}\n{query}\n{lines}\n{names}\n{NOTHING}", url.path);
+    let scope = format!("{day}/{region}/s3/aws4_request");
+    let summed = hex(&Sha256::digest(canonical.as_bytes()));
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{summed}");
+    let mut key = format!("AWS4{}", credentials.secret).into_bytes();
+    for step in [day.as_str(), region, "s3", "aws4_request", text.as_str()] {
+        key = mac(&key, step);
+    }
+    let (id, signature) = (&credentials.id, hex(&key));
+    headers.remove("host");
+    headers.insert(
+        "authorization".to_owned(),
+        format!(
+            "AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
+        ),
+    );
+    headers
+}
+
+fn mac(key: &[u8], text: &str) -> Vec<u8> {
+    // Keys of any length are fine.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return Vec::new();
+    };
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// A second as `20150830` and as `20150830T123600Z`.
+fn moment(seconds: u64) -> (String, String) {
+    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [
+        31,
+        28 + u64::from(leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+    ] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let day = format!("{year:04}{month:02}{:02}", days + 1);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let time = format!("{day}T{hour:02}{minute:02}{second:02}Z");
+    (day, time)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "19700101T000000Z"),
+            (951_782_400, "20000229T000000Z"),
+            (1_440_938_160, "20150830T123600Z"),
+            (1_735_689_599, "20241231T235959Z"),
+        ] {
+            assert_eq!(moment(seconds).1, expected);
+        }
+    }
+
+    /// Worked out by another program that signs as version 4 says.
+    #[test]
+    fn a_request_is_signed_as_others_sign_it() {
+        let url = Url::parse("http://127.0.0.1:9000/bucket/a%20b.txt?x=1").unwrap();
+        let credentials = Credentials {
+            id: "AKIDEXAMPLE".to_owned(),
+            secret: "secret/key".to_owned(),
+            token: None,
+        };
+        let headers = signed(&url, "eu-west-1", &credentials, 1_440_938_160);
+        let signature = headers["authorization"].rsplit('=').next().unwrap();
+        assert_eq!(signature, EXPECTED);
+        assert!(!headers.contains_key("host"), "the client says that itself");
+    }
+
+    const EXPECTED: &str = "0b2267ec1829b6da0984bfba4bb04916360175d3960e916a6d39b00e11ff1894";
+}

@@ -1,0 +1,151 @@
+//! Archives. Whoever made one is an enemy: nothing of it gets anywhere but through [`Sink`].
+
+mod sink;
+#[cfg(test)]
+mod tests;
+
+pub(super) use sink::Sink;
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, BufRead, BufReader, Read, Seek};
+
+use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use ruzstd::decoding::StreamingDecoder;
+use tar::EntryType;
+use zip::ZipArchive;
+
+use self::sink::refused;
+use super::trouble::Trouble;
+use crate::artifact::settings::Limits;
+use crate::artifact::source::{Archive, Holds, Packed};
+use crate::artifact::wire::{DOWNLOAD, TREE};
+
+/// The most memory that unpacking may ask for at once, in KiB.
+const MEMORY_KIB: u32 = 256 << 10;
+
+/// How much is read after the end of a tar archive, in bytes.
+const PADDING: u64 = 1 << 20;
+
+/// Unpacks the file of downloads. Returns whether it became a tree, or one file in its place.
+///
+/// # Errors
+/// It is no such archive, or one that does harm.
+pub(super) fn unpack(archive: Archive, limits: &Limits) -> Result<bool, Trouble> {
+    let file = File::open(DOWNLOAD).map_err(Trouble::disk)?;
+    let packed = file.metadata().map_err(Trouble::disk)?.len();
+    DirBuilder::new().create(TREE).map_err(Trouble::disk)?;
+    let mut sink = Sink::new(limits, packed)?;
+    match archive.holds {
+        Holds::Tar => tar(&mut plain(archive.packed, BufReader::new(file)), &mut sink)?,
+        Holds::Zip => zip(file, limits, &mut sink)?,
+        Holds::File => {
+            sink.file(
+                b"file",
+                0o644,
+                &mut plain(archive.packed, BufReader::new(file)),
+            )?;
+            std::fs::rename(format!("{TREE}/file"), DOWNLOAD).map_err(Trouble::disk)?;
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Takes a compression away.
+fn plain<'a>(packed: Packed, from: impl BufRead + 'a) -> Box<dyn Read + 'a> {
+    match packed {
+        Packed::Plain => Box::new(from),
+        Packed::Gz => Box::new(MultiGzDecoder::new(from)),
+        Packed::Xz => Box::new(XzReader::new_mem_limit(from, true, MEMORY_KIB)),
+        Packed::Zst => Box::new(Frames::Between(from)),
+    }
+}
+
+/// Frames of Zstandard, one after the other.
+enum Frames<R: BufRead> {
+    Between(R),
+    Inside(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
+    Over,
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(self, Frames::Over) {
+                Frames::Over => return Ok(0),
+                Frames::Between(mut from) => {
+                    if from.fill_buf()?.is_empty() {
+                        return Ok(0);
+                    }
+                    let window = u64::from(MEMORY_KIB) << 10;
+                    let decoder = StreamingDecoder::new_with_max_window_size(from, window);
+                    let decoder = decoder.map_err(io::Error::other)?;
+                    *self = Frames::Inside(Box::new(decoder));
+                }
+                Frames::Inside(mut decoder) => match decoder.read(into)? {
+                    0 if !into.is_empty() => *self = Frames::Between(decoder.into_inner()),
+                    read => {
+                        *self = Frames::Inside(decoder);
+                        return Ok(read);
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn tar(from: &mut dyn Read, sink: &mut Sink) -> Result<(), Trouble> {
+    let unreadable = |error: io::Error| Trouble::lasting(format!("it is no tar archive: {error}"));
+    let mut archive = tar::Archive::new(&mut *from);
+    for entry in archive.entries().map_err(unreadable)? {
+        let mut entry = entry.map_err(unreadable)?;
+        let name = entry.path_bytes().into_owned();
+        let target = entry.link_name_bytes().map(|target| target.into_owned());
+        let mode = entry.header().mode().map_err(unreadable)?;
+        match entry.header().entry_type() {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                sink.file(&name, mode, &mut entry)?;
+            }
+            EntryType::Directory => sink.dir(&name)?,
+            EntryType::Symlink => sink.link(&name, &target.unwrap_or_default())?,
+            EntryType::Link => sink.copy(&name, &target.unwrap_or_default())?,
+            EntryType::XGlobalHeader => {}
+            EntryType::Char | EntryType::Block => return Err(refused(&name, "is a device")),
+            EntryType::Fifo => return Err(refused(&name, "is a pipe")),
+            _ => return Err(refused(&name, "is of a kind that nobody knows")),
+        }
+    }
+    // What is around it may have a sum at its end, after some padding.
+    let rest = io::copy(&mut from.take(PADDING), &mut io::sink());
+    rest.map(drop).map_err(unreadable)
+}
+
+fn zip(from: impl Read + Seek, limits: &Limits, sink: &mut Sink) -> Result<(), Trouble> {
+    let unreadable = |error| Trouble::lasting(format!("it is no zip archive: {error}"));
+    let mut archive = ZipArchive::new(from).map_err(unreadable)?;
+    let many = u64::try_from(archive.len()).unwrap_or(u64::MAX);
+    if limits.unpacked_files > 0 && many > limits.unpacked_files {
+        return Err(Trouble::lasting(format!(
+            "it has more than {} entries, which is decompression_file_count_limit",
+            limits.unpacked_files
+        )));
+    }
+    for nth in 0..archive.len() {
+        let mut entry = archive.by_index(nth).map_err(unreadable)?;
+        let name = entry.name_raw().to_vec();
+        let mode = entry.unix_mode().unwrap_or(0o644);
+        match mode & 0o170_000 {
+            0o120_000 => {
+                let mut target = Vec::new();
+                let read = (&mut entry).take(4_097).read_to_end(&mut target);
+                read.map_err(|error| refused(&name, &format!("cannot be unpacked: {error}")))?;
+                sink.link(&name, &target)?;
+            }
+            _ if entry.is_dir() => sink.dir(&name)?,
+            0 | 0o100_000 => sink.file(&name, mode & 0o7777, &mut entry)?,
+            _ => return Err(refused(&name, "is no plain file")),
+        }
+    }
+    Ok(())
+}

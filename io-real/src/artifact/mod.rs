@@ -1,0 +1,229 @@
+//! Artifacts: fetched by processes without rights, looked at, and moved to where tasks find them.
+//!
+//! Three parties. The *agent* (this module) understands what is wanted, makes a fresh directory,
+//! starts the *process that fetches* ([`helper`]) in it, and waits. That one has given away its
+//! rights: it can write there and nowhere else. When it is over, with everything that it started,
+//! the agent looks at what it left ([`place`]) as at anything that an enemy wrote, and moves it
+//! into the *task's* directory, handle by handle.
+
+mod cache;
+mod cancel;
+pub mod helper;
+mod job;
+mod links;
+mod place;
+mod process;
+pub mod settings;
+pub mod source;
+mod sum;
+pub mod url;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::HookOutput;
+use drover_core::model::artifact::{Artifact, Checksum};
+use drover_core::op::{Failure, Op};
+use futures::stream::{self, StreamExt};
+use rustix::fs::{Mode, fchmod};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use self::cache::Cache;
+use self::cancel::Cancel;
+use self::job::{Job, own_dir};
+use self::process::Fetched;
+pub use self::process::HELPER;
+use self::settings::Settings;
+use crate::dirs::AllocDirs;
+
+/// How many artifacts of one task are fetched at a time.
+const OF_ONE_TASK: usize = 3;
+
+/// Fetches artifacts. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Artifacts(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    dirs: AllocDirs,
+    /// Where processes that fetch have their directories.
+    work: OwnedFd,
+    cache: Cache,
+    places: Semaphore,
+    nth: AtomicU64,
+    running: Mutex<BTreeMap<Op, Arc<Cancel>>>,
+    /// Who fetches what has this sum: others wait, and find it in the cache.
+    sums: Mutex<BTreeMap<Checksum, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+/// What is asked for a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) alloc: AllocId,
+    pub(crate) task: TaskName,
+    pub(crate) artifacts: Vec<Artifact>,
+    /// The allocation's directory as destinations may name it.
+    pub(crate) root: String,
+    /// The task's user; nobody in particular if empty.
+    pub(crate) user: String,
+}
+
+impl Artifacts {
+    /// Works in `home`, which is the agent's alone and on the file system of `dirs`. What an earlier
+    /// agent was fetching is removed.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub fn new(settings: Settings, dirs: AllocDirs, home: OwnedFd) -> io::Result<Artifacts> {
+        // Tools go to their own directory by its whole path.
+        fchmod(&home, Mode::from_raw_mode(0o711))?;
+        crate::dirs::remove_tree(home.as_fd(), "work")?;
+        let work = own_dir(&home, "work", 0o711)?;
+        let cache = Cache::new(own_dir(&home, "cache", 0o700)?, settings.cache);
+        Ok(Artifacts(Arc::new(Inner {
+            places: Semaphore::new(settings.parallel.max(1)),
+            settings,
+            dirs,
+            work,
+            cache,
+            nth: AtomicU64::new(0),
+            running: Mutex::default(),
+            sums: Mutex::default(),
+        })))
+    }
+
+    /// Makes known that `op` is under way, so that it can be cancelled from now on.
+    pub(crate) fn begin(&self, op: Op) {
+        let mut running = lock(&self.0.running);
+        running.insert(op, Arc::default());
+    }
+
+    /// Ends `op` soon, if it is under way. Its answer still comes.
+    pub(crate) fn cancel(&self, op: Op) {
+        if let Some(cancel) = lock(&self.0.running).get(&op) {
+            cancel.cancel();
+        }
+    }
+
+    /// Fetches everything, a few at a time. Must have begun.
+    pub(crate) async fn fetch(&self, op: Op, asked: Asked) -> Result<HookOutput, Failure> {
+        let began = Instant::now();
+        let cancel = lock(&self.0.running).get(&op).cloned().unwrap_or_default();
+        let asked = Arc::new(asked);
+        let each = (0..asked.artifacts.len()).map(|nth| {
+            let (artifacts, asked, cancel) = (self.clone(), asked.clone(), cancel.clone());
+            async move { (nth, artifacts.one(&asked, nth, &cancel).await) }
+        });
+        let mut each = stream::iter(each).buffer_unordered(OF_ONE_TASK);
+        let (mut bytes, mut failed) = (0_u64, None);
+        while let Some((nth, result)) = each.next().await {
+            match result {
+                Ok(fetched) => bytes = bytes.saturating_add(fetched.bytes),
+                // The others are of no use now.
+                Err(failure) if failed.is_none() => {
+                    failed = Some((nth, failure));
+                    cancel.cancel();
+                }
+                Err(_) => {}
+            }
+        }
+        lock(&self.0.running).remove(&op);
+        if let Some((nth, failure)) = failed {
+            let message = about(&asked.artifacts, nth, &failure.message);
+            return Err(Failure { message, ..failure });
+        }
+        let many = asked.artifacts.len();
+        Ok(HookOutput {
+            message: told(many, bytes, began.elapsed()),
+            ..HookOutput::default()
+        })
+    }
+
+    /// Fetches one, when there is a place for it.
+    async fn one(
+        &self,
+        asked: &Arc<Asked>,
+        nth: usize,
+        cancel: &Arc<Cancel>,
+    ) -> Result<Fetched, Failure> {
+        let Some(artifact) = asked.artifacts.get(nth) else {
+            return Err(Failure::fatal("there is no such artifact"));
+        };
+        let wanted = source::parse(artifact).map_err(Failure::fatal)?;
+        let sum = wanted.checksum.clone();
+        let sum = sum
+            .filter(|sum| self.0.cache.keeps(sum))
+            .map(|sum| self.sum(&sum));
+        let ready = async {
+            let alone = match &sum {
+                Some(sum) => Some(sum.lock().await),
+                None => None,
+            };
+            (alone, self.0.places.acquire().await)
+        };
+        let _held = tokio::select! {
+            ready = ready => ready,
+            () = cancel.cancelled() => return Err(Failure::recoverable("it was cancelled")),
+        };
+        let (inner, asked, cancel) = (self.0.clone(), asked.clone(), cancel.clone());
+        let work = move || {
+            let job = Job::new(&inner, &asked, nth, wanted)?;
+            job.run(&cancel)
+        };
+        let lost = |error| Failure::recoverable(format!("its work was lost: {error}"));
+        spawn_blocking(work).await.map_err(lost)?
+    }
+
+    /// Held by whoever fetches what has this sum.
+    fn sum(&self, sum: &Checksum) -> Arc<tokio::sync::Mutex<()>> {
+        let mut sums = lock(&self.0.sums);
+        sums.retain(|_, held| held.strong_count() > 0);
+        if let Some(held) = sums.get(sum).and_then(Weak::upgrade) {
+            return held;
+        }
+        let held = Arc::default();
+        sums.insert(sum.clone(), Arc::downgrade(&held));
+        held
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|lock| lock.into_inner())
+}
+
+/// A failure with the artifact it is about.
+fn about(artifacts: &[Artifact], nth: usize, why: &str) -> String {
+    let artifact = artifacts.get(nth);
+    let source = artifact.and_then(|artifact| source::parse(artifact).ok());
+    match source {
+        Some(wanted) => {
+            let source = wanted.source.to_string();
+            // It may be about somewhere else that the server sent us to.
+            let of_it = why.strip_prefix(&source);
+            let why = of_it.and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
+            format!("failed to download artifact \"{source}\": {why}")
+        }
+        None => format!("failed to download artifact {nth}: {why}"),
+    }
+}
+
+fn told(many: usize, bytes: u64, time: Duration) -> String {
+    let tenths = bytes.saturating_mul(10) >> 20;
+    let millis = time.as_millis();
+    let plural = if many == 1 { "artifact" } else { "artifacts" };
+    format!(
+        "Downloaded {many} {plural}, {}.{} MiB in {}.{} s",
+        tenths / 10,
+        tenths % 10,
+        millis / 1000,
+        millis % 1000 / 100
+    )
+}

@@ -1,0 +1,91 @@
+//! What a task needs is fetched before its first start, and whoever does not get it does not start.
+
+use drover_core::model::alloc::ClientStatus;
+use drover_core::model::event::EventType;
+use drover_core::model::policy::RestartMode;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, batch, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+/// How often something of this kind happened to the task, as far as its events reach back.
+fn events(sim: &Sim, kind: EventType) -> usize {
+    let of_task = |view: &drover_core::agent::View<'_>| {
+        let tasks = view.allocs().flat_map(|alloc| alloc.tasks());
+        let events = tasks.flat_map(|task| task.state().events.iter());
+        events.filter(|event| event.kind == kind).count()
+    };
+    sim.view().as_ref().map(of_task).unwrap_or(0)
+}
+
+#[test]
+fn it_is_fetched_once_in_a_tasks_life() {
+    for_seeds(200, |sim| {
+        let main = task("main").fetches("https://files/x.tgz").ends("1s", 3);
+        let main = main.restarts(3, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        sim.register(&batch("sum", [main]));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Failed))?;
+        sim.expect_that(sim.world.starts_of("main") == 4, "four starts")?;
+        let fetched = events(sim, EventType::DownloadingArtifacts);
+        sim.expect_that(fetched <= 1, "fetched once")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn what_cannot_be_fetched_fails_by_the_restart_policy() {
+    for_seeds(200, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::FailFetch], 1000);
+        let main = task("main").fetches("https://files/x.tgz").ends("1s", 0);
+        let main = main.restarts(1, Span::secs(3600), Span::secs(1), RestartMode::Fail);
+        sim.register(&batch("sum", [main]));
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Failed))?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "no start")?;
+        let failed = events(sim, EventType::FailedArtifactDownload);
+        sim.expect_that(failed == 2, "two tries, and two reasons")?;
+        sim.world.faults = Faults::none();
+        sim.peace()
+    });
+}
+
+#[test]
+fn stopping_does_not_wait_for_what_is_fetched() {
+    for_seeds(200, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::StallFetch], 1000);
+        sim.register(&service("web", [task("main").fetches("https://files/x")]));
+        let begun = |sim: &Sim| events(sim, EventType::DownloadingArtifacts) > 0;
+        sim.until(SOON, begun)?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(600), |sim| {
+            sim.all_over("web", ClientStatus::Complete)
+        })?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "no start")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_crash_in_the_middle_fetches_again() {
+    for_seeds(200, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::StallFetch], 1000);
+        sim.register(&service("web", [task("main").fetches("https://files/x")]));
+        sim.until(SOON, |sim| events(sim, EventType::DownloadingArtifacts) > 0)?;
+        sim.world.faults = Faults::none();
+        sim.restart()?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.peace()
+    });
+}
