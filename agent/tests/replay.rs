@@ -132,7 +132,7 @@ fn what_is_no_recording_is_refused_with_the_reason() {
         "future.rec",
         &seal(r#"{"shared":[],"value":{"format":99}}"#),
     );
-    assert!(refused(&future).contains("its format is 99, and this version reads 1"));
+    assert!(refused(&future).contains("its format is 99, and this version reads 2"));
     for strange in ["[]", "1", "{}", r#"{"shared":1,"value":{"$same":0}}"#] {
         let path = world.file("strange.rec", &seal(strange));
         assert!(refused(&path).contains("is no recording"), "{strange}");
