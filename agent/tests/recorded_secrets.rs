@@ -274,7 +274,7 @@ impl Rig {
             self.recorder.effect(&effect);
             self.carry_out(effect);
         }
-        self.recorder.hand_over(&self.agent, self.now);
+        self.recorder.hand_over(&self.agent, self.now, false);
     }
 
     /// Answers come in order, and time passes where there are none.

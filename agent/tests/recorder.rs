@@ -111,7 +111,7 @@ fn what_a_killed_agent_recorded_plays_the_same() {
     assert_eq!(status, 200);
     wait_for(&agent, "sleepers", "complete");
     // What the recorder has not written when the agent is killed is lost.
-    recorded(&data, 1, "wanted stop, finished");
+    recorded(&data, 1, "\"Destroyed\"");
     agent.kill_9();
 
     let said = replay(&data);

@@ -1,8 +1,9 @@
 //! What the flight recorder costs: beside the core, for each step, and on its own thread.
 //!
-//! `cargo bench -p drover-io-real`. Compare `a step, not recorded` with `a step, recorded`: the
-//! difference is what the core's thread pays. `hiding and encoding a step` is what the recorder's
-//! own thread pays for it, besides one write for many steps.
+//! `cargo bench -p drover-io-real`. Compare `not recorded` with `recorded`: the difference is what the
+//! core's thread pays; how far `not recorded, again` is from the first tells how much of it is chance.
+//! `hiding and encoding a step` is what the recorder's own thread pays, besides one write for many
+//! steps.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +18,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
@@ -37,13 +38,25 @@ use drover_core::time::{Now, Span};
 use drover_io_real::recorder::Recorder;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Steps between two pauses.
-const BATCH: u32 = 64;
+/// Steps that are timed at once.
+const BATCH: usize = 64;
+
+/// Batches of one world in a row; the first, which finds cold caches, does not count.
+const ROW: usize = 20;
+
+/// Rows of each world, and the pause after each.
+const ROWS: usize = 60;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the core is told in one turn of an agent's loop.
+type Turn = Vec<(Now, Option<Input>)>;
 
 /// An agent whose tasks end as soon as they run, and are started again for ever.
 struct World {
     agent: Agent,
     recorder: Recorder,
+    /// Whether each turn is handed over by itself, as if nothing followed.
+    at_once: bool,
     now: Now,
     inputs: VecDeque<Input>,
     effects: Vec<Effect>,
@@ -67,6 +80,7 @@ impl World {
         let mut world = World {
             agent: Agent::restore(config, saved, now),
             recorder,
+            at_once: true,
             now,
             inputs: VecDeque::new(),
             effects: Vec::new(),
@@ -76,47 +90,56 @@ impl World {
             expect_index: None,
         };
         world.inputs.push_back(Input::Local(RequestId(1), register));
-        // Until everything is under way.
-        world.steps(200);
         world
     }
 
-    /// How long so many steps take the thread of the core: a mean over as many batches. The
-    /// processor's time, not the wall's: others may be busy too.
-    fn steps(&mut self, count: u32) -> Duration {
-        let (mut steps, mut spent) = (0, Duration::ZERO);
-        for _ in 0..count {
-            let mut batch = 0;
-            while batch < BATCH {
-                let begin = processor_time();
-                batch += self.turn();
-                spent += processor_time() - begin;
-                for effect in core::mem::take(&mut self.effects) {
-                    self.answer(effect);
-                }
+    /// What comes in so many steps or a few more, found out by living through them.
+    fn foresee(&mut self, steps: usize) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        let mut left = steps;
+        while left > 0 {
+            let mut turn: Turn = self
+                .inputs
+                .drain(..)
+                .map(|input| (self.now, Some(input)))
+                .collect();
+            if turn.is_empty() {
+                self.now.at = self.agent.poll_timeout().unwrap().0;
+                turn.push((self.now, None));
             }
-            steps += batch;
-            // As in a real agent, whose steps do not follow each other without a pause, the
-            // recorder's thread keeps up.
-            std::thread::sleep(Duration::from_millis(1));
+            left = left.saturating_sub(turn.len());
+            self.play(turn.clone(), false);
+            for effect in core::mem::take(&mut self.effects) {
+                self.answer(effect);
+            }
+            turns.push(turn);
         }
-        spent / steps * count
+        turns
     }
 
-    /// One turn of an agent's loop: all that came, or that a time has come. Returns its steps.
-    fn turn(&mut self) -> u32 {
-        let mut steps = 0;
-        while let Some(input) = self.inputs.pop_front() {
-            self.step(Some(input));
-            steps += 1;
+    /// One turn of an agent's loop.
+    fn play(&mut self, turn: Turn, more: bool) {
+        for (now, input) in turn {
+            self.now = now;
+            self.step(input);
         }
-        if steps == 0 {
-            self.now.at = self.agent.poll_timeout().unwrap().0;
-            self.step(None);
-            steps = 1;
+        let more = more && !self.at_once;
+        self.recorder.hand_over(&self.agent, self.now, more);
+    }
+
+    /// How long a step of these turns takes the thread of the core, in nanoseconds. The processor's
+    /// time, not the wall's: others may be busy too.
+    fn time(&mut self, turns: Vec<Turn>) -> f64 {
+        let steps: usize = turns.iter().map(Vec::len).sum();
+        let mut left = turns.len();
+        let begin = processor_time();
+        for turn in turns {
+            left -= 1;
+            self.play(turn, left > 0);
         }
-        self.recorder.hand_over(&self.agent, self.now);
-        steps
+        let spent = processor_time() - begin;
+        self.effects.clear();
+        spent.as_nanos() as f64 / steps as f64
     }
 
     fn step(&mut self, input: Option<Input>) {
@@ -211,18 +234,65 @@ fn recorder(dir: &tempfile::TempDir) -> Recorder {
     Recorder::open(dir, 16 << 20).unwrap()
 }
 
-fn steps(c: &mut Criterion) {
-    let mut group = c.benchmark_group("50 tasks");
-    let mut off = World::new(50, Recorder::off());
-    group.bench_function("a step, not recorded", |b| {
-        b.iter_custom(|times| off.steps(u32::try_from(times).unwrap()));
-    });
-    let dir = tempfile::tempdir().unwrap();
-    let mut on = World::new(50, recorder(&dir));
-    group.bench_function("a step, recorded", |b| {
-        b.iter_custom(|times| on.steps(u32::try_from(times).unwrap()));
-    });
-    group.finish();
+/// The worlds take turns, so that what else the machine does meets all of them alike. All of them
+/// live through the same.
+fn steps() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let mut pilot = World::new(50, Recorder::off());
+    let [one, other] = [0, 1].map(|nth| World::new(50, recorder(&dirs[nth])));
+    let together = World {
+        at_once: false,
+        ..other
+    };
+    let [off, again] = [(); 2].map(|()| World::new(50, Recorder::off()));
+    let mut worlds = [off, one, together, again];
+    let mut times: [Vec<f64>; 4] = Default::default();
+    let (mut steps, mut turns) = (0, 0);
+    for row in 0..=ROWS {
+        let batches: Vec<Vec<Turn>> = (0..ROW).map(|_| pilot.foresee(BATCH)).collect();
+        for (world, times) in worlds.iter_mut().zip(&mut times) {
+            let mut row_times: Vec<f64> = Vec::new();
+            for batch in batches.clone() {
+                row_times.push(world.time(batch));
+            }
+            // As in a real agent, whose steps do not follow each other for ever without a pause,
+            // the recorder's thread keeps up.
+            std::thread::sleep(PAUSE);
+            // The first row is until everything is under way.
+            if row > 0 {
+                times.extend(&row_times[1..]);
+            }
+        }
+        turns += batches.iter().map(Vec::len).sum::<usize>();
+        steps += batches.iter().flatten().map(Vec::len).sum::<usize>();
+    }
+    println!(
+        "50 tasks, {steps} steps in {turns} turns; a step takes, median and mean of {} batches:",
+        times[0].len()
+    );
+    let [off, ..] = times.each_mut().map(middle);
+    let names = [
+        "not recorded",
+        "recorded, each turn handed over by itself",
+        "recorded, turns following each other",
+        "not recorded, again",
+    ];
+    for (name, times) in names.into_iter().zip(&mut times) {
+        let (median, mean) = middle(times);
+        let part = |time: f64, off: f64| 100.0 * (time - off) / off;
+        println!(
+            "{name:42} {median:5.0} ns {:+5.1} %, {mean:5.0} ns {:+5.1} %",
+            part(median, off.0),
+            part(mean, off.1)
+        );
+    }
+}
+
+/// The median and the mean.
+fn middle(times: &mut Vec<f64>) -> (f64, f64) {
+    times.sort_by(f64::total_cmp);
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    (times[times.len() / 2], mean)
 }
 
 fn encoding(c: &mut Criterion) {
@@ -256,5 +326,9 @@ fn encoding(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, steps, encoding);
-criterion_main!(benches);
+criterion_group!(benches, encoding);
+
+fn main() {
+    steps();
+    benches();
+}

@@ -128,7 +128,8 @@ impl Node {
     pub async fn run(mut self) {
         let mut stopped = self.drain();
         while !stopped {
-            self.recorder.hand_over(&self.agent, clock::now());
+            let more = !self.answers.is_empty();
+            self.recorder.hand_over(&self.agent, clock::now(), more);
             let next = self.next().await;
             stopped = self.take(next);
             for _ in 0..AT_ONCE {

@@ -4,6 +4,8 @@ use core::fmt::{self, Display};
 
 use serde::ser::{self, Serialize};
 
+use super::redact::{How, Redacted};
+
 /// The FNV-1a hash of 64 bits: no secret is kept by it, and it is the same on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Fnv(u64);
@@ -26,6 +28,18 @@ impl Fnv {
     pub fn finish(self) -> u64 {
         self.0
     }
+}
+
+/// The hash of all that is not hidden of a state: kinds, ids, operations, launches, names of tasks and
+/// of variables, states, counters, times, indices, the order. Not the values of variables and of
+/// drivers' configurations, and not the words of events and of failures, into which such values may
+/// have been mixed.
+pub fn fingerprint<T: Serialize>(state: &T) -> u64 {
+    let mut hash = Fnv::default();
+    let shown = Redacted::new(state, How::Omit);
+    // Hashing cannot fail; if a value refuses to be written, what came before it is compared.
+    let _ = shown.serialize(Digest(&mut hash));
+    hash.finish()
 }
 
 /// A serializer whose format is a hash. Kinds and lengths are hashed with the values, so that no

@@ -15,7 +15,9 @@
 //! recorded, only their fingerprints ([`mark`]): they follow from the input.
 
 pub mod brief;
+mod cover;
 pub mod digest;
+mod fold;
 pub mod mark;
 pub mod redact;
 pub mod seal;
@@ -30,8 +32,9 @@ use crate::input::Input;
 use crate::store::Saved;
 use crate::time::Now;
 
-/// The layout that this version writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+/// The layout that this version writes, and the only one that it reads. In layout 1 a mark held other
+/// words.
+pub const FORMAT: u32 = 2;
 
 /// How the names of segments' files end. What comes before are digits that rise.
 pub const EXTENSION: &str = ".rec";

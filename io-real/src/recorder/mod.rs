@@ -1,20 +1,23 @@
 //! The flight recorder: what the core is told, in a bounded ring of files.
 //!
-//! Beside the core it does next to nothing: it copies an input and its effects (pointers, mostly) and
-//! hands them over once in a turn of the loop. A thread of its own hides secrets, encodes and
-//! writes. Nothing waits for that thread: where it cannot keep up, steps are left out and the
-//! recording says so; where the disk says no, recording ends with one warning.
+//! Beside the core it does next to nothing: it writes down what an input says as numbers ([`said`]),
+//! and a few more for each effect ([`drover_core::record::mark`]), and hands them over once in a turn
+//! of the loop. A thread of its own hides secrets, encodes and writes. Nothing
+//! waits for that thread: where it cannot keep up, steps are left out and the recording says so;
+//! where the disk says no, recording ends with one warning.
 //!
 //! Nothing is synced: a crash of the agent costs the steps of the last few milliseconds, a crash
 //! of the machine more.
 
 mod pack;
+mod page;
 mod queue;
 mod ring;
+mod said;
+mod tape;
 mod writer;
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -22,11 +25,13 @@ use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::Effect;
 use drover_core::input::Input;
+use drover_core::record::Mark;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
-use queue::{Item, Queue};
+use queue::{Answer, Sender, queue};
 use ring::Ring;
+use tape::{Beside, Tape};
 use writer::Writer;
 
 /// How long the end of the agent waits for the last steps to be written.
@@ -35,9 +40,10 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The core's side of the recorder.
 #[derive(Debug)]
 pub struct Recorder {
-    queue: Option<Arc<Queue>>,
+    /// None where nothing is recorded.
+    queue: Option<Sender>,
     /// What happened since the last hand-over.
-    fresh: Vec<Item>,
+    fresh: Tape,
     /// Whether steps were left out, and no snapshot followed yet.
     gap: bool,
 }
@@ -45,9 +51,13 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that does nothing.
     pub fn off() -> Recorder {
+        Recorder::of(None)
+    }
+
+    fn of(queue: Option<Sender>) -> Recorder {
         Recorder {
-            queue: None,
-            fresh: Vec::new(),
+            queue,
+            fresh: Tape::default(),
             gap: false,
         }
     }
@@ -58,79 +68,78 @@ impl Recorder {
     /// # Errors
     /// The directory cannot be read, or there is no thread.
     pub fn open(dir: OwnedFd, size: u64) -> std::io::Result<Recorder> {
-        let queue = Arc::new(Queue::default());
-        let writer = Writer::new(queue.clone(), Ring::open(dir, size)?);
+        let (queue, to_write) = queue();
+        let writer = Writer::new(to_write, Ring::open(dir, size)?);
         thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || writer.run())?;
-        Ok(Recorder {
-            queue: Some(queue),
-            fresh: Vec::new(),
-            gap: false,
-        })
+        Ok(Recorder::of(Some(queue)))
     }
 
     /// The agent is restored from this.
     pub fn begin(&mut self, config: &Config, saved: &Saved, now: Now) {
-        if self.is_on() {
-            let begin = Box::new((config.clone(), saved.clone(), now));
-            self.fresh.push(Item::Begin(begin));
+        if self.queue.is_some() {
+            let begin = Box::new((config.clone(), saved.clone()));
+            self.fresh.push(now, Beside::Begin(begin));
         }
     }
 
     /// The core is told this, or that its time has come.
+    #[inline]
     pub fn step(&mut self, now: Now, input: Option<&Input>) {
-        if self.is_on() && !self.gap {
-            self.fresh.push(Item::Step(now, input.cloned()));
+        if self.queue.is_some() && !self.gap {
+            self.fresh.step(now, input);
         }
     }
 
     /// The core asks for this.
+    #[inline]
     pub fn effect(&mut self, effect: &Effect) {
-        if self.is_on() && !self.gap {
-            self.fresh.push(Item::Effect(effect.clone()));
+        if self.queue.is_some() && !self.gap {
+            self.fresh.effect(Mark::of(effect));
         }
     }
 
-    /// Hands over what happened, up to the end of a step.
-    pub fn hand_over(&mut self, agent: &Agent, now: Now) {
-        let Some(queue) = &self.queue else { return };
-        if queue.is_over() {
-            self.fresh = Vec::new();
-            return;
-        }
-        if self.gap {
-            if queue.is_roomy() {
-                self.fresh.push(snapshot(agent, now, true));
-                self.gap = !queue.put(&mut self.fresh);
-            }
-            return;
-        }
-        if queue.wants_snapshot() {
-            self.fresh.push(snapshot(agent, now, false));
-        }
-        if !self.fresh.is_empty() {
-            self.gap = !queue.put(&mut self.fresh);
+    /// Hands over what happened, up to the end of a step. Where `more` is to come at once, it may
+    /// wait for that.
+    #[inline]
+    pub fn hand_over(&mut self, agent: &Agent, now: Now, more: bool) {
+        if !more || self.gap || self.fresh.is_long() {
+            self.hand_all_over(agent, now);
         }
     }
 
-    fn is_on(&self) -> bool {
-        self.queue.as_ref().is_some_and(|queue| !queue.is_over())
+    fn hand_all_over(&mut self, agent: &Agent, now: Now) {
+        let Some(queue) = &mut self.queue else {
+            return;
+        };
+        if self.gap && queue.is_roomy() {
+            self.fresh.push(now, snapshot(agent, true));
+        }
+        if self.fresh.is_empty() {
+            return;
+        }
+        let mut answer = queue.put(&mut self.fresh);
+        if answer == Answer::TakenAndMore {
+            self.fresh.push(now, snapshot(agent, false));
+            answer = queue.put(&mut self.fresh);
+        }
+        self.gap = answer == Answer::Full;
+        if answer == Answer::Over {
+            *self = Recorder::off();
+        }
     }
 }
 
-fn snapshot(agent: &Agent, now: Now, gap: bool) -> Item {
-    Item::Snapshot {
-        agent: Box::new(agent.clone()),
-        now,
-        gap,
-    }
+fn snapshot(agent: &Agent, gap: bool) -> Beside {
+    let agent = Box::new(agent.clone());
+    Beside::Snapshot { agent, gap }
 }
 
 /// The last steps are the most interesting ones.
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if let Some(queue) = &self.queue {
+        if let Some(queue) = &mut self.queue {
             queue.put(&mut self.fresh);
             queue.end(LAST_WORDS);
         }

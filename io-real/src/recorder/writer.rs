@@ -1,40 +1,30 @@
 //! The recorder's thread: hides secrets, encodes, writes.
 
 use std::io;
-use std::sync::Arc;
 
 use drover_core::record::redact::{How, Redacted, TokenKey};
 use drover_core::record::{FORMAT, Header, Mark, Start, Step, seal};
+use drover_core::time::Now;
 
 use super::pack::pack;
-use super::queue::{Item, Queue};
+use super::queue::Receiver;
 use super::ring::{Ring, RingError};
+use super::tape::{Nonsense, Reader, What};
 use crate::facts;
 
 /// Frames are gathered up to this many bytes before they are written.
 const AT_ONCE: usize = 256 * 1024;
 
-/// What the effects that come next belong to.
-#[derive(Debug)]
-enum Open {
-    Nothing,
-    Header(Header),
-    Step(Step),
-}
-
 /// The thread's state.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Arc<Queue>,
+    queue: Receiver,
     ring: Ring,
     how: How,
     life: String,
     /// The steps of this life so far, also those that were left out.
     steps: u64,
-    open: Open,
     frames: Vec<u8>,
-    /// Copies of inputs and effects that are not needed any more.
-    spent: Vec<Item>,
     /// Whether a new segment is asked for and did not come yet.
     asked: bool,
     /// Whether frames were left out since the last one.
@@ -42,16 +32,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, ring: Ring) -> Writer {
+    pub(super) fn new(queue: Receiver, ring: Ring) -> Writer {
         Writer {
             queue,
             ring,
             how: How::Token(TokenKey::new(facts::random())),
             life: format!("{:016x}", facts::random() >> 64),
             steps: 0,
-            open: Open::Nothing,
             frames: Vec::new(),
-            spent: Vec::new(),
             asked: false,
             gap: false,
         }
@@ -59,9 +47,10 @@ impl Writer {
 
     /// Writes until the end, or until it cannot.
     pub(super) fn run(mut self) {
-        while let Some(items) = self.queue.take(&mut self.spent) {
-            self.spent.clear();
-            if let Err(error) = self.write_all(items) {
+        let mut reader = Reader::default();
+        while self.queue.take(&mut reader) {
+            let written = reader.read(|now, what, marks| self.write(now, what, marks));
+            if let Err(error) = written.and_then(|()| self.flush()) {
                 tracing::warn!("the recording ends here: {error}");
                 break;
             }
@@ -69,51 +58,28 @@ impl Writer {
         self.queue.give_up();
     }
 
-    fn write_all(&mut self, items: Vec<Item>) -> Result<(), RingError> {
-        for item in items {
-            self.take(item)?;
-        }
-        self.close()?;
-        self.flush()
-    }
-
-    fn take(&mut self, item: Item) -> Result<(), RingError> {
-        match item {
-            Item::Begin(begin) => {
-                self.close()?;
-                let (config, saved, now) = *begin;
+    fn write(&mut self, now: Now, what: What, marks: Vec<Mark>) -> Result<(), RingError> {
+        match what {
+            What::Step(input) => {
+                self.steps += 1;
+                let input = input.map(|input| *input);
+                self.step(&Step { now, input, marks })
+            }
+            What::Begin(begin) => {
+                let (config, saved) = *begin;
                 let start = Start::Restore {
                     config: Box::new(config),
                     saved: Box::new(saved),
                     now,
-                    marks: Vec::new(),
+                    marks,
                 };
-                self.open = Open::Header(self.header(false, start));
+                self.begin(self.header(false, start))
             }
-            Item::Snapshot { agent, now, gap } => {
-                self.close()?;
+            What::Snapshot { agent, gap } => {
                 let start = Start::Snapshot { agent, now };
-                self.open = Open::Header(self.header(gap, start));
-            }
-            Item::Step(now, input) => {
-                self.close()?;
-                self.steps += 1;
-                let marks = Vec::new();
-                self.open = Open::Step(Step { now, input, marks });
-            }
-            Item::Effect(effect) => {
-                if let Open::Step(Step { marks, .. })
-                | Open::Header(Header {
-                    start: Start::Restore { marks, .. },
-                    ..
-                }) = &mut self.open
-                {
-                    marks.push(Mark::of(&effect));
-                }
-                self.spent.push(Item::Effect(effect));
+                self.begin(self.header(gap, start))
             }
         }
-        Ok(())
     }
 
     fn header(&self, gap: bool, start: Start) -> Header {
@@ -127,35 +93,25 @@ impl Writer {
         }
     }
 
-    /// What was open is complete.
-    fn close(&mut self) -> Result<(), RingError> {
-        match core::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Nothing => Ok(()),
-            Open::Step(step) => {
-                self.frame(&step)?;
-                self.spent.push(Item::Step(step.now, step.input));
-                if self.frames.len() > AT_ONCE {
-                    self.flush()?;
-                }
-                Ok(())
-            }
-            Open::Header(mut header) => {
-                self.flush()?;
-                header.gap |= self.gap;
-                let shown = Redacted::new(&header, self.how);
-                let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?);
-                self.seal(packed.to_string().as_bytes());
-                let frame = core::mem::take(&mut self.frames);
-                self.ring.begin(&frame)?;
-                (self.asked, self.gap) = (false, false);
-                Ok(())
-            }
-        }
+    /// A new segment begins.
+    fn begin(&mut self, mut header: Header) -> Result<(), RingError> {
+        self.flush()?;
+        header.gap |= self.gap;
+        let shown = Redacted::new(&header, self.how);
+        let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?);
+        self.seal(packed.to_string().as_bytes());
+        let frame = core::mem::take(&mut self.frames);
+        self.ring.begin(&frame)?;
+        (self.asked, self.gap) = (false, false);
+        Ok(())
     }
 
-    fn frame(&mut self, step: &Step) -> Result<(), RingError> {
+    fn step(&mut self, step: &Step) -> Result<(), RingError> {
         let text = serde_json::to_vec(&Redacted::new(step, self.how)).map_err(io::Error::from)?;
         self.seal(&text);
+        if self.frames.len() > AT_ONCE {
+            self.flush()?;
+        }
         Ok(())
     }
 
@@ -173,5 +129,13 @@ impl Writer {
             self.queue.want_snapshot();
         }
         Ok(())
+    }
+}
+
+impl From<Nonsense> for RingError {
+    fn from(_: Nonsense) -> Self {
+        RingError::Io(io::Error::other(
+            "what the core's thread wrote down makes no sense",
+        ))
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use drover_core::agent::Agent;
 use drover_core::effect::Effect;
 use drover_core::input::Input;
-use drover_core::record::mark::fingerprint;
-use drover_core::record::{Mark, Start};
+use drover_core::record::digest::fingerprint;
+use drover_core::record::{Mark, Start, brief};
 use drover_core::time::Now;
 
 use super::recording::{Event, Recording, Segment};
@@ -32,14 +32,22 @@ pub struct Played<'r> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Other effects.
-    Effects {
-        /// What was recorded.
-        expected: Vec<Mark>,
-        /// What came.
-        came: Vec<Mark>,
-    },
+    Effects(Box<OtherEffects>),
     /// The same effects so far, but another state.
     State,
+}
+
+/// The first effect of a step that is another one than was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherEffects {
+    /// How many of this step come before it, and are the same.
+    same: usize,
+    /// How many there are: the more of the recorded and of those that came.
+    of: usize,
+    /// What was recorded.
+    expected: Option<Mark>,
+    /// What came, also in more words.
+    came: Option<(Mark, String)>,
 }
 
 /// Plays a recording.
@@ -167,37 +175,49 @@ fn drain(agent: &mut Agent) -> Vec<Effect> {
 
 fn compare(expected: &[Mark], effects: &[Effect]) -> Option<Difference> {
     let came: Vec<Mark> = effects.iter().map(Mark::of).collect();
-    (came != expected).then(|| Difference::Effects {
-        expected: expected.to_vec(),
-        came,
-    })
+    if came == expected {
+        return None;
+    }
+    let pairs = expected.iter().zip(&came);
+    let same = pairs
+        .take_while(|(expected, came)| expected == came)
+        .count();
+    let words = || effects.get(same).map(brief::effect);
+    Some(Difference::Effects(Box::new(OtherEffects {
+        same,
+        of: expected.len().max(came.len()),
+        expected: expected.get(same).copied(),
+        came: came.get(same).copied().zip(words()),
+    })))
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference::Effects { expected, came } = self else {
-            return f.write_str("the same effects, but another state than was recorded here");
-        };
-        let same = expected
-            .iter()
-            .zip(came)
-            .take_while(|(a, b)| a == b)
-            .count();
-        let side = |marks: &[Mark]| match marks.get(same) {
-            Some(mark) => format!("{} ({})", mark.brief, mark.fingerprint),
-            None => "nothing more".to_owned(),
-        };
-        writeln!(
-            f,
-            "effect {} of {}",
-            same + 1,
-            expected.len().max(came.len())
-        )?;
-        writeln!(f, "  expected: {}", side(expected))?;
-        write!(f, "  came:     {}", side(came))?;
-        let words = |marks: &[Mark]| marks.get(same).map(|mark| mark.brief.clone());
-        if words(expected).is_some() && words(expected) == words(came) {
-            f.write_str("\n  (the same thing with other contents)")?;
+        match self {
+            Difference::State => {
+                f.write_str("the same effects, but another state than was recorded here")
+            }
+            Difference::Effects(other) => other.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for OtherEffects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NOTHING: &str = "nothing more";
+        writeln!(f, "effect {} of {}", self.same + 1, self.of)?;
+        match &self.expected {
+            Some(mark) => writeln!(f, "  expected: {mark}")?,
+            None => writeln!(f, "  expected: {NOTHING}")?,
+        }
+        match &self.came {
+            Some((mark, words)) => write!(f, "  came:     {mark}, {words}")?,
+            None => write!(f, "  came:     {NOTHING}")?,
+        }
+        let kind = |mark: &Mark| mark.kind;
+        let expected = self.expected.as_ref().map(kind);
+        if expected.is_some() && expected == self.came.as_ref().map(|(mark, _)| kind(mark)) {
+            f.write_str("\n  (the same kind, with other contents)")?;
         }
         Ok(())
     }

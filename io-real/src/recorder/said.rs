@@ -1,0 +1,452 @@
+//! An input as numbers: the answers that come with every start and end of a task, where all went
+//! well. Writing them down allocates nothing, counts no pointers, and leaves nothing behind that
+//! another thread would have to give back. Any other input is handed over whole.
+
+use drover_core::ids::{AllocId, LaunchId, TaskName};
+use drover_core::input::{DriverInput, Found, HookInput, HookOutput, Input, StoreInput, TaskKey};
+use drover_core::model::alloc::ExitResult;
+use drover_core::op::Op;
+use drover_core::store::CommitId;
+
+/// What an input is, of which numbers follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The core's time has come.
+    Timeout,
+    Saved,
+    HookDone,
+    TaskHookDone,
+    Started,
+    Running,
+    Exited,
+    Stopped,
+    Signaled,
+    Destroyed,
+    DestroyedWithExit,
+    /// Anything else: it lies beside the numbers.
+    Other,
+}
+
+impl Said {
+    /// All of them, each at the place of its number.
+    pub(super) const ALL: [Said; 12] = [
+        Said::Timeout,
+        Said::Saved,
+        Said::HookDone,
+        Said::TaskHookDone,
+        Said::Started,
+        Said::Running,
+        Said::Exited,
+        Said::Stopped,
+        Said::Signaled,
+        Said::Destroyed,
+        Said::DestroyedWithExit,
+        Said::Other,
+    ];
+}
+
+/// Writes an input to the end of `words`, unless it is [`Said::Other`].
+#[inline]
+pub(super) fn write(words: &mut Vec<u64>, input: &Input) -> Said {
+    match input {
+        Input::Store(StoreInput::Saved(CommitId(id))) => {
+            words.push(*id);
+            Said::Saved
+        }
+        Input::Driver(key, said) => write_driver(words, key, said),
+        Input::Hook(HookInput {
+            op,
+            alloc,
+            task,
+            result: Ok(output),
+        }) if *output == HookOutput::default() => {
+            words.extend_from_slice(&[op.0, low(alloc.0), high(alloc.0)]);
+            match task {
+                None => Said::HookDone,
+                Some(task) => {
+                    write_name(words, task);
+                    Said::TaskHookDone
+                }
+            }
+        }
+        Input::Hook(_)
+        | Input::Template(..)
+        | Input::Store(StoreInput::Failed(..))
+        | Input::Local(..)
+        | Input::Operator(..)
+        | Input::Node(_)
+        | Input::Shutdown(_) => Said::Other,
+    }
+}
+
+#[inline]
+fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said {
+    const NO_EXIT: u64 = 0;
+    let (kind, Op(op), launch, exit) = match said {
+        DriverInput::Started {
+            op,
+            launch,
+            network: None,
+        } => (Said::Started, *op, launch, NO_EXIT),
+        DriverInput::Recovered {
+            op,
+            launch,
+            found: Found::Running,
+        } => (Said::Running, *op, launch, NO_EXIT),
+        DriverInput::Exited { launch, result } => match of_exit(result) {
+            Some(exit) => (Said::Exited, Op(0), launch, exit),
+            None => return Said::Other,
+        },
+        DriverInput::Stopped {
+            op,
+            launch,
+            result: Ok(()),
+        } => (Said::Stopped, *op, launch, NO_EXIT),
+        DriverInput::Signaled {
+            op,
+            launch,
+            result: Ok(()),
+        } => (Said::Signaled, *op, launch, NO_EXIT),
+        DriverInput::Destroyed {
+            op,
+            launch,
+            result: Ok(None),
+        } => (Said::Destroyed, *op, launch, NO_EXIT),
+        DriverInput::Destroyed {
+            op,
+            launch,
+            result: Ok(Some(exit)),
+        } => match of_exit(exit) {
+            Some(exit) => (Said::DestroyedWithExit, *op, launch, exit),
+            None => return Said::Other,
+        },
+        DriverInput::Started {
+            network: Some(_), ..
+        }
+        | DriverInput::Recovered {
+            found: Found::Exited(_) | Found::NeverStarted | Found::Gone(_),
+            ..
+        }
+        | DriverInput::Stopped { result: Err(_), .. }
+        | DriverInput::Signaled { result: Err(_), .. }
+        | DriverInput::Destroyed { result: Err(_), .. }
+        | DriverInput::StartFailed { .. }
+        | DriverInput::Said { .. } => return Said::Other,
+    };
+    let TaskKey { alloc, task } = key;
+    words.extend_from_slice(&[
+        op,
+        low(alloc.0),
+        high(alloc.0),
+        low(launch.0),
+        high(launch.0),
+        exit,
+    ]);
+    write_name(words, task);
+    kind
+}
+
+/// An end of which nothing is said in words, and whose signal is a usual one.
+#[inline]
+fn of_exit(exit: &ExitResult) -> Option<u64> {
+    let ExitResult {
+        code,
+        signal,
+        oom_killed,
+        message: None,
+    } = exit
+    else {
+        return None;
+    };
+    let signal = u64::from(u8::try_from(*signal).ok()?) << 32;
+    let flags = u64::from(*oom_killed) << 41 | u64::from(code.is_some()) << 40;
+    Some(flags | signal | u64::from(code.unwrap_or(0).cast_unsigned()))
+}
+
+#[inline]
+fn write_name(words: &mut Vec<u64>, name: &TaskName) {
+    let bytes = name.as_str().as_bytes();
+    words.push(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+    let (eights, rest) = bytes.as_chunks::<8>();
+    words.extend(eights.iter().map(|eight| u64::from_le_bytes(*eight)));
+    if !rest.is_empty() {
+        let little = rest.iter().rev();
+        words.push(little.fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+    }
+}
+
+/// Numbers as they were written, from the beginning.
+#[derive(Debug)]
+pub(super) struct Numbers<'a>(pub(super) core::slice::Iter<'a, u64>);
+
+impl Numbers<'_> {
+    pub(super) fn next(&mut self) -> Option<u64> {
+        self.0.next().copied()
+    }
+
+    fn id(&mut self) -> Option<u128> {
+        let low = self.next()?;
+        Some(u128::from(self.next()?) << 64 | u128::from(low))
+    }
+
+    fn name(&mut self) -> Option<TaskName> {
+        let length = usize::try_from(self.next()?).ok()?;
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            bytes.extend(self.next()?.to_le_bytes());
+        }
+        bytes.truncate(length);
+        Some(TaskName::from(String::from_utf8(bytes).ok()?))
+    }
+
+    /// The input that was written as this; none if it is another one, or no numbers follow.
+    pub(super) fn input(&mut self, said: Said) -> Option<Input> {
+        match said {
+            Said::Timeout | Said::Other => None,
+            Said::Saved => Some(Input::Store(StoreInput::Saved(CommitId(self.next()?)))),
+            Said::HookDone | Said::TaskHookDone => {
+                let op = Op(self.next()?);
+                let alloc = AllocId(self.id()?);
+                let task = match said {
+                    Said::TaskHookDone => Some(self.name()?),
+                    _ => None,
+                };
+                let result = Ok(HookOutput::default());
+                Some(Input::Hook(HookInput {
+                    op,
+                    alloc,
+                    task,
+                    result,
+                }))
+            }
+            Said::Started
+            | Said::Running
+            | Said::Exited
+            | Said::Stopped
+            | Said::Signaled
+            | Said::Destroyed
+            | Said::DestroyedWithExit => self.driver(said),
+        }
+    }
+
+    fn driver(&mut self, said: Said) -> Option<Input> {
+        let op = Op(self.next()?);
+        let alloc = AllocId(self.id()?);
+        let launch = LaunchId(self.id()?);
+        let exit = self.exit()?;
+        let task = self.name()?;
+        let news = match said {
+            Said::Started => DriverInput::Started {
+                op,
+                launch,
+                network: None,
+            },
+            Said::Running => DriverInput::Recovered {
+                op,
+                launch,
+                found: Found::Running,
+            },
+            Said::Exited => DriverInput::Exited {
+                launch,
+                result: exit,
+            },
+            Said::Stopped => DriverInput::Stopped {
+                op,
+                launch,
+                result: Ok(()),
+            },
+            Said::Signaled => DriverInput::Signaled {
+                op,
+                launch,
+                result: Ok(()),
+            },
+            Said::Destroyed => DriverInput::Destroyed {
+                op,
+                launch,
+                result: Ok(None),
+            },
+            Said::DestroyedWithExit => DriverInput::Destroyed {
+                op,
+                launch,
+                result: Ok(Some(exit)),
+            },
+            Said::Timeout | Said::Saved | Said::HookDone | Said::TaskHookDone | Said::Other => {
+                return None;
+            }
+        };
+        Some(Input::Driver(TaskKey { alloc, task }, news))
+    }
+
+    fn exit(&mut self) -> Option<ExitResult> {
+        let [a, b, c, d, signal, flags, ..] = self.next()?.to_le_bytes();
+        let code = i32::from_le_bytes([a, b, c, d]);
+        Some(ExitResult {
+            code: (flags & 1 == 1).then_some(code),
+            signal: i32::from(signal),
+            oom_killed: flags & 2 == 2,
+            message: None,
+        })
+    }
+}
+
+#[inline]
+fn low(both: u128) -> u64 {
+    u64::try_from(both & u128::from(u64::MAX)).unwrap_or(0)
+}
+
+#[inline]
+fn high(both: u128) -> u64 {
+    low(both >> 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use drover_core::input::{DriverNetwork, ShutdownMode};
+    use drover_core::op::Failure;
+
+    use super::*;
+
+    const OP: Op = Op(7);
+    const LAUNCH: LaunchId = LaunchId(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+
+    fn exit(message: Option<&str>) -> ExitResult {
+        ExitResult {
+            code: Some(-1),
+            signal: 9,
+            oom_killed: true,
+            message: message.map(str::to_owned),
+        }
+    }
+
+    /// What drivers say, and whether it is all numbers.
+    fn drivers_say() -> Vec<(DriverInput, bool)> {
+        let failure = || Failure::fatal("no");
+        let (op, launch) = (OP, LAUNCH);
+        let started = |network| DriverInput::Started {
+            op,
+            launch,
+            network,
+        };
+        let recovered = |found| DriverInput::Recovered { op, launch, found };
+        let exited = |result| DriverInput::Exited { launch, result };
+        let stopped = |result| DriverInput::Stopped { op, launch, result };
+        let signaled = |result| DriverInput::Signaled { op, launch, result };
+        let destroyed = |result| DriverInput::Destroyed { op, launch, result };
+        let strange = ExitResult {
+            signal: -1,
+            ..ExitResult::default()
+        };
+        let (message, details) = ("hello".to_owned(), BTreeMap::new());
+        vec![
+            (started(None), true),
+            (started(Some(DriverNetwork::default())), false),
+            (recovered(Found::Running), true),
+            (recovered(Found::NeverStarted), false),
+            (recovered(Found::Exited(exit(None))), false),
+            (recovered(Found::Gone("away".to_owned())), false),
+            (exited(exit(None)), true),
+            (exited(ExitResult::default()), true),
+            (exited(ExitResult::code(0)), true),
+            (exited(exit(Some("why"))), false),
+            (exited(strange), false),
+            (stopped(Ok(())), true),
+            (stopped(Err(failure())), false),
+            (signaled(Ok(())), true),
+            (signaled(Err(failure())), false),
+            (destroyed(Ok(None)), true),
+            (destroyed(Ok(Some(exit(None)))), true),
+            (destroyed(Ok(Some(exit(Some("why"))))), false),
+            (destroyed(Err(failure())), false),
+            (
+                DriverInput::StartFailed {
+                    op,
+                    launch,
+                    failure: failure(),
+                },
+                false,
+            ),
+            (
+                DriverInput::Said {
+                    launch,
+                    message,
+                    details,
+                },
+                false,
+            ),
+        ]
+    }
+
+    fn hook(task: Option<&str>, result: Result<HookOutput, Failure>) -> Input {
+        Input::Hook(HookInput {
+            op: OP,
+            alloc: AllocId(LAUNCH.0 + 3),
+            task: task.map(TaskName::from),
+            result,
+        })
+    }
+
+    /// Inputs, and whether they are all numbers.
+    fn inputs() -> Vec<(Input, bool)> {
+        let key = |task: &str| TaskKey {
+            alloc: AllocId(LAUNCH.0 + 1),
+            task: task.into(),
+        };
+        let env = BTreeMap::from([("A".to_owned(), "b".to_owned())]);
+        let gives = HookOutput {
+            env,
+            ..HookOutput::default()
+        };
+        let says = drivers_say().into_iter();
+        let mut all: Vec<(Input, bool)> = says
+            .map(|(said, is_plain)| (Input::Driver(key("main"), said), is_plain))
+            .collect();
+        for name in [
+            "",
+            "ä",
+            "1234567",
+            "12345678",
+            "123456789",
+            &"x".repeat(300),
+        ] {
+            let said = DriverInput::Stopped {
+                op: OP,
+                launch: LAUNCH,
+                result: Ok(()),
+            };
+            all.push((Input::Driver(key(name), said), true));
+            all.push((hook(Some(name), Ok(HookOutput::default())), true));
+        }
+        let full = "full".to_owned();
+        all.extend([
+            (hook(None, Ok(HookOutput::default())), true),
+            (hook(Some("main"), Ok(gives)), false),
+            (hook(None, Err(Failure::fatal("no"))), false),
+            (Input::Store(StoreInput::Saved(CommitId(8))), true),
+            (Input::Store(StoreInput::Failed(CommitId(8), full)), false),
+            (Input::Shutdown(ShutdownMode::KeepTasks), false),
+        ]);
+        all
+    }
+
+    #[test]
+    fn what_was_said_is_read_as_it_was_written() {
+        for (input, is_plain) in inputs() {
+            let mut words = Vec::new();
+            let said = write(&mut words, &input);
+            assert_eq!(said != Said::Other, is_plain, "{input:?}");
+            let mut numbers = Numbers(words.iter());
+            let read = numbers.input(said);
+            assert_eq!(read.as_ref(), is_plain.then_some(&input));
+            assert_eq!(numbers.next(), None, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn each_kind_stands_at_its_number() {
+        for (place, said) in Said::ALL.into_iter().enumerate() {
+            assert_eq!(said as usize, place);
+        }
+    }
+}
