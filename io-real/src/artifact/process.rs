@@ -27,8 +27,8 @@ pub(super) struct Fetched {
     pub(super) tree: bool,
 }
 
-/// Runs such a process in this directory until it is over, with everything it started. Must be
-/// called by a thread that lives as long as the process: the process dies with the thread.
+/// Runs such a process in this directory until it is over, with everything it started.
+/// When the agent is gone, all of them end: the way in is closed then.
 ///
 /// # Errors
 /// It cannot be started, it says why it failed, or it was ended.

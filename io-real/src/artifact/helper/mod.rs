@@ -45,10 +45,11 @@ fn work() -> Result<(u64, bool), Trouble> {
     let request = asked().map_err(|error| Trouble::lasting(format!("asked badly: {error}")))?;
     sandbox::enter(&request)?;
     // Nobody reads the answer when the agent is gone; what was started here must not outlive it.
-    thread::spawn(|| {
+    let watch = thread::Builder::new().spawn(|| {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         let _ = kill_process_group(getpgrp(), Signal::KILL);
     });
+    watch.map_err(|error| Trouble::passing(format!("a thread cannot be started: {error}")))?;
     fetch(&request)
 }
 

@@ -5,9 +5,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
-use rustix::process::{
-    Gid, Resource, Rlimit, Signal, Uid, getrlimit, set_parent_process_death_signal, setrlimit,
-};
+use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::trouble::Trouble;
@@ -65,9 +63,7 @@ pub(super) fn enter(request: &Request) -> Result<(), Trouble> {
         become_user(user, group)
             .map_err(|error| refused("its user cannot be set", &error.into()))?;
     }
-    let alone =
-        set_no_new_privs(true).and_then(|()| set_parent_process_death_signal(Some(Signal::KILL)));
-    alone.map_err(|error| refused("it cannot be tied to the agent", &error.into()))?;
+    set_no_new_privs(true).map_err(|error| refused("it could get them back", &error.into()))?;
     confine(request).map_err(|error| Trouble::lasting(format!("landlock: {error}")))
 }
 
