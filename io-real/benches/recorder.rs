@@ -270,7 +270,7 @@ fn steps() {
         "50 tasks, {steps} steps in {turns} turns; a step takes, median and mean of {} batches:",
         times[0].len()
     );
-    let [off, ..] = times.each_mut().map(middle);
+    let [off, ..] = times.each_mut().map(|times| middle(times));
     let names = [
         "not recorded",
         "recorded, each turn handed over by itself",
@@ -289,7 +289,7 @@ fn steps() {
 }
 
 /// The median and the mean.
-fn middle(times: &mut Vec<f64>) -> (f64, f64) {
+fn middle(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let mean = times.iter().sum::<f64>() / times.len() as f64;
     (times[times.len() / 2], mean)
