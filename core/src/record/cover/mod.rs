@@ -123,6 +123,9 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             for id in from {
                 fold.row([low(id.0), high(id.0), 0, 0]);
             }
+            for task in tasks {
+                fold.text(task.as_str());
+            }
             (1, count(from.len()) << 32 | count(tasks.len()), "")
         }
         HookWork::BuildTaskDir { user } => (2, 0, user.as_str()),
