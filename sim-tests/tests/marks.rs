@@ -27,16 +27,15 @@ const SEEDS: u64 = 20;
 const ENOUGH: u32 = 3;
 
 /// Shown, but not covered, with what is in it: what stands in an effect or a record a second time, what
-/// is long, and events that were covered when they were the last ones. A path names fields and
+/// is long, and events that were covered when they were the last ones. (Keys of maps are not changed
+/// here, and not covered either.) A path names fields and
 /// variants; `*` is any key or index.
 const NOT_COVERED: &[&str] = &[
     "Driver.*.Start.config.config.*",
-    "Driver.*.Start.config.env.*",
     "Driver.*.Start.config.group",
     "Driver.*.Start.config.job",
     "Driver.*.Start.config.reserved",
     "Hook.Run.work.FetchArtifacts.artifacts.*",
-    "Hook.Run.work.InheritDisk.tasks.*",
     "Hook.Run.work.RenderTemplates.templates.*",
     "Hook.Run.work.Reserve.devices.*",
     "Store.Commit.*.*.*.Alloc.devices.*.group",
@@ -256,10 +255,9 @@ fn a_mark_notices_what_is_shown_and_not_what_is_hidden() {
         let listed = NOT_COVERED.iter().any(|listed| is_in(path, listed));
         assert!(listed, "marks do not notice {path}, of {missed:#?}");
     }
-    for listed in NOT_COVERED {
-        let is_missed = missed.iter().any(|path| is_in(path, listed));
-        assert!(is_missed, "{listed} is covered, or never there");
-    }
+    let is_idle = |listed: &&&str| !missed.iter().any(|path| is_in(path, listed));
+    let idle: Vec<_> = NOT_COVERED.iter().filter(is_idle).collect();
+    assert!(idle.is_empty(), "covered, or never there: {idle:?}");
     let noticed = paths(&table.shown, |seen| seen.missed == 0);
     assert!(noticed.len() > 100, "{noticed:#?}");
 }

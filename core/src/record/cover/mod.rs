@@ -123,6 +123,9 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             for id in from {
                 fold.row([low(id.0), high(id.0), 0, 0]);
             }
+            for task in tasks {
+                fold.text(task.as_str());
+            }
             (1, count(from.len()) << 32 | count(tasks.len()), "")
         }
         HookWork::BuildTaskDir { user } => (2, 0, user.as_str()),
@@ -133,7 +136,8 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
         } => (5, count(artifacts.len()), user.as_str()),
         HookWork::RenderTemplates(work) => {
             let runs = u64::from(work.runs);
-            (6, count(work.templates.len()) << 1 | runs, "")
+            let size = count(work.templates.len()) << 1 | count(work.env.len()) << 32;
+            (6, size | runs, "")
         }
     };
     fold.row([op.0, kind, size, u64::from(task.is_some())]);
