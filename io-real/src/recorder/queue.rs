@@ -207,7 +207,6 @@ impl Receiver {
         let last = inner.pages.len().saturating_sub(1);
         let full: Vec<Arc<Page>> = inner.pages.drain(..last).collect();
         let open = inner.pages.front().cloned();
-        reader.beside.append(&mut inner.beside);
         drop(inner);
         let before = reader.numbers.len();
         for page in full.iter().chain(&open) {
@@ -218,6 +217,9 @@ impl Receiver {
             }
         }
         let mut inner = self.shared.lock();
+        // Last: the open page may have grown meanwhile, and what lies beside a number that was read
+        // was put there before it.
+        reader.beside.append(&mut inner.beside);
         let room = SPARE.saturating_sub(inner.spare.len());
         inner.spare.extend(full.into_iter().take(room));
         reader.numbers.len() > before
