@@ -3,15 +3,13 @@
 //! The bytes are the user's own and are not changed, not even on a terminal: a task that writes
 //! colours shows colours.
 
-use http_body_util::BodyExt;
 use hyper::Method;
-use hyper::body::Incoming;
 
 use super::alloc_act::check_task;
 use super::args::LogsArgs;
-use super::client::whole;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
+use super::frames::{Frames, Piece};
 use super::lookup::{self, job_path};
 use crate::http::shapes::{Alloc, AllocStub};
 
@@ -19,6 +17,9 @@ use crate::http::shapes::{Alloc, AllocStub};
 const TAIL_LINES: u64 = 10;
 /// How long a line is taken to be when looking for the beginning of the end.
 const LINE: u64 = 120;
+
+/// How much is kept of a stream of which the end is wanted, in bytes.
+const KEPT: usize = 16 << 20;
 
 /// Runs the command.
 ///
@@ -95,7 +96,7 @@ impl Show {
         (wanted && self.args.bytes.is_none()).then(|| self.args.lines.unwrap_or(TAIL_LINES))
     }
 
-    async fn open(&self, cx: &Context, stream: &str, follow: bool) -> Result<Incoming, Failure> {
+    async fn open(&self, cx: &Context, stream: &str, follow: bool) -> Result<Frames, Failure> {
         let from_end = match (self.args.bytes, self.lines()) {
             (Some(bytes), _) => Some(bytes),
             (None, Some(lines)) => Some(lines.saturating_mul(LINE)),
@@ -111,14 +112,13 @@ impl Show {
             ("offset", &offset),
             ("follow", follow),
             ("until_end", follow),
-            ("plain", "true"),
         ];
         let sent = cx.client.send(Method::GET, &self.path, &query, None).await;
         let sent = sent.map_err(|failure| match failure.status {
             Some(_) => failure.within(&format!("Failed to read {stream} file: error reading file")),
             None => failure,
         })?;
-        Ok(sent.into_body())
+        Ok(Frames::new(sent.into_body()))
     }
 }
 
@@ -133,13 +133,29 @@ async fn once(cx: &mut Context, show: &Show, both: bool) -> Outcome {
         let body = show.open(cx, stream, false).await?;
         match show.lines() {
             Some(lines) => {
-                let bytes = whole(hyper::Response::new(body)).await?;
+                let bytes = whole(body).await?;
                 write(cx, stream, last_lines(&bytes, lines))?;
             }
-            None => copy(cx, stream, body).await?,
+            None => copy(cx, show, stream, body).await?,
         }
     }
     Ok(0)
+}
+
+/// All of it; what is missing before the end that is wanted is not missed.
+async fn whole(mut body: Frames) -> Result<Vec<u8>, Failure> {
+    let mut all = Vec::new();
+    while let Some(piece) = body.next().await? {
+        match piece {
+            Piece::Bytes(bytes) => {
+                all.extend(bytes);
+                let surplus = all.len().saturating_sub(KEPT);
+                all.drain(..surplus);
+            }
+            Piece::Gap => all.clear(),
+        }
+    }
+    Ok(all)
 }
 
 /// The last lines of a text, of which the beginning may be missing.
@@ -163,15 +179,33 @@ fn last_lines(text: &[u8], lines: u64) -> &[u8] {
 async fn follow_one(cx: &mut Context, show: &Show) -> Outcome {
     let stream = if show.args.stderr { "stderr" } else { "stdout" };
     let body = show.open(cx, stream, true).await?;
-    copy(cx, stream, body).await?;
+    copy(cx, show, stream, body).await?;
     Ok(0)
 }
 
-async fn copy(cx: &mut Context, stream: &str, mut body: Incoming) -> Result<(), Failure> {
-    while let Some(bytes) = next(&mut body).await? {
-        write(cx, stream, &bytes)?;
+async fn copy(
+    cx: &mut Context,
+    show: &Show,
+    stream: &str,
+    mut body: Frames,
+) -> Result<(), Failure> {
+    while let Some(piece) = body.next().await? {
+        put(cx, show, stream, &piece)?;
     }
     Ok(())
+}
+
+fn put(cx: &mut Context, show: &Show, stream: &str, piece: &Piece) -> Result<(), Failure> {
+    match piece {
+        Piece::Bytes(bytes) => write(cx, stream, bytes),
+        Piece::Gap => {
+            let task = &show.task;
+            cx.screen.complain(&format!(
+                "==> {task} {stream}: here is a gap, its file made room for newer ones <=="
+            ));
+            Ok(())
+        }
+    }
 }
 
 /// Shows both streams as they come. On a terminal, where they run together, a line says when the
@@ -181,11 +215,11 @@ async fn follow_both(cx: &mut Context, show: &Show) -> Outcome {
     let mut err = Some(show.open(cx, "stderr", true).await?);
     let mut last = "stdout";
     while out.is_some() || err.is_some() {
-        let (stream, bytes) = tokio::select! {
-            bytes = next_of(&mut out), if out.is_some() => ("stdout", bytes?),
-            bytes = next_of(&mut err), if err.is_some() => ("stderr", bytes?),
+        let (stream, piece) = tokio::select! {
+            piece = next_of(&mut out), if out.is_some() => ("stdout", piece?),
+            piece = next_of(&mut err), if err.is_some() => ("stderr", piece?),
         };
-        let Some(bytes) = bytes else {
+        let Some(piece) = piece else {
             let ended = if stream == "stdout" {
                 &mut out
             } else {
@@ -199,31 +233,15 @@ async fn follow_both(cx: &mut Context, show: &Show) -> Outcome {
                 .label(&format!("==> {} {stream} <==", show.task))?;
             last = stream;
         }
-        write(cx, stream, &bytes)?;
+        put(cx, show, stream, &piece)?;
     }
     Ok(0)
 }
 
-async fn next_of(body: &mut Option<Incoming>) -> Result<Option<bytes::Bytes>, Failure> {
+async fn next_of(body: &mut Option<Frames>) -> Result<Option<Piece>, Failure> {
     match body {
-        Some(body) => next(body).await,
+        Some(body) => body.next().await,
         None => Ok(None),
-    }
-}
-
-async fn next(body: &mut Incoming) -> Result<Option<bytes::Bytes>, Failure> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(error)) => {
-                return Err(Failure::said(format!("the agent broke off: {error}")));
-            }
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
     }
 }
 

@@ -12,6 +12,7 @@ pub mod context;
 mod dashes;
 mod eval_status;
 pub mod failure;
+mod frames;
 mod job_inspect;
 mod job_restart;
 mod job_run;

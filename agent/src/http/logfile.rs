@@ -39,6 +39,17 @@ pub(super) struct Chunk {
     pub(super) file: String,
     /// The place after it.
     pub(super) after: Place,
+    /// What is missing before it, if anything is.
+    pub(super) gap: Option<Gap>,
+}
+
+/// Why a part of the log is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// Its file is gone: newer ones took its place.
+    Rotated,
+    /// Its file was made shorter.
+    Truncated,
 }
 
 /// From where a reader counts.
@@ -167,6 +178,7 @@ impl LogFiles {
     /// # Errors
     /// A file cannot be read.
     pub(super) fn read(&self, mut at: Place) -> Result<Chunk, Trouble> {
+        let mut gap = None;
         for _ in 0..TRIES {
             // Listed before reading: whatever was written to a file before its successor was made
             // is then read before going on to that.
@@ -174,6 +186,9 @@ impl LogFiles {
             if !numbers.contains(&at.file)
                 && let Some(next) = numbers.iter().find(|number| **number > at.file)
             {
+                // Who begins at the beginning misses nothing that was there.
+                let began = at != Place::default();
+                gap = gap.or(began.then_some(Gap::Rotated));
                 at = Place {
                     file: *next,
                     offset: 0,
@@ -182,12 +197,13 @@ impl LogFiles {
             let found = self.find(at.file)?;
             if let Some(found) = &found {
                 if found.size() < at.offset {
+                    gap = Some(Gap::Truncated);
                     at.offset = 0;
                 }
                 let data = read_at(found, at.offset)?;
                 if !data.is_empty() {
                     at.offset += data.len() as u64;
-                    return Ok(self.chunk(data, at));
+                    return Ok(self.chunk(data, at, gap));
                 }
             }
             match numbers.iter().find(|number| **number > at.file) {
@@ -197,15 +213,20 @@ impl LogFiles {
                         offset: 0,
                     }
                 }
-                None => return Ok(self.chunk(Vec::new(), at)),
+                None => return Ok(self.chunk(Vec::new(), at, gap)),
             }
         }
-        Ok(self.chunk(Vec::new(), at))
+        Ok(self.chunk(Vec::new(), at, gap))
     }
 
-    fn chunk(&self, data: Vec<u8>, after: Place) -> Chunk {
+    fn chunk(&self, data: Vec<u8>, after: Place, gap: Option<Gap>) -> Chunk {
         let file = format!("alloc/logs/{}", self.name(after.file));
-        Chunk { data, file, after }
+        Chunk {
+            data,
+            file,
+            after,
+            gap,
+        }
     }
 }
 
@@ -292,6 +313,10 @@ mod tests {
             ),
             "threefour"
         );
+        let gap = |file, offset| files.read(Place { file, offset }).unwrap().gap;
+        assert_eq!(gap(1, 77), Some(Gap::Rotated));
+        assert_eq!(gap(3, 77), Some(Gap::Truncated));
+        assert_eq!((gap(3, 2), gap(3, 5), gap(0, 0)), (None, None, None));
         let (_dir, none) = logs(&[]);
         assert_eq!(none.place(Origin::End, 5).unwrap(), Place::default());
         assert_eq!(rest(&none, Place::default()), "");

@@ -24,7 +24,7 @@ use super::answer::Answer;
 use super::errors::ApiError;
 use super::files::blocking;
 use super::handles::{Trouble, own_path};
-use super::logfile::{Chunk, LogFiles, Origin, Place};
+use super::logfile::{Chunk, Gap, LogFiles, Origin, Place};
 use super::params::Params;
 use crate::door::{Door, Gone};
 
@@ -48,6 +48,9 @@ pub(crate) struct Frame {
     /// The place after them.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) offset: u64,
+    /// Why bytes are missing before these, if they are.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) file_event: String,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -285,6 +288,12 @@ fn encode(chunk: &Chunk, plain: bool) -> Bytes {
         data: STANDARD.encode(&chunk.data),
         file: chunk.file.clone(),
         offset: chunk.after.offset,
+        file_event: match chunk.gap {
+            None => "",
+            Some(Gap::Rotated) => "file deleted",
+            Some(Gap::Truncated) => "file truncated",
+        }
+        .to_owned(),
     };
     // Plain text and a number: this cannot fail.
     serde_json::to_vec(&frame).unwrap_or_default().into()

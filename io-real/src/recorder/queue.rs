@@ -26,11 +26,6 @@ const SPARE: usize = 96;
 /// is woken by nobody. A crash of the agent costs no more than this.
 const NAP: Duration = Duration::from_millis(20);
 
-/// The longest sleep without being woken. The core looks whether the thread sleeps without making
-/// sure that what it wrote just now can be seen by it. In the rare case that both overlap within
-/// some nanoseconds, the step waits for the end of this.
-const SLEEP: Duration = Duration::from_secs(1);
-
 /// The thread waits to be woken.
 const ASLEEP: u8 = 1;
 /// A snapshot is wanted.
@@ -234,8 +229,12 @@ impl Receiver {
         while !self.has_news(&inner) {
             self.shared.calls.fetch_or(ASLEEP, Ordering::Relaxed);
             fence(Ordering::SeqCst);
-            if !self.has_news(&inner) {
-                inner = self.sleep(inner, SLEEP);
+            // The core looks whether the thread sleeps without making sure that what it wrote just
+            // before can be seen. After a nap it can; what is written later wakes.
+            inner = self.sleep(inner, NAP);
+            if !self.has_news(&inner) && self.shared.calls(ASLEEP) {
+                let woken = self.shared.woken.wait(inner);
+                inner = woken.unwrap_or_else(PoisonError::into_inner);
             }
             self.shared.take_call(ASLEEP);
         }

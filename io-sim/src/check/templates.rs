@@ -115,8 +115,10 @@ impl Checker {
         let mut changed = templates.filter(|(at, _)| known.get(*at) != told.get(*at));
         let wanted = changed.any(|(_, template)| template.change_mode == mode);
         if mode == ChangeMode::Restart {
-            // It is as if somebody had asked: it costs nothing.
+            // It is as if somebody had asked: it costs nothing, and a task that succeeds before it is
+            // told runs again nevertheless, with what changed.
             self.lives.task(key).asks += 1;
+            self.lives.asked_again.insert(key.alloc);
         }
         self.sometimes(
             Property::SometimesATemplateRestarts,
