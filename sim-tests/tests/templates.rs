@@ -147,6 +147,27 @@ fn a_change_that_is_due_while_the_task_ends_can_wait() {
     });
 }
 
+/// An agent that cannot watch the templates of a task that it finds running tries again: what
+/// changed meanwhile is told then, and not only by the next agent.
+#[test]
+fn who_could_not_watch_tries_again() {
+    for_seeds(100, |sim| {
+        started(sim, task("main").template(ChangeMode::Restart))?;
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
+        sim.goes_down(false, Span::secs(1));
+        sim.run(SOON)?;
+        // It may have been another hook that failed.
+        if sim.allocs("web").len() > 1 {
+            return Ok(());
+        }
+        sim.a_template_changes();
+        sim.until(Span::secs(900), |sim| {
+            knows(sim) == Some(1) && sim.runs("web", "main")
+        })?;
+        sim.peace()
+    });
+}
+
 /// What is missing is waited for longer than for any answer, and the task says what it is.
 #[test]
 fn what_is_missing_is_waited_for() {

@@ -30,6 +30,8 @@ const MAX_VARIABLES: usize = 4096;
 const MAX_BYTES: usize = 1 << 20;
 /// How many missing things are named.
 const NAMED_MISSING: usize = 3;
+/// How long after a failure to watch it is tried again.
+const WATCH_AGAIN: Span = Span::secs(600);
 /// For what is missing it is waited as long as it takes.
 const EVER: Span = Span::secs(100 * 365 * 24 * 3600);
 
@@ -53,8 +55,8 @@ enum Watch {
     Asked(Awaited),
     /// Under this number.
     On(Op),
-    /// It failed, and is tried again at the next start.
-    Broken,
+    /// It failed, and is tried again then, or at the next start.
+    Broken(Instant),
 }
 
 impl Templates {
@@ -62,7 +64,7 @@ impl Templates {
         match self.watch {
             Watch::Asked(awaited) => Some(awaited.op),
             Watch::On(op) => Some(op),
-            Watch::Off | Watch::Broken => None,
+            Watch::Off | Watch::Broken(_) => None,
         }
     }
 
@@ -70,14 +72,18 @@ impl Templates {
     pub(super) fn awaited(&self) -> Option<Awaited> {
         match self.watch {
             Watch::Asked(awaited) => Some(awaited),
-            Watch::Off | Watch::On(_) | Watch::Broken => None,
+            Watch::Off | Watch::On(_) | Watch::Broken(_) => None,
         }
     }
 
     /// When there is something to do by itself.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let answer = self.awaited().map(|awaited| awaited.deadline);
-        self.due.into_iter().chain(answer).min()
+        let watch = match self.watch {
+            Watch::Asked(awaited) => Some(awaited.deadline),
+            Watch::Broken(until) => Some(until),
+            Watch::Off | Watch::On(_) => None,
+        };
+        self.due.into_iter().chain(watch).min()
     }
 }
 
@@ -134,7 +140,7 @@ impl TaskRunner {
         match self.templates.watch {
             Watch::Off => self.watch_again(cx, scope),
             Watch::On(_) => self.note_changes(cx),
-            Watch::Asked(_) | Watch::Broken => {}
+            Watch::Asked(_) | Watch::Broken(_) => {}
         }
     }
 
@@ -151,10 +157,14 @@ impl TaskRunner {
 
     fn watch_failed(&mut self, cx: &mut Cx<'_>, why: &str) {
         self.templates = Templates {
-            watch: Watch::Broken,
+            watch: Watch::Broken(cx.now.at + WATCH_AGAIN),
             ..Templates::default()
         };
-        self.template_event(cx, &format!("Templates are not watched: {why}"));
+        let message = format!("Templates are not watched: {why}");
+        let last = self.record.state.events.last();
+        if last.is_none_or(|last| last.display_message != message) {
+            self.template_event(cx, &message);
+        }
     }
 
     fn note_changes(&mut self, cx: &mut Cx<'_>) {
@@ -185,6 +195,9 @@ impl TaskRunner {
             cx.count_overdue();
             cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
             self.watch_failed(cx, "they were not rendered in time");
+        }
+        if matches!(self.templates.watch, Watch::Broken(until) if until <= now) {
+            self.templates.watch = Watch::Off;
         }
         if self.templates.due.is_some_and(|due| due <= now) {
             self.templates.due = None;

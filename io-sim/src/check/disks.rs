@@ -75,6 +75,16 @@ impl Checker {
         self.lives.purged.extend(of_job);
     }
 
+    /// What an allocation has that somebody wants to be gone may be the disk of those before it.
+    pub(super) fn note_collection(&mut self, agent: &Agent, alloc: AllocId) {
+        let mut next = Some(alloc);
+        while let Some(id) = next {
+            self.lives.purged.insert(id);
+            let known = agent.view().alloc(id);
+            next = known.and_then(|alloc| alloc.record().previous);
+        }
+    }
+
     /// A disk is taken over when nobody writes to it any more, unless patience is over.
     pub(super) fn a_disk_moves_at_rest(
         &mut self,

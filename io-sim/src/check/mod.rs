@@ -32,7 +32,7 @@ use drover_core::agent::Agent;
 use drover_core::config::RoomLimits;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
-use drover_core::input::{Input, LocalInput, RequestId};
+use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
 
 pub use property::Property;
 
@@ -166,6 +166,9 @@ impl Checker {
             Some(Input::Operator(request, asked)) => {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
+                if let OperatorInput::Collect { alloc } = asked {
+                    self.note_collection(agent, *alloc);
+                }
             }
             Some(Input::Node(said)) => {
                 self.words.heard(agent, said);
