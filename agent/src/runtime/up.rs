@@ -248,7 +248,11 @@ impl Follower {
     }
 
     fn end(&self, look: &Look) -> Option<Followed> {
-        if look.allocs.is_empty() && !look.blocked.is_empty() && !look.learning {
+        // Nothing is placed yet: what ended is of an earlier run.
+        if look.learning {
+            return None;
+        }
+        if look.allocs.is_empty() && !look.blocked.is_empty() {
             return Some(Followed::Blocked);
         }
         match (look.status, look.allocs.is_empty(), look.failed) {
