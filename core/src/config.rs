@@ -87,6 +87,9 @@ pub struct Patience {
     /// Fetching all artifacts of a task.
     #[serde(default = "artifacts_patience")]
     pub artifacts: Span,
+    /// Fetching a disk from another node.
+    #[serde(default = "disk_patience")]
+    pub disk: Span,
     /// The pause before a failed commit is tried again.
     pub commit_retry: Span,
     /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
@@ -101,6 +104,10 @@ pub struct Patience {
 
 fn artifacts_patience() -> Span {
     Span::secs(3600)
+}
+
+fn disk_patience() -> Span {
+    Span::secs(4 * 3600)
 }
 
 fn probe_patience() -> Span {
@@ -120,6 +127,7 @@ impl Default for Patience {
             destroy: Span::secs(15),
             hook: Span::secs(120),
             artifacts: artifacts_patience(),
+            disk: disk_patience(),
             commit_retry: Span::secs(1),
             lazy_commit: Span::millis(50),
             probe: probe_patience(),

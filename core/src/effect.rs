@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::alloc::remote::RemotePrevious;
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
 use crate::input::{RequestId, TaskKey};
 use crate::model::artifact::Artifact;
@@ -191,6 +192,22 @@ pub enum HookWork {
     InheritDisk {
         /// Whose disks, nearest first.
         from: Vec<AllocId>,
+        /// The tasks of the group.
+        tasks: Vec<TaskName>,
+    },
+    /// Ask another node whether this allocation of it still runs. The answer may wait until something
+    /// of it changed after the index.
+    AskRemote {
+        /// Which.
+        previous: RemotePrevious,
+        /// The index of the last answer; 0 for the first question.
+        index: u64,
+    },
+    /// Fetch from another node what its allocation left on its disk, as
+    /// [`HookWork::InheritDisk`] takes it over on this one.
+    FetchDisk {
+        /// Which.
+        previous: RemotePrevious,
         /// The tasks of the group.
         tasks: Vec<TaskName>,
     },

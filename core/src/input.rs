@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::alloc::remote::{Handed, Remote};
 use crate::device::said::{SaidAttribute, SaidGroup};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
@@ -194,6 +195,9 @@ pub struct HookOutput {
     /// What people may want to know of it; nothing if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What another node said of an allocation, where that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
 }
 
 /// What is told of templates that are watched.
@@ -257,6 +261,13 @@ pub enum LocalInput {
         job: Arc<Job>,
         /// The `JobModifyIndex` that the job must still have; 0 for a new one.
         expect_index: Option<u64>,
+    },
+    /// Run this job, which ran on other nodes until now. Where it runs here already, that stays.
+    TakeOver {
+        /// The job; complete, canonical and valid.
+        job: Arc<Job>,
+        /// What its copies replace.
+        from: Vec<Handed>,
     },
     /// Stop this job.
     Deregister {

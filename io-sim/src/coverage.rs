@@ -157,6 +157,7 @@ impl Coverage {
     fn local(&mut self, agent: &Agent, asked: &LocalInput) {
         let (job, what) = match asked {
             LocalInput::Register { job, .. } => (Some(job.key()), "register"),
+            LocalInput::TakeOver { job, .. } => (Some(job.key()), "take over"),
             LocalInput::Deregister { job, purge: true } => (Some(job.clone()), "purge"),
             LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
             LocalInput::Evaluate { job } => (Some(job.clone()), "evaluate"),
@@ -185,6 +186,7 @@ impl Coverage {
                         self.task(task, task_timer(*timer));
                     }
                     AllocTimer::Hook
+                    | AllocTimer::AskAgain
                     | AllocTimer::ShutdownDelay
                     | AllocTimer::Health
                     | AllocTimer::MaxRunDuration
@@ -316,6 +318,7 @@ fn task_timer(timer: TaskTimer) -> &'static str {
 fn alloc_timer(timer: &AllocTimer) -> &'static str {
     match timer {
         AllocTimer::Hook => "time of a hook",
+        AllocTimer::AskAgain => "time of the next question",
         AllocTimer::ShutdownDelay => "time of the shutdown delay",
         AllocTimer::Health => "time of health",
         AllocTimer::MaxRunDuration => "time of the longest run",

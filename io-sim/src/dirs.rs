@@ -71,7 +71,8 @@ impl Dirs {
                 }
                 self.fetched.insert(task);
             }
-            HookWork::Reserve { .. } => {}
+            // What other nodes say and give is theirs.
+            HookWork::Reserve { .. } | HookWork::AskRemote { .. } | HookWork::FetchDisk { .. } => {}
             HookWork::RenderTemplates(_) => {
                 let own = task.map(|task| (alloc, task.clone()));
                 if own.is_none_or(|own| !self.tasks.contains(&own)) {

@@ -75,6 +75,14 @@ kinds! {
     FailFetch = "the artifact cannot be fetched",
     /// Fetching what a task needs does not go on.
     StallFetch = "fetching the artifact stalls",
+    /// Another node does not answer.
+    SilentNode = "the other node does not answer",
+    /// Another node forgets an allocation, for good.
+    ForgetfulNode = "the other node forgets the allocation",
+    /// Another node says what was true once.
+    OldNews = "the other node's answer is old",
+    /// A disk that is fetched from another node breaks off.
+    BrokenDisk = "the disk breaks off on its way",
     /// A commit is refused.
     FailCommit = "the commit fails",
     /// Nothing can be written for a while.

@@ -22,6 +22,7 @@ mod inbox;
 mod machine;
 mod names;
 mod process;
+mod remote;
 pub mod rehearse;
 pub mod replay;
 pub mod script;

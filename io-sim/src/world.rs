@@ -24,6 +24,7 @@ use crate::inbox::{Inbox, Said, Source};
 use crate::machine::{self, Machine};
 use crate::names::Names;
 use crate::process::Process;
+use crate::remote::Remotes;
 use crate::search::Scheduler;
 use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
@@ -112,6 +113,8 @@ pub struct World {
     pub(crate) last_number: u64,
     pub(crate) machine: Machine,
     pub(crate) templates: Templates,
+    /// Allocations of other nodes.
+    pub remotes: Remotes,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
     pub(crate) living: BTreeSet<LaunchId>,
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
@@ -145,6 +148,7 @@ impl World {
             last_number: 0,
             machine: Machine::default(),
             templates: Templates::default(),
+            remotes: Remotes::default(),
             processes: BTreeMap::new(),
             living: BTreeSet::new(),
             launches: BTreeMap::new(),
@@ -403,16 +407,20 @@ impl World {
         } else {
             self.dirs.work(alloc, task.as_ref(), &work)
         };
+        let remote = match &result {
+            Ok(()) => self.remote_work(alloc, &entity, &work),
+            Err(_) => None,
+        };
         let templates = template_key(alloc, task.as_ref(), &work);
         if let (Err(_), Some(key)) = (&result, &templates)
             && life == self.life
         {
             self.templates.failed(key);
         }
-        let result = result.map(|()| match (&work, &templates) {
+        let result = remote.unwrap_or_else(|| result.map(|()| match (&work, &templates) {
             (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
             (work, _) => self.gives(&entity, work),
-        });
+        }));
         let patience = self.patience.hook;
         let input = Input::Hook(HookInput {
             op,

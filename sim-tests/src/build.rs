@@ -143,6 +143,9 @@ pub trait GroupWords: Sized {
     /// The same; a replacement takes over the disk.
     #[must_use]
     fn sticky(self) -> Self;
+    /// The same with a disk that is taken over from other nodes too.
+    #[must_use]
+    fn migrates(self) -> Self;
     /// The same with a port that this node chooses.
     #[must_use]
     fn dynamic_port(self, label: &str) -> Self;
@@ -160,6 +163,15 @@ impl GroupWords for TaskGroup {
     fn sticky(mut self) -> TaskGroup {
         self.ephemeral_disk = Some(EphemeralDisk {
             sticky: true,
+            ..EphemeralDisk::default()
+        });
+        self
+    }
+
+    fn migrates(mut self) -> TaskGroup {
+        self.ephemeral_disk = Some(EphemeralDisk {
+            sticky: true,
+            migrate: true,
             ..EphemeralDisk::default()
         });
         self

@@ -28,6 +28,12 @@ pub fn script(seed: u64) -> Script {
         },
     };
     let mut acts: Vec<Act> = jobs.iter().map(register).collect();
+    for (act, job) in acts.iter_mut().zip(&jobs) {
+        if dice.below(8, "taken over", &job.id) == 1 {
+            let job = job.id.clone();
+            act.what = What::TakeOver { job };
+        }
+    }
     for _ in 0..dice.below(12, "acts", "") {
         acts.push(random_act(&mut dice, count));
     }
@@ -63,6 +69,7 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
         _ if one_task >= 21 => What::ChangeTemplate,
+        _ if one_task == 4 => What::TakeOver { job },
         _ if one_task == 3 => What::CollectAlloc { job, nth },
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
@@ -167,6 +174,9 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     }
     if dice.below(3, "sticky", id) == 1 {
         group = group.sticky();
+    }
+    if dice.below(3, "migrates", id) == 1 {
+        group = group.migrates();
     }
     if dice.below(6, "limit", id) == 1 && job_type.runs_to_completion() {
         group.max_run_duration = Some(Span::secs(20));

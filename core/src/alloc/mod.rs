@@ -3,5 +3,6 @@
 pub mod coordinator;
 pub mod health;
 pub mod kill_order;
+pub mod remote;
 pub mod runner;
 mod status;

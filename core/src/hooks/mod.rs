@@ -111,6 +111,15 @@ impl Pipeline {
         true
     }
 
+    /// The hook whose answer this is begins anew. `false` if the answer is not the awaited one.
+    pub fn again(&mut self, op: Op) -> bool {
+        let awaited = self.awaited.is_some_and(|awaited| awaited.op == op);
+        if awaited {
+            self.awaited = None;
+        }
+        awaited
+    }
+
     /// The request `op` left the agent: the time for its answer begins now.
     pub fn left(&mut self, now: Now, patience: Span, op: Op) {
         if let Some(awaited) = self.awaited.as_mut().filter(|awaited| awaited.op == op) {
@@ -136,12 +145,17 @@ impl Pipeline {
         }
     }
 
+    /// The operation whose deadline passed.
+    pub fn overdue(&self, now: Now) -> Option<Op> {
+        let awaited = self.awaited.filter(|awaited| awaited.deadline <= now.at)?;
+        Some(awaited.op)
+    }
+
     /// Gives up waiting if the deadline passed. Returns the operation that is given up.
     pub fn expire(&mut self, now: Now) -> Option<Op> {
-        let awaited = self.awaited.filter(|awaited| awaited.deadline <= now.at)?;
-        self.awaited = None;
-        self.answer = Some(Err(Failure::recoverable("it did not end in time")));
-        Some(awaited.op)
+        let op = self.overdue(now)?;
+        self.answer(op, Err(too_late()));
+        Some(op)
     }
 
     /// Whose answer is awaited.
@@ -153,6 +167,11 @@ impl Pipeline {
     pub fn deadline(&self) -> Option<Instant> {
         self.awaited.map(|awaited| awaited.deadline)
     }
+}
+
+/// Why an operation failed that is given up.
+pub fn too_late() -> Failure {
+    Failure::recoverable("it did not end in time")
 }
 
 #[cfg(test)]

@@ -136,6 +136,7 @@ fn template(said: &TemplateInput) -> String {
 fn local(asked: &LocalInput) -> String {
     match asked {
         LocalInput::Register { job, .. } => format!("register job {}", job.id),
+        LocalInput::TakeOver { job, .. } => format!("take over job {}", job.id),
         LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
         LocalInput::Deregister { job, purge: true } => format!("stop and forget job {}", job.id),
         LocalInput::Evaluate { job } => format!("evaluate job {}", job.id),
@@ -230,6 +231,8 @@ pub fn hook_word(work: &HookWork) -> &'static str {
     match work {
         HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
         HookWork::InheritDisk { .. } => "take over the disk",
+        HookWork::AskRemote { .. } => "ask another node",
+        HookWork::FetchDisk { .. } => "fetch the disk",
         HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RenderTemplates(_) => "render templates",

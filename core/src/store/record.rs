@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::alloc::remote::{Handed, RemotePrevious};
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
 use crate::model::device::{AssignedDevices, Reserved};
@@ -28,6 +29,9 @@ pub struct JobRecord {
     /// Copies of the latest version that need nothing more though their allocations were cleaned
     /// away: without this a finished batch job would run again.
     pub done: BTreeSet<(GroupName, u32)>,
+    /// Allocations of other nodes that copies of this job replace, until those are placed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<Handed>,
 }
 
 impl JobRecord {
@@ -82,6 +86,9 @@ pub struct AllocRecord {
     /// it did, and in groups whose disks are not sticky.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inherits: Vec<AllocId>,
+    /// The allocation of another node that it replaces; none once it has what there was to get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemotePrevious>,
     /// The allocation that replaced it.
     pub next: Option<AllocId>,
     /// What is wanted of it.

@@ -64,7 +64,10 @@ impl Checker {
     /// An allocation that is new; of what is being cleaned away it gets nothing.
     pub(super) fn note_heritage(&mut self, agent: &Agent, new: &AllocRecord) {
         let previous = new.previous.and_then(|id| agent.view().alloc(id));
-        if previous.is_none_or(|previous| previous.record().destroying) {
+        let previous = previous.map(AllocRunner::record);
+        // What another node hands over is newer than what is left here.
+        let moved = new.remote.is_some() && previous.is_none_or(|one| one.remote.is_none());
+        if moved || previous.is_none_or(|previous| previous.destroying) {
             self.lives.without_heritage.insert(new.id);
         }
     }
@@ -73,6 +76,7 @@ impl Checker {
     pub(super) fn note_purge(&mut self, agent: &Agent, job: &JobKey) {
         let of_job = agent.view().allocs_of(job).map(|alloc| alloc.record().id);
         self.lives.purged.extend(of_job);
+        self.forget_handed(job);
     }
 
     /// What an allocation has that somebody wants to be gone may be the disk of those before it.

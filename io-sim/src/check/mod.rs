@@ -16,6 +16,7 @@ mod machine;
 pub mod property;
 mod reached;
 mod records;
+mod remote;
 mod replies;
 mod rest;
 mod restarts;
@@ -32,7 +33,7 @@ use drover_core::agent::Agent;
 use drover_core::config::RoomLimits;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
-use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, StoreInput};
 
 pub use property::Property;
 
@@ -42,6 +43,7 @@ use crate::check::lives::Lives;
 use crate::check::machine::Devices;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
+use crate::check::remote::Remotes;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::templates::Templates;
@@ -103,6 +105,7 @@ pub struct Checker {
     devices: Devices,
     words: Words,
     templates: Templates,
+    remotes: Remotes,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -138,6 +141,7 @@ impl Checker {
             devices: Devices::default(),
             words: Words::default(),
             templates: Templates::default(),
+            remotes: Remotes::default(),
             newborn: true,
             keep_terminal,
             room,
@@ -155,7 +159,13 @@ impl Checker {
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
             Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
-            Some(Input::Store(said)) => self.store_says(said),
+            Some(Input::Store(said)) => {
+                if matches!(said, StoreInput::Saved(_)) {
+                    let saved = self.commits.in_flight().cloned();
+                    self.note_handed(world, saved.as_ref());
+                }
+                self.store_says(said);
+            }
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);

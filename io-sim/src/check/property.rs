@@ -158,6 +158,15 @@ properties! {
     ADiskIsHandedOn: "a_disk_is_handed_on", [P7 P17], Always;
     /// A disk is taken over when nobody writes to it any more, unless patience is over.
     ADiskMovesAtRest: "a_disk_moves_at_rest", [P7 P13], Always;
+    /// A task starts when what its allocation replaces on another node is over.
+    NoStartBesideTheRemoteOne: "no_start_beside_the_remote_one", [P7 P13], Always;
+    /// A task starts with what was on the disk of another node, unless that node has not got it any
+    /// more or trying was no use.
+    ARemoteDiskIsFetched: "a_remote_disk_is_fetched", [P7 P17], Always;
+    /// A disk is fetched when nobody writes to it any more.
+    ARemoteDiskMovesAtRest: "a_remote_disk_moves_at_rest", [P7 P13], Always;
+    /// Another node is not asked without a pause.
+    QuestionsHaveAPause: "questions_have_a_pause", [P12], Always;
     /// Prestart before main, main before poststart, everything before poststop.
     StagesBeginInTheirOrder: "stages_begin_in_their_order", [P24], Always;
     /// A task that is done when it succeeds runs no second time, unless somebody asked.
@@ -424,6 +433,8 @@ properties! {
     SometimesTheDiskIsCrowded: "sometimes_the_disk_is_crowded", [P17], Sometimes;
     /// A replacement finds what was written before it.
     SometimesADiskIsHandedOn: "sometimes_a_disk_is_handed_on", [P7], Sometimes;
+    /// A task starts with a disk that another node had.
+    SometimesADiskIsFetched: "sometimes_a_disk_is_fetched", [P7], Sometimes;
     /// A task is started again because a template changed.
     SometimesATemplateRestarts: "sometimes_a_template_restarts", [P29], Sometimes;
     /// A task is sent a signal because a template changed.

@@ -119,7 +119,10 @@ impl Checker {
     ) -> Verdict {
         let holds = match (asked, reply) {
             (
-                Input::Local(_, LocalInput::Register { job, .. }),
+                Input::Local(
+                    _,
+                    LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
+                ),
                 Reply::Registered { job_index, .. },
             ) => match saved_job(world, &job.key()) {
                 Some(saved) => saved.job.job_modify_index >= *job_index,

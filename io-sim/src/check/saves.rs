@@ -119,6 +119,13 @@ impl Checker {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.a_disk_moves_at_rest(world, agent, from)
             }
+            (HookWork::AskRemote { previous, .. }, _) => {
+                self.questions_have_a_pause(world, *alloc, previous)
+            }
+            (HookWork::FetchDisk { previous, .. }, _) => {
+                self.directories_belong_to_what_is_saved(world, *alloc)?;
+                self.a_remote_disk_moves_at_rest(world, previous)
+            }
             (HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. }, _) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)
             }

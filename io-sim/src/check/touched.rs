@@ -62,7 +62,10 @@ impl Touched {
                 | OperatorInput::Restart { alloc, .. }
                 | OperatorInput::Signal { alloc, .. },
             )) => self.siblings(agent, *alloc),
-            Some(Input::Local(_, LocalInput::Register { job, .. })) => self.job(agent, &job.key()),
+            Some(Input::Local(
+                _,
+                LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
+            )) => self.job(agent, &job.key()),
             Some(Input::Local(
                 _,
                 LocalInput::Deregister { job, .. } | LocalInput::Evaluate { job },

@@ -156,7 +156,10 @@ impl Entity {
             Input::Driver(key, _) => self.is_task(key.alloc, Some(&key.task)),
             Input::Hook(hook) => self.is_task(hook.alloc, hook.task.as_ref()),
             Input::Template(key, _) => self.is_task(key.alloc, Some(&key.task)),
-            Input::Local(_, LocalInput::Register { job, .. }) => self.belongs_to(&job.key()),
+            Input::Local(
+                _,
+                LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
+            ) => self.belongs_to(&job.key()),
             Input::Local(_, LocalInput::Deregister { job, .. } | LocalInput::Evaluate { job }) => {
                 self.belongs_to(job)
             }

@@ -57,6 +57,11 @@ pub enum What {
         /// What is changed first, for good.
         change: Option<Change>,
     },
+    /// A job that ran on another node until now is handed in.
+    TakeOver {
+        /// Which.
+        job: String,
+    },
     /// A job is stopped.
     Deregister {
         /// Which.
@@ -132,6 +137,7 @@ impl What {
     pub fn job(&self) -> Option<&str> {
         match self {
             What::Register { job, .. }
+            | What::TakeOver { job }
             | What::Deregister { job, .. }
             | What::Evaluate { job }
             | What::Restart { job, .. }

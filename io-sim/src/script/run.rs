@@ -87,6 +87,11 @@ impl Sim {
                     });
                 }
             }
+            What::TakeOver { job } => {
+                if let Some(job) = jobs.get(job.as_str()) {
+                    self.take_over(job);
+                }
+            }
             What::Deregister { job, purge } => {
                 let (job, purge) = (JobKey::local(job), *purge);
                 self.ask(LocalInput::Deregister { job, purge });

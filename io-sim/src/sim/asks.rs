@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use drover_core::effect::Reply;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, ShutdownMode};
+use drover_core::model::job::Job;
 use drover_core::time::Span;
 
 use super::Sim;
@@ -17,6 +18,15 @@ impl Sim {
         let request = self.request();
         self.send(Source::Operator, Input::Local(request, input));
         request
+    }
+
+    /// Hands in a job that ran on another node until now.
+    pub fn take_over(&mut self, job: &Job) -> RequestId {
+        let from = self.world.remotes.hand(job);
+        self.ask(LocalInput::TakeOver {
+            job: Arc::new(job.clone()),
+            from,
+        })
     }
 
     /// Asks something of an allocation.

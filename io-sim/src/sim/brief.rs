@@ -39,6 +39,7 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
         Some(Input::Local(request, input)) => {
             let what = match input {
                 LocalInput::Register { job, .. } => format!("register {}", job.id),
+                LocalInput::TakeOver { job, .. } => format!("take over {}", job.id),
                 LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
                 LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
                 LocalInput::Evaluate { job } => format!("look again at {}", job.id),
@@ -154,6 +155,8 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
             let work = match work {
                 HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
                 HookWork::InheritDisk { .. } => "take over the disk",
+                HookWork::AskRemote { .. } => "ask the other node",
+                HookWork::FetchDisk { .. } => "fetch the disk",
                 HookWork::FetchArtifacts { .. } => "fetch artifacts",
                 HookWork::Reserve { .. } => "reserve devices",
                 HookWork::RenderTemplates(_) => "render templates",

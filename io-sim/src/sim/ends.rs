@@ -75,6 +75,10 @@ impl Sim {
         }
         self.world.machine_is_whole();
         self.run(Span::secs(2 * 3600))?;
+        if !self.world.remotes.is_empty() {
+            // A disk that hangs on its way is given up late.
+            self.run(self.world.patience.disk)?;
+        }
         match &self.agent {
             Some(agent) => {
                 for (request, (life, input)) in &self.requests {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::rollout::new_deployment;
 use crate::agent::{Agent, cx};
+use crate::alloc::remote::{Handed, RemotePrevious};
 use crate::effect::{Refusal, Reply};
-use crate::ids::{AllocId, JobKey};
+use crate::ids::{AllocId, GroupName, JobKey};
 use crate::model::eval::{DeploymentStatus, Trigger};
 use crate::model::job::Job;
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
@@ -36,6 +37,40 @@ impl Agent {
             job_index,
             deployment,
         }
+    }
+
+    /// Runs a job that ran on other nodes. Asked again it changes nothing, as registering does.
+    pub(super) fn take_over(&mut self, now: Now, job: &Arc<Job>, from: Vec<Handed>) -> Reply {
+        let key = job.key();
+        let known = self.local.jobs.get(&key);
+        let runs = known.is_some_and(|known| !known.job.stop);
+        if runs && known.is_some_and(|known| !same_job(&known.job, job)) {
+            let why = format!("job \"{}\" runs on this node already: stop it first", key.id);
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        let reply = self.register(now, job, None);
+        if !runs && let Some(known) = self.local.jobs.get(&key) {
+            let mut record = JobRecord::clone(known);
+            record.handed = from;
+            self.save_job(&key, record);
+        }
+        reply
+    }
+
+    /// What a copy that is placed for the first time replaces on another node.
+    pub(super) fn handed_to(
+        &mut self,
+        key: &JobKey,
+        group: &GroupName,
+        index: u32,
+    ) -> Option<RemotePrevious> {
+        let known = self.local.jobs.get(key)?;
+        let is_it = |handed: &Handed| handed.group == *group && handed.index == index;
+        let at = known.handed.iter().position(is_it)?;
+        let mut record = JobRecord::clone(known);
+        let handed = record.handed.remove(at);
+        self.save_job(key, record);
+        Some(handed.from)
     }
 
     fn new_version(
@@ -73,6 +108,7 @@ impl Agent {
             purge: false,
             deployment: deployment_id,
             done: BTreeSet::new(),
+            handed: known.map(|known| known.handed.clone()).unwrap_or_default(),
         });
         self.forget_old_deployments(&key, &record);
         self.shared

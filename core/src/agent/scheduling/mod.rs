@@ -40,6 +40,7 @@ impl Agent {
                 Reply::Refused(Refusal::Conflict("the agent is shutting down".to_owned()))
             }
             LocalInput::Register { job, expect_index } => self.register(now, &job, expect_index),
+            LocalInput::TakeOver { job, from } => self.take_over(now, &job, from),
             LocalInput::Deregister { job, purge } => self.deregister(now, &job, purge),
             LocalInput::Evaluate { job } => match self.local.jobs.contains_key(&job) {
                 false => Reply::Refused(Refusal::NotFound("job not found".to_owned())),

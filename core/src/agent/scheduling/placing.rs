@@ -92,14 +92,21 @@ impl Agent {
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
         self.admits(job, group)?;
         let awaited = self.last_that_ran(placement.previous);
-        let inherits = self.disks_for(group, placement.previous);
+        let mut inherits = self.disks_for(group, placement.previous);
+        let passed_on = placement.previous.and_then(|id| self.allocs.get(&id));
+        let passed_on = passed_on.and_then(|alloc| alloc.record().remote.clone());
         let held: BTreeSet<u16> = (self.holders(awaited))
             .flat_map(|record| record.ports.iter().map(|port| port.value))
             .collect();
         let held_devices = self.held_devices(awaited);
-        let mut cx = cx(&self.config, &mut self.shared, now);
-        let ports = ports::assign(&mut cx, group, &held)?;
+        let ports = ports::assign(&mut cx(&self.config, &mut self.shared, now), group, &held)?;
         let devices = devices_for(group, &self.machine, held_devices)?;
+        let handed = self.handed_to(key, &placement.group, placement.index);
+        if handed.is_some() {
+            // What another node hands over is newer than what is left here.
+            inherits.clear();
+        }
+        let mut cx = cx(&self.config, &mut self.shared, now);
         let (id, index) = (cx.alloc_id(), cx.next_index());
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
         let eval = of_job
@@ -116,6 +123,7 @@ impl Agent {
             deployment: record.deployment,
             previous: awaited,
             inherits,
+            remote: passed_on.or(handed),
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports,

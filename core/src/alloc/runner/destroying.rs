@@ -25,8 +25,11 @@ impl AllocRunner {
 
     pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
         let progress = pipeline.advance(DESTROY, |hook| match hook {
-            AllocHook::AllocDir => self.hook_work(cx, HookWork::RemoveAllocDir),
-            AllocHook::AwaitPrevious | AllocHook::MigrateDisk => Begun::Done,
+            AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::RemoveAllocDir),
+            AllocHook::AwaitPrevious
+            | AllocHook::AwaitRemote
+            | AllocHook::MigrateDisk
+            | AllocHook::FetchDisk => Begun::Done,
         });
         self.phase = match progress {
             Progress::Pending => {

@@ -1,6 +1,6 @@
 //! What reaches an allocation: words of drivers and hooks, and what people ask of all its tasks.
 
-use super::{AllocHook, AllocRunner, PRERUN, Phase};
+use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;
 use crate::cx::Cx;
 use crate::ids::TaskName;
@@ -39,24 +39,23 @@ impl AllocRunner {
             }
             return;
         }
-        let succeeded = result.is_ok();
-        let taken = match &mut self.phase {
-            Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
-                pipeline.answer(op, result.map(|_| ()))
-            }
-            Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
-        };
-        if !taken {
+        if !self.answered(cx, op, result) {
             cx.count_stale();
-        } else if succeeded && self.is_at(AllocHook::MigrateDisk) {
-            // Before any task runs: a disk is taken over once.
-            self.edit(cx, |record| record.inherits.clear());
         }
     }
 
-    /// Whether this is the hook of its setup that is under way.
-    fn is_at(&self, hook: AllocHook) -> bool {
-        matches!(&self.phase, Phase::Prerun(pipeline) if pipeline.current(PRERUN) == Some(hook))
+    /// The work of a hook of its own is over, or given up. Returns whether anybody awaited that.
+    pub(super) fn answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: Result<HookOutput, Failure>,
+    ) -> bool {
+        match &mut self.phase {
+            Phase::Prerun(_) => self.set_up(cx, op, result),
+            Phase::Destroying(pipeline) => pipeline.answer(op, result.map(|_| ())),
+            Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
+        }
     }
 
     /// All tasks run again, in their order, also those that ended. `false` if that cannot be.

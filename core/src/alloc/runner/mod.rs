@@ -9,6 +9,7 @@ mod destroying;
 mod ending;
 mod inputs;
 mod life;
+mod remote;
 mod report;
 mod setup;
 mod timers;
@@ -24,6 +25,7 @@ pub use timers::AllocTimer;
 use super::coordinator::Coordinator;
 use super::health::HealthWatch;
 use super::kill_order::KillOrder;
+use super::remote::Asking;
 use crate::cx::Cx;
 use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
@@ -63,6 +65,9 @@ pub struct AllocRunner {
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
     time_is_over_at: Option<Instant>,
+    /// Where asking another node stands.
+    #[serde(default)]
+    asking: Asking,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -143,6 +148,7 @@ impl AllocRunner {
             kill: None,
             health,
             time_is_over_at,
+            asking: Asking::default(),
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
 use crate::broadcast::{AllocNews, Heard};
+use crate::config::Patience;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
-use crate::ids::AllocId;
+use crate::ids::{AllocId, TaskName};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Failure;
+use crate::time::Span;
 
 /// The hooks of an allocation, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,15 +21,21 @@ pub enum AllocHook {
     AllocDir,
     /// The end of the allocation that this one replaces.
     AwaitPrevious,
+    /// The end of an allocation of another node that it replaces.
+    AwaitRemote,
     /// What those before it left on their disks.
     MigrateDisk,
+    /// What an allocation of another node left on its disk.
+    FetchDisk,
 }
 
 /// What happens before the tasks, in order.
 pub const PRERUN: &[AllocHook] = &[
     AllocHook::AwaitPrevious,
+    AllocHook::AwaitRemote,
     AllocHook::AllocDir,
     AllocHook::MigrateDisk,
+    AllocHook::FetchDisk,
 ];
 
 impl AllocHook {
@@ -35,8 +43,19 @@ impl AllocHook {
     pub fn name(self) -> &'static str {
         match self {
             AllocHook::AllocDir => "alloc_dir",
-            AllocHook::AwaitPrevious => "await_previous_allocations",
-            AllocHook::MigrateDisk => "migrate_disk",
+            AllocHook::AwaitPrevious | AllocHook::AwaitRemote => "await_previous_allocations",
+            AllocHook::MigrateDisk | AllocHook::FetchDisk => "migrate_disk",
+        }
+    }
+
+    /// How long its work may take.
+    pub(super) fn patience(self, patience: &Patience) -> Span {
+        match self {
+            AllocHook::FetchDisk => patience.disk,
+            AllocHook::AllocDir
+            | AllocHook::AwaitPrevious
+            | AllocHook::AwaitRemote
+            | AllocHook::MigrateDisk => patience.hook,
         }
     }
 }
@@ -69,7 +88,8 @@ impl AllocRunner {
             return None;
         };
         let of = |id: Option<AllocId>| id.map(|id| id.short().to_string()).unwrap_or_default();
-        Some(match pipeline.current(PRERUN)? {
+        let hook = pipeline.current(PRERUN)?;
+        Some(match hook {
             AllocHook::AwaitPrevious => {
                 let previous = of(self.record.previous);
                 format!("Waiting for allocation {previous} to end")
@@ -79,12 +99,13 @@ impl AllocRunner {
                 let nearest = of(self.record.inherits.first().copied());
                 format!("Taking over the disk of allocation {nearest}")
             }
+            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.waits_for_remote(hook)?,
         })
     }
 
-    fn begin_prerun(&self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
+    fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
         match hook {
-            AllocHook::AllocDir => self.hook_work(cx, HookWork::BuildAllocDir),
+            AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::BuildAllocDir),
             AllocHook::AwaitPrevious => {
                 let Some(previous) = self.record.previous else {
                     return Begun::Done;
@@ -99,18 +120,23 @@ impl AllocRunner {
             }
             AllocHook::MigrateDisk if self.record.inherits.is_empty() => Begun::Done,
             AllocHook::MigrateDisk => {
-                let names = self.tasks.iter().map(|task| task.spec().key.task.clone());
                 let work = HookWork::InheritDisk {
                     from: self.record.inherits.clone(),
-                    tasks: names.collect(),
+                    tasks: self.task_names(),
                 };
-                self.hook_work(cx, work)
+                self.hook_work(cx, hook, work)
             }
+            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.begin_remote(cx, hook),
         }
     }
 
-    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, work: HookWork) -> Begun {
-        let awaited = cx.awaited(cx.config.patience.hook);
+    pub(super) fn task_names(&self) -> Vec<TaskName> {
+        let names = self.tasks.iter().map(|task| task.spec().key.task.clone());
+        names.collect()
+    }
+
+    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> Begun {
+        let awaited = cx.awaited(hook.patience(&cx.config.patience));
         let (op, alloc) = (awaited.op, self.record.id);
         // A directory of an allocation that a crash made unknown would stay for ever.
         cx.send_after_save(Effect::Hook(HookEffect::Run {

@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AllocRunner, Phase};
+use super::{AllocRunner, DESTROY, PRERUN, Phase};
 use crate::alloc::health::HealthWatch;
 use crate::alloc::kill_order::KillOrder;
+use crate::config::Patience;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
-use crate::hooks::{OnError, Pipeline};
+use crate::hooks::{OnError, Pipeline, too_late};
 use crate::ids::TaskName;
 use crate::op::Op;
 use crate::task::runner::TaskTimer;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 /// The names of an allocation's timers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub enum AllocTimer {
     Health,
     /// Its time is over.
     MaxRunDuration,
+    /// Another node is asked again.
+    AskAgain,
     /// Cleaning away is tried again.
     DestroyRetry,
     /// One of a task.
@@ -35,7 +38,9 @@ impl AllocRunner {
     pub fn deadline(&self) -> Option<(Instant, AllocTimer)> {
         let phase = match &self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
-                pipeline.deadline().map(|at| (at, AllocTimer::Hook))
+                let again = || self.asks_again_at().map(|at| (at, AllocTimer::AskAgain));
+                let answer = pipeline.deadline().map(|at| (at, AllocTimer::Hook));
+                answer.or_else(again)
             }
             Phase::DestroyPause(until) => Some((*until, AllocTimer::DestroyRetry)),
             Phase::Tasks | Phase::Finished | Phase::Destroyed => None,
@@ -65,23 +70,36 @@ impl AllocRunner {
 
     /// A hook's work that waited for the disk left the agent: the time for its answer begins now.
     pub fn hook_left(&mut self, cx: &Cx<'_>, op: Op) {
+        let patience = self.patience(&cx.config.patience);
         match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
-                pipeline.left(cx.now, cx.config.patience.hook, op);
+                pipeline.left(cx.now, patience, op);
             }
             Phase::DestroyPause(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => {}
         }
     }
 
+    /// How long the work of the hook that is under way may take.
+    fn patience(&self, patience: &Patience) -> Span {
+        let hook = match &self.phase {
+            Phase::Prerun(pipeline) => pipeline.current(PRERUN),
+            Phase::Destroying(pipeline) => pipeline.current(DESTROY),
+            Phase::DestroyPause(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => None,
+        };
+        hook.map_or(patience.hook, |hook| hook.patience(patience))
+    }
+
     /// Does what is due. Calls that are not due change nothing.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        let patience = self.patience(&cx.config.patience);
         match &mut self.phase {
             Phase::Prerun(pipeline) | Phase::Destroying(pipeline) => {
                 let held = |op| cx.shared.ledger.holds(op);
-                pipeline.wait_for_the_store(cx.now, cx.config.patience.hook, held);
-                if let Some(op) = pipeline.expire(cx.now) {
+                pipeline.wait_for_the_store(cx.now, patience, held);
+                if let Some(op) = pipeline.overdue(cx.now) {
                     cx.count_overdue();
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
+                    self.answered(cx, op, Err(too_late()));
                 }
             }
             Phase::DestroyPause(until) if *until <= cx.now.at => {

@@ -9,6 +9,7 @@
 mod records;
 
 use super::fold::{Fold, count, high, low};
+use crate::alloc::remote::RemotePrevious;
 use crate::effect::{DriverEffect, HookWork, NodeEffect, Refusal, Reply, TaskConfig};
 use crate::ids::{AllocId, LaunchId, TaskName};
 use crate::input::{RequestId, TaskKey};
@@ -139,11 +140,34 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             let size = count(work.templates.len()) << 1 | count(work.env.len()) << 32;
             (6, size | runs, "")
         }
+        HookWork::AskRemote { previous, index } => {
+            remote(&mut fold, previous);
+            (7, *index, "")
+        }
+        HookWork::FetchDisk { previous, tasks } => {
+            remote(&mut fold, previous);
+            for task in tasks {
+                fold.text(task.as_str());
+            }
+            (8, count(tasks.len()), "")
+        }
     };
     fold.row([op.0, kind, size, u64::from(task.is_some())]);
     fold.text(text);
     of_task(&mut fold, alloc, task.map_or("", TaskName::as_str));
     fold.finish()
+}
+
+/// An allocation of another node. Its token is hidden, and says nothing that its id does not.
+fn remote(fold: &mut Fold, remote: &RemotePrevious) {
+    let RemotePrevious {
+        alloc,
+        address,
+        token: _,
+        ended,
+    } = remote;
+    fold.row([low(alloc.0), high(alloc.0), u64::from(*ended), 0]);
+    fold.text(address);
 }
 
 /// What is asked about the machine.

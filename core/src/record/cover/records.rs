@@ -144,6 +144,7 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
         deployment,
         previous,
         inherits,
+        remote,
         next,
         desired,
         desired_description,
@@ -191,6 +192,9 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
     ];
     if deployment.is_some() || previous.is_some() || next.is_some() || health != 0 {
         of_links(fold, rare, health_time);
+    }
+    if let Some(remote) = remote {
+        super::remote(fold, remote);
     }
     for id in inherits {
         fold.row([low(id.0), high(id.0), 0, 0]);
@@ -252,6 +256,7 @@ fn of_job(fold: &mut Fold, record: &JobRecord) {
         purge,
         deployment,
         done,
+        handed,
     } = record;
     let flags = u64::from(*purge) | u64::from(job.stop) << 1 | u64::from(job.stable) << 2;
     fold.row(of_two(u128::from(flags), deployment.map(|id| id.0)));
@@ -265,7 +270,7 @@ fn of_job(fold: &mut Fold, record: &JobRecord) {
         job.submit_time.0.cast_unsigned(),
         count(versions.len()),
         count(done.len()),
-        0,
+        count(handed.len()),
     ]);
     for version in versions {
         fold.row([version.version, 0, 0, 0]);
@@ -273,6 +278,11 @@ fn of_job(fold: &mut Fold, record: &JobRecord) {
     for (group, index) in done {
         fold.row([u64::from(*index), 0, 0, 0]);
         fold.text(group.as_str());
+    }
+    for handed in handed {
+        fold.row([u64::from(handed.index), 1, 0, 0]);
+        fold.text(handed.group.as_str());
+        super::remote(fold, &handed.from);
     }
 }
 

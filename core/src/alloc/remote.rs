@@ -1,0 +1,106 @@
+//! An allocation of another node that an allocation of this one replaces: its end is awaited, and
+//! its disk fetched.
+//!
+//! The other node is asked, and may be away, slow, or wrong. Its end is awaited for as long as it
+//! takes: two live copies are worse than none, and people see what is awaited. Its disk is tried a
+//! few times, and then the allocation starts with an empty one, as in the field.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cx::Cx;
+use crate::ids::{AllocId, GroupName};
+use crate::time::{Instant, Span};
+
+/// How often fetching a disk is tried.
+pub const DISK_TRIES: u32 = 5;
+/// The pause after a question that could not be answered, or a disk that did not come; a little
+/// more each time, so that not everybody asks at once.
+const AFTER_TROUBLE: Span = Span::secs(30);
+/// The shortest pause between two questions. The answer to one is usually a long time coming.
+const BETWEEN: Span = Span::secs(1);
+
+/// An allocation of another node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemotePrevious {
+    /// Its id.
+    pub alloc: AllocId,
+    /// Where its node answers: `http://HOST:PORT`.
+    pub address: Arc<str>,
+    /// What its node wants to see before it gives away the disk. A secret.
+    pub token: Arc<str>,
+    /// Whether it is known to have ended.
+    pub ended: bool,
+}
+
+/// Which copy of a group replaces an allocation of another node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Handed {
+    /// The group.
+    pub group: GroupName,
+    /// Which copy, from 0.
+    pub index: u32,
+    /// What it replaces.
+    pub from: RemotePrevious,
+}
+
+/// What another node says of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Remote {
+    /// It may still run. Ask again with this index: the answer comes when something changed.
+    Runs {
+        /// The other node's index.
+        index: u64,
+    },
+    /// Nothing of it runs any more.
+    Ended,
+    /// The node knows nothing of it, or does not want to say.
+    Unknown,
+}
+
+/// Where asking another node stands. It begins anew with each life of the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asking {
+    /// The index of the last answer.
+    pub(super) index: u64,
+    /// No question before then.
+    pub(super) not_before: Option<Instant>,
+    /// How often fetching the disk failed.
+    pub(super) failures: u32,
+    /// Why there is no answer yet, in words.
+    pub(super) trouble: Option<String>,
+}
+
+impl Asking {
+    /// Whether it is time to ask, or to fetch.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|at| at <= now)
+    }
+
+    /// A question leaves.
+    pub(super) fn asked(&mut self, now: Instant) {
+        self.not_before = Some(now + BETWEEN);
+    }
+
+    /// It still runs.
+    pub(super) fn runs(&mut self, index: u64) {
+        self.index = index;
+        self.trouble = None;
+    }
+
+    /// No answer, or no disk, this time.
+    pub(super) fn failed(&mut self, cx: &mut Cx<'_>, why: String) {
+        self.not_before = Some(cx.now.at + cx.jittered(AFTER_TROUBLE));
+        // The other node may have begun anew, with smaller numbers.
+        self.index = 0;
+        self.trouble = Some(why);
+    }
+
+    /// The next thing can be asked at once.
+    pub(super) fn over(&mut self) {
+        *self = Asking::default();
+    }
+}

@@ -1,0 +1,212 @@
+//! What comes from another node: the end of an allocation there, and what is on its disk.
+
+use super::{AllocHook, AllocRunner, PRERUN, Phase};
+use crate::alloc::remote::{DISK_TRIES, Remote, RemotePrevious};
+use crate::cx::Cx;
+use crate::effect::HookWork;
+use crate::hooks::Begun;
+use crate::input::HookOutput;
+use crate::model::event::{EventType, TaskEvent};
+use crate::op::{Failure, Op};
+use crate::time::Instant;
+
+/// What follows from another node's answer.
+enum Judged {
+    /// The hook is over, so or so.
+    Over(Result<(), Failure>),
+    /// It is asked again.
+    Again,
+}
+
+impl AllocRunner {
+    pub(super) fn begin_remote(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
+        let Some(previous) = self.record.remote.clone() else {
+            return Begun::Done;
+        };
+        let work = match hook {
+            AllocHook::FetchDisk if self.keeps_disk_of_others() => HookWork::FetchDisk {
+                previous,
+                tasks: self.task_names(),
+            },
+            AllocHook::AwaitRemote if !previous.ended => HookWork::AskRemote {
+                previous,
+                index: self.asking.index,
+            },
+            AllocHook::FetchDisk
+            | AllocHook::AwaitRemote
+            | AllocHook::AwaitPrevious
+            | AllocHook::AllocDir
+            | AllocHook::MigrateDisk => return Begun::Done,
+        };
+        if !self.asking.is_due(cx.now.at) {
+            return Begun::Waiting;
+        }
+        self.asking.asked(cx.now.at);
+        self.hook_work(cx, hook, work)
+    }
+
+    /// Whether what was on a disk elsewhere shall be on this one.
+    fn keeps_disk_of_others(&self) -> bool {
+        let group = self.job.group(self.record.group.as_str());
+        let disk = group.and_then(|group| group.ephemeral_disk);
+        disk.is_some_and(|disk| disk.migrate)
+    }
+
+    /// When another node is asked again, if nobody is being asked.
+    pub(super) fn asks_again_at(&self) -> Option<Instant> {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return None;
+        };
+        let asks = matches!(
+            pipeline.current(PRERUN),
+            Some(AllocHook::AwaitRemote | AllocHook::FetchDisk)
+        );
+        self.asking
+            .not_before
+            .filter(|_| asks && pipeline.awaited().is_none())
+    }
+
+    /// The work of a hook of its setup is over. Returns whether anybody awaited that.
+    pub(super) fn set_up(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: Result<HookOutput, Failure>,
+    ) -> bool {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return false;
+        };
+        if pipeline.awaited().is_none_or(|awaited| awaited.op != op) {
+            return false;
+        }
+        let wanted = self.kill.is_none();
+        let judged = match pipeline.current(PRERUN) {
+            Some(AllocHook::AwaitRemote) if wanted => self.heard_of_remote(cx, result),
+            Some(AllocHook::FetchDisk) if wanted => self.disk_came(cx, result),
+            Some(AllocHook::MigrateDisk) if result.is_ok() => {
+                // Before any task runs: a disk is taken over once.
+                self.edit(cx, |record| record.inherits.clear());
+                Judged::Over(Ok(()))
+            }
+            Some(
+                AllocHook::AwaitPrevious
+                | AllocHook::AwaitRemote
+                | AllocHook::AllocDir
+                | AllocHook::MigrateDisk
+                | AllocHook::FetchDisk,
+            )
+            | None => Judged::Over(result.map(|_| ())),
+        };
+        let Phase::Prerun(pipeline) = &mut self.phase else {
+            return false;
+        };
+        match judged {
+            Judged::Over(result) => pipeline.answer(op, result),
+            Judged::Again => pipeline.again(op),
+        }
+    }
+
+    fn heard_of_remote(
+        &mut self,
+        cx: &mut Cx<'_>,
+        result: Result<HookOutput, Failure>,
+    ) -> Judged {
+        match result.map(|output| output.remote) {
+            Ok(Some(Remote::Ended)) => {
+                self.asking.over();
+                self.edit(cx, |record| {
+                    if let Some(remote) = &mut record.remote {
+                        remote.ended = true;
+                    }
+                });
+                Judged::Over(Ok(()))
+            }
+            Ok(Some(Remote::Unknown)) => {
+                self.without_remote(cx, "its node knows nothing of it");
+                Judged::Over(Ok(()))
+            }
+            Ok(Some(Remote::Runs { index })) => {
+                self.asking.runs(index);
+                Judged::Again
+            }
+            Ok(None) => {
+                self.asking.failed(cx, "the answer says nothing".to_owned());
+                Judged::Again
+            }
+            Err(failure) if failure.recoverable => {
+                self.asking.failed(cx, failure.message);
+                Judged::Again
+            }
+            Err(failure) => Judged::Over(Err(failure)),
+        }
+    }
+
+    fn disk_came(&mut self, cx: &mut Cx<'_>, result: Result<HookOutput, Failure>) -> Judged {
+        match result {
+            Ok(output) if output.remote == Some(Remote::Unknown) => {
+                self.without_remote(cx, "its node does not give it away");
+            }
+            Ok(output) => {
+                if !output.message.is_empty() {
+                    self.tell_tasks(cx, &output.message);
+                }
+                self.asking.over();
+                self.edit(cx, |record| record.remote = None);
+            }
+            Err(failure) if !failure.recoverable => return Judged::Over(Err(failure)),
+            Err(failure) if self.asking.failures + 1 < DISK_TRIES => {
+                self.asking.failures += 1;
+                self.asking.failed(cx, failure.message);
+                return Judged::Again;
+            }
+            Err(failure) => self.without_remote(cx, &failure.message),
+        }
+        Judged::Over(Ok(()))
+    }
+
+    /// It goes on without what the other node has.
+    fn without_remote(&mut self, cx: &mut Cx<'_>, why: &str) {
+        self.asking.over();
+        let Some(remote) = self.record.remote.clone() else {
+            return;
+        };
+        self.edit(cx, |record| record.remote = None);
+        if self.keeps_disk_of_others() {
+            let of = of(&remote);
+            let words = format!("The disk of {of} is not taken over: {why}. It begins empty");
+            self.tell_tasks(cx, &words);
+        }
+    }
+
+    fn tell_tasks(&mut self, cx: &mut Cx<'_>, words: &str) {
+        let words: String = words.chars().take(MAX_WORDS).collect();
+        for task in &mut self.tasks {
+            let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
+            task.push(cx, event.detail("message", &words));
+        }
+    }
+
+    /// What is awaited of another node, in words.
+    pub(super) fn waits_for_remote(&self, hook: AllocHook) -> Option<String> {
+        let of = of(self.record.remote.as_ref()?);
+        let doing = match hook {
+            AllocHook::AwaitRemote => format!("Waiting for {of} to end"),
+            AllocHook::FetchDisk => format!("Taking over the disk of {of}"),
+            AllocHook::AwaitPrevious | AllocHook::AllocDir | AllocHook::MigrateDisk => {
+                return None;
+            }
+        };
+        Some(match &self.asking.trouble {
+            Some(why) => format!("{doing}; the last try failed: {why}"),
+            None => doing,
+        })
+    }
+}
+
+/// The longest message that people are told, in letters.
+const MAX_WORDS: usize = 500;
+
+fn of(remote: &RemotePrevious) -> String {
+    let (id, address) = (remote.alloc.short(), &remote.address);
+    format!("allocation {id} at {address}")
+}

@@ -1,0 +1,133 @@
+//! What comes from other nodes: that nothing starts beside what it replaces, or without its disk.
+
+use std::collections::BTreeMap;
+
+use drover_core::alloc::remote::{DISK_TRIES, RemotePrevious};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::store::{Batch, Record};
+use drover_core::time::{Instant, Span};
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// A copy of a group.
+type Copy = (JobKey, GroupName, u32);
+
+/// What is remembered of other nodes through all lives of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remotes {
+    /// What is replaced by which copy, since that was saved.
+    replaced: BTreeMap<AllocId, Copy>,
+    /// How often a disk was asked for.
+    fetched: BTreeMap<AllocId, u32>,
+    /// When the latest question about one left, in which life of the agent, and on whose behalf.
+    asked: BTreeMap<(AllocId, AllocId), (u64, Instant)>,
+}
+
+impl Checker {
+    /// The disk holds these now.
+    pub(super) fn note_handed(&mut self, world: &World, saved: Option<&Batch>) {
+        if world.remotes.is_empty() {
+            return;
+        }
+        let records = saved.into_iter().flat_map(Batch::values).flatten();
+        for record in records {
+            match record {
+                Record::Job(job) => {
+                    for handed in &job.handed {
+                        let copy = (job.job.key(), handed.group.clone(), handed.index);
+                        self.remotes.replaced.insert(handed.from.alloc, copy);
+                    }
+                }
+                // What nobody bears any more goes with its directory.
+                Record::Alloc(alloc) if alloc.destroying => {
+                    let remote = alloc.remote.as_ref().map(|remote| remote.alloc);
+                    let gone = remote.filter(|id| !is_borne(world, *id, alloc.id));
+                    gone.map(|id| self.remotes.replaced.remove(&id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Of a job that is purged nothing is kept for anybody.
+    pub(super) fn forget_handed(&mut self, job: &JobKey) {
+        self.remotes.replaced.retain(|_, (of, _, _)| of != job);
+    }
+
+    /// A task starts when what its allocation replaces on another node is over, and with what that
+    /// left on its disk.
+    pub(super) fn a_start_comes_after_the_remote_one(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        let group = alloc.job().group(record.group.as_str());
+        let disk = group.and_then(|group| group.ephemeral_disk);
+        let migrates = disk.is_some_and(|disk| disk.migrate);
+        let own = (record.job.clone(), record.group.clone(), record.index);
+        let replaced = self.remotes.replaced.iter();
+        let replaced: Vec<AllocId> = replaced
+            .filter(|(_, copy)| **copy == own)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in replaced {
+            let remote = world.remotes.get(id);
+            let over = remote.ended || remote.forgotten;
+            self.holds(Property::NoStartBesideTheRemoteOne, over, || {
+                format!("{} {} replaces {id}", record.name, record.id.short())
+            })?;
+            let tries = self.remotes.fetched.get(&id).copied().unwrap_or(0);
+            let tried = remote.given || remote.forgotten || tries >= DISK_TRIES;
+            self.sometimes(Property::SometimesADiskIsFetched, remote.given);
+            self.holds(Property::ARemoteDiskIsFetched, !migrates || tried, || {
+                format!("{} starts without the disk of {id}", record.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Another node is not asked without a pause.
+    pub(super) fn questions_have_a_pause(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+        previous: &RemotePrevious,
+    ) -> Verdict {
+        let (life, now) = (world.life, world.now().at);
+        let key = (alloc, previous.alloc);
+        let before = self.remotes.asked.insert(key, (life, now));
+        let soon = before.is_some_and(|(of, at)| of == life && now - at < Span::secs(1));
+        self.holds(Property::QuestionsHaveAPause, !soon, || {
+            format!("{previous:?}, last asked {before:?}, now {now:?}")
+        })
+    }
+
+    /// A disk is fetched when nobody writes to it any more.
+    pub(super) fn a_remote_disk_moves_at_rest(
+        &mut self,
+        world: &World,
+        previous: &RemotePrevious,
+    ) -> Verdict {
+        *self.remotes.fetched.entry(previous.alloc).or_default() += 1;
+        let remote = world.remotes.get(previous.alloc);
+        let over = remote.ended || remote.forgotten;
+        self.holds(Property::ARemoteDiskMovesAtRest, over, || {
+            format!("{previous:?}")
+        })
+    }
+}
+
+/// Whether an allocation other than `but` still has to get what this one of another node has.
+fn is_borne(world: &World, remote: AllocId, but: AllocId) -> bool {
+    let mut records = world.disk.records().values();
+    records.any(|record| match record {
+        Record::Alloc(alloc) => {
+            let of = alloc.remote.as_ref().map(|remote| remote.alloc);
+            alloc.id != but && of == Some(remote)
+        }
+        _ => false,
+    })
+}

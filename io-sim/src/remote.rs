@@ -1,0 +1,147 @@
+//! Other nodes: allocations there that jobs of this one replace, and what becomes of them.
+
+use std::collections::BTreeMap;
+
+use drover_core::alloc::remote::{Handed, Remote, RemotePrevious};
+use drover_core::effect::HookWork;
+use drover_core::ids::AllocId;
+use drover_core::input::HookOutput;
+use drover_core::model::job::Job;
+use drover_core::op::Failure;
+
+use crate::faults::Fault;
+use crate::world::World;
+
+/// The first of their ids: nothing of this node has one like it.
+const FIRST: u128 = 0xe000_0000_0000_4000_8000_0000_0000_0000;
+
+/// Allocations of other nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Remotes(BTreeMap<AllocId, RemoteAlloc>);
+
+/// One of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoteAlloc {
+    /// Whether nothing of it runs any more.
+    pub ended: bool,
+    /// Whether its node knows nothing of it any more.
+    pub forgotten: bool,
+    /// Whether its disk was given away.
+    pub given: bool,
+    index: u64,
+}
+
+impl Remotes {
+    /// What is known of one.
+    pub fn get(&self, id: AllocId) -> RemoteAlloc {
+        self.0.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A job ran on another node until now: each of its copies replaces an allocation there.
+    pub fn hand(&mut self, job: &Job) -> Vec<Handed> {
+        let mut handed = Vec::new();
+        for group in &job.task_groups {
+            let count = u32::try_from(group.count.unwrap_or(1)).unwrap_or(0);
+            for index in 0..count {
+                let number = u128::try_from(self.0.len()).unwrap_or(0);
+                let alloc = AllocId(FIRST + number);
+                self.0.insert(alloc, RemoteAlloc::default());
+                handed.push(Handed {
+                    group: group.name.as_str().into(),
+                    index,
+                    from: RemotePrevious {
+                        alloc,
+                        address: "http://other:4646".into(),
+                        token: "secret".into(),
+                        ended: false,
+                    },
+                });
+            }
+        }
+        handed
+    }
+}
+
+impl World {
+    /// What another node says, or gives.
+    pub(crate) fn remote_work(
+        &mut self,
+        alloc: AllocId,
+        entity: &str,
+        work: &HookWork,
+    ) -> Option<Result<HookOutput, Failure>> {
+        let said = match work {
+            HookWork::AskRemote { previous, index } => {
+                self.remote_says(previous.alloc, entity, *index)
+            }
+            HookWork::FetchDisk { previous, .. } => {
+                self.remote_gives(previous.alloc, alloc, entity)
+            }
+            HookWork::BuildAllocDir
+            | HookWork::InheritDisk { .. }
+            | HookWork::BuildTaskDir { .. }
+            | HookWork::FetchArtifacts { .. }
+            | HookWork::Reserve { .. }
+            | HookWork::RenderTemplates(_)
+            | HookWork::RemoveAllocDir => return None,
+        };
+        Some(said.map(|remote| HookOutput {
+            remote,
+            ..HookOutput::default()
+        }))
+    }
+
+    fn remote_says(
+        &mut self,
+        of: AllocId,
+        entity: &str,
+        index: u64,
+    ) -> Result<Option<Remote>, Failure> {
+        if self.strikes(Fault::SilentNode, entity) {
+            return Err(Failure::recoverable("no route to host"));
+        }
+        let forgets = self.strikes(Fault::ForgetfulNode, entity);
+        let old = self.strikes(Fault::OldNews, entity);
+        let ends = self.peace || self.choices.below(3, "the remote one ends", entity) == 0;
+        let remote = self.remotes.0.entry(of).or_default();
+        remote.forgotten |= forgets;
+        if remote.forgotten {
+            return Ok(Some(Remote::Unknown));
+        }
+        remote.ended |= ends;
+        if remote.ended && !old {
+            return Ok(Some(Remote::Ended));
+        }
+        remote.index += 1;
+        let index = if old { index.saturating_sub(1) } else { remote.index };
+        Ok(Some(Remote::Runs { index }))
+    }
+
+    fn remote_gives(
+        &mut self,
+        of: AllocId,
+        to: AllocId,
+        entity: &str,
+    ) -> Result<Option<Remote>, Failure> {
+        if self.strikes(Fault::BrokenDisk, entity) {
+            return Err(Failure::recoverable("the connection broke"));
+        }
+        let forgets = self.strikes(Fault::ForgetfulNode, entity);
+        let remote = self.remotes.0.entry(of).or_default();
+        remote.forgotten |= forgets;
+        if remote.forgotten {
+            return Ok(Some(Remote::Unknown));
+        }
+        if !self.dirs.allocs.contains(&to) {
+            return Err(Failure::fatal("the allocation has no directory"));
+        }
+        remote.given = true;
+        self.dirs.disks.entry(to).or_default().insert(of);
+        Ok(None)
+    }
+}
