@@ -281,6 +281,8 @@ impl World {
                 std::fs::write(secrets.join("token"), "secret").unwrap();
             }
             HookWork::InheritDisk { .. }
+            | HookWork::AskRemote { .. }
+            | HookWork::FetchDisk { .. }
             | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }
             | HookWork::RenderTemplates(_) => {}

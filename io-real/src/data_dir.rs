@@ -2,18 +2,23 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use drover_core::ids::NodeId;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+use crate::facts;
+use crate::migrate::token::NodeSecret;
 
 /// The agent's directory. Held by one agent at a time, for as long as this lives.
 ///
 /// `state/` has the store, `alloc/` the allocations' directories, `run/` the shims' records and
-/// sockets, `bin/` the shim itself, `recording/` the flight recorder's files.
+/// sockets, `bin/` the shim itself, `recording/` the flight recorder's files, `secret-id` what only
+/// this node knows.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -106,6 +111,35 @@ impl DataDir {
         make(&path, 0o700)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(open(path, flags, Mode::empty())?)
+    }
+
+    /// What only this node knows, made at its first start. Others who can read it can have the disks
+    /// of its allocations.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub fn secret(&self) -> io::Result<NodeSecret> {
+        let path = self.path.join("secret-id");
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => {
+                return Ok(NodeSecret::new(text.trim().to_owned()));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let secret = NodeId(facts::random()).to_string();
+        let new = self.path.join("secret-id.new");
+        let mut file = File::options()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(secret.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        Ok(NodeSecret::new(secret))
     }
 
     /// The same as a handle, below which every path is opened.

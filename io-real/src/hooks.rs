@@ -12,6 +12,7 @@ use crate::device::DevicePlugins;
 use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
 use crate::gate::Gate;
+use crate::migrate::Migration;
 use crate::templates::Templates;
 use crate::user;
 
@@ -24,19 +25,23 @@ pub struct Hooks {
     devices: DevicePlugins,
     templates: Templates,
     artifacts: Artifacts,
+    migration: Migration,
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and answers to `inbox`.
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, and answers to
+    /// `inbox`.
     pub fn new(
         dirs: AllocDirs,
         inbox: Inbox,
         devices: DevicePlugins,
         artifacts: Artifacts,
+        migration: Migration,
     ) -> Hooks {
         let gate = Gate::default();
         Hooks {
             artifacts,
+            migration,
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone()),
             dirs,
@@ -58,6 +63,7 @@ impl Hooks {
             HookEffect::Cancel { op } => {
                 self.templates.cancel(op);
                 self.artifacts.cancel(op);
+                self.migration.cancel(op);
             }
         }
     }
@@ -68,30 +74,19 @@ impl Hooks {
             let key = TaskKey { alloc, task };
             return self.templates.begin(op, key, work.clone());
         }
-        let hooks = self.clone();
-        let own = task.clone();
-        let (gate, inbox) = (self.gate.clone(), self.inbox.clone());
-        let devices = self.devices.clone();
-        if let HookWork::FetchArtifacts { .. } = work {
-            return self.fetch(op, alloc, task, work);
+        if matches!(work, HookWork::FetchArtifacts { .. }) {
+            self.artifacts.begin(op);
         }
+        if matches!(
+            work,
+            HookWork::AskRemote { .. } | HookWork::FetchDisk { .. }
+        ) {
+            self.migration.begin(op);
+        }
+        let hooks = self.clone();
         tokio::spawn(async move {
-            if let HookWork::Reserve { devices: wanted } = &work {
-                let result = devices.reserve(wanted).await;
-                return inbox.deliver(Input::Hook(HookInput {
-                    op,
-                    alloc,
-                    task,
-                    result,
-                }));
-            }
-            let work = move || hooks.work(alloc, own.as_ref(), &work);
-            let result = match gate.run(work).await {
-                Ok(result) => result.map_err(|error| Failure::recoverable(error.to_string())),
-                Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
-            };
-            let result = result.map(|()| HookOutput::default());
-            inbox.deliver(Input::Hook(HookInput {
+            let result = hooks.result(op, alloc, task.as_ref(), work).await;
+            hooks.inbox.deliver(Input::Hook(HookInput {
                 op,
                 alloc,
                 task,
@@ -100,39 +95,53 @@ impl Hooks {
         });
     }
 
-    /// Fetches what a task needs; one answer follows, soon after a cancellation.
-    fn fetch(&self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
-        let (artifacts, inbox) = (self.artifacts.clone(), self.inbox.clone());
-        artifacts.begin(op);
-        tokio::spawn(async move {
-            let asked = match (work, task.clone()) {
-                (
-                    HookWork::FetchArtifacts {
-                        artifacts,
-                        root,
-                        user,
-                    },
-                    Some(task),
-                ) => Some(Asked {
+    /// Does what is asked. What can be cancelled ends soon after that.
+    async fn result(
+        &self,
+        op: Op,
+        alloc: AllocId,
+        task: Option<&TaskName>,
+        work: HookWork,
+    ) -> Result<HookOutput, Failure> {
+        match work {
+            HookWork::Reserve { devices } => self.devices.reserve(&devices).await,
+            HookWork::AskRemote { previous, index } => {
+                self.migration.ask(op, &previous, index).await
+            }
+            HookWork::FetchDisk { previous, tasks } => {
+                self.migration.fetch(op, alloc, &previous, tasks).await
+            }
+            HookWork::FetchArtifacts {
+                artifacts,
+                root,
+                user,
+            } => {
+                let Some(task) = task.cloned() else {
+                    return Err(Failure::fatal("no task was named"));
+                };
+                let asked = Asked {
                     alloc,
                     task,
                     artifacts,
                     root,
                     user,
-                }),
-                _ => None,
-            };
-            let result = match asked {
-                Some(asked) => artifacts.fetch(op, asked).await,
-                None => Err(Failure::fatal("no task was named")),
-            };
-            inbox.deliver(Input::Hook(HookInput {
-                op,
-                alloc,
-                task,
-                result,
-            }));
-        });
+                };
+                self.artifacts.fetch(op, asked).await
+            }
+            HookWork::BuildAllocDir
+            | HookWork::InheritDisk { .. }
+            | HookWork::BuildTaskDir { .. }
+            | HookWork::RenderTemplates(_)
+            | HookWork::RemoveAllocDir => {
+                let (hooks, task) = (self.clone(), task.cloned());
+                let work = move || hooks.work(alloc, task.as_ref(), &work);
+                match self.gate.run(work).await {
+                    Ok(Ok(())) => Ok(HookOutput::default()),
+                    Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
+                    Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
+                }
+            }
+        }
     }
 
     /// Finds out how full the disk of the allocations' directories is; one answer follows.
@@ -159,9 +168,13 @@ impl Hooks {
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
-            // That is no work of directories.
-            (HookWork::FetchArtifacts { .. }, _) => Err(io::Error::other("others fetch")),
-            (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
+            (
+                HookWork::FetchArtifacts { .. }
+                | HookWork::AskRemote { .. }
+                | HookWork::FetchDisk { .. }
+                | HookWork::Reserve { .. },
+                _,
+            ) => Err(io::Error::other("that is no work of directories")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
         }

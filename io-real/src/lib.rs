@@ -5,6 +5,7 @@
 
 pub mod allowed;
 pub mod artifact;
+mod cancel;
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;
@@ -16,6 +17,7 @@ pub mod facts;
 pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
+pub mod migrate;
 pub mod node;
 mod one_task;
 pub mod open_files;
@@ -29,4 +31,5 @@ pub mod stats;
 pub mod store;
 mod templates;
 pub mod timing;
+mod unpack;
 mod user;

@@ -33,6 +33,7 @@ fn everything_is_there_again() {
         purge: true,
         deployment: None,
         done: [("g".into(), 3)].into(),
+        handed: Vec::new(),
     };
     let task = Key::Task(AllocId(1), "web".into());
     let records = [

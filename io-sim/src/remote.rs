@@ -118,7 +118,11 @@ impl World {
             return Ok(Some(Remote::Ended));
         }
         remote.index += 1;
-        let index = if old { index.saturating_sub(1) } else { remote.index };
+        let index = if old {
+            index.saturating_sub(1)
+        } else {
+            remote.index
+        };
         Ok(Some(Remote::Runs { index }))
     }
 

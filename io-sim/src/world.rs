@@ -417,10 +417,12 @@ impl World {
         {
             self.templates.failed(key);
         }
-        let result = remote.unwrap_or_else(|| result.map(|()| match (&work, &templates) {
-            (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
-            (work, _) => self.gives(&entity, work),
-        }));
+        let result = remote.unwrap_or_else(|| {
+            result.map(|()| match (&work, &templates) {
+                (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
+                (work, _) => self.gives(&entity, work),
+            })
+        });
         let patience = self.patience.hook;
         let input = Input::Hook(HookInput {
             op,

@@ -74,6 +74,22 @@ impl Client {
         })
     }
 
+    /// The same for another agent.
+    ///
+    /// # Errors
+    /// The address makes no sense.
+    pub fn at(&self, address: &str) -> Result<Client, Failure> {
+        Ok(Client {
+            authority: authority(address)?,
+            ..self.clone()
+        })
+    }
+
+    /// Where the agent is.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
     /// Reads something.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use super::params::{Params, percent_decode};
 use super::shapes::{
     AllocStub, DeploymentShape, EvalShape, Stopped, Versions, full_job, register_answer, summary,
 };
-use super::{Api, jobs};
+use super::{Api, jobs, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ enum Part {
     Deployments,
     Deployment,
     Evaluate,
+    Handover,
 }
 
 /// Splits a path below `/v1/job/` into the job's id and the part of it.
@@ -41,6 +42,7 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/deployments", Part::Deployments),
         ("/deployment", Part::Deployment),
         ("/evaluate", Part::Evaluate),
+        ("/handover", Part::Handover),
     ];
     let found = parts
         .iter()
@@ -70,7 +72,8 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
         Part::Evaluate if writes => evaluate(&api, &params, key).await,
-        Part::Evaluate => Err(ApiError::method()),
+        Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
+        Part::Evaluate | Part::Handover => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
         Part::Allocations => allocations(&api, &params, key).await,

@@ -1,6 +1,8 @@
 //! All jobs: listing, submitting, parsing, validating.
 
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use drover_core::alloc::remote::{Handed, RemotePrevious};
 use drover_core::effect::Reply;
 use drover_core::input::LocalInput;
 use drover_core::model::job::Job;
@@ -12,7 +14,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Seen, look};
 use super::errors::ApiError;
 use super::params::Params;
-use super::shapes::{JobStub, Validated, register_answer};
+use super::shapes::{HandedAlloc, JobStub, Validated, register_answer};
 use super::{Api, body};
 use crate::admission::{self, FileOptions};
 
@@ -51,6 +53,8 @@ pub(super) struct Submission {
     job: Option<Value>,
     enforce_index: bool,
     job_modify_index: u64,
+    /// What the job's copies replace on another node: an extension of our own.
+    take_over: Vec<HandedAlloc>,
 }
 
 impl Submission {
@@ -77,6 +81,7 @@ pub(super) async fn submit(
     let expect_index = submission
         .enforce_index
         .then_some(submission.job_modify_index);
+    let from = taken_over(&submission.take_over)?;
     let mut job = submission.job()?;
     if job.id.is_empty() {
         return Err(ApiError::bad("Job ID hasn't been provided"));
@@ -91,9 +96,11 @@ pub(super) async fn submit(
     }
     let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;
     let warnings = admitted.warning_text();
-    let input = LocalInput::Register {
-        job: Arc::new(admitted.job),
-        expect_index,
+    let job = Arc::new(admitted.job);
+    let input = if from.is_empty() {
+        LocalInput::Register { job, expect_index }
+    } else {
+        LocalInput::TakeOver { job, from }
     };
     match api.door.local(input).await? {
         Reply::Registered {
@@ -107,6 +114,43 @@ pub(super) async fn submit(
         }
         other => Err(ApiError::unexpected(other)),
     }
+}
+
+/// The most allocations that one job takes over.
+const MAX_TAKEN_OVER: usize = 10_000;
+/// The longest address or token, in bytes.
+const MAX_WORD: usize = 300;
+
+fn taken_over(handed: &[HandedAlloc]) -> Result<Vec<Handed>, ApiError> {
+    if handed.len() > MAX_TAKEN_OVER {
+        let words = format!("more than {MAX_TAKEN_OVER} allocations to take over");
+        return Err(ApiError::bad(words));
+    }
+    handed.iter().map(one_taken_over).collect()
+}
+
+fn one_taken_over(handed: &HandedAlloc) -> Result<Handed, ApiError> {
+    let bad = |why: &str| ApiError::bad(format!("TakeOver of allocation {:?}: {why}", handed.id));
+    let alloc = handed.id.parse().map_err(|_| bad("the ID is no UUID"))?;
+    let authority = handed.address.strip_prefix("http://");
+    let is_address = authority.is_some_and(|rest| rest.parse::<Authority>().is_ok());
+    if !is_address || handed.address.len() > MAX_WORD {
+        return Err(bad("the Address is not http://HOST:PORT"));
+    }
+    let readable = handed.token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !readable || handed.token.len() > MAX_WORD {
+        return Err(bad("the Token is none"));
+    }
+    Ok(Handed {
+        group: handed.group.as_str().into(),
+        index: handed.index,
+        from: RemotePrevious {
+            alloc,
+            address: handed.address.as_str().into(),
+            token: handed.token.as_str().into(),
+            ended: false,
+        },
+    })
 }
 
 /// The body of a request to parse.

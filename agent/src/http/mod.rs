@@ -23,6 +23,7 @@ mod params;
 mod plugins;
 mod serve;
 pub mod shapes;
+mod snapshot;
 mod stats;
 
 #[cfg(test)]
@@ -39,7 +40,9 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
+use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::plugins::Plugins;
+use tokio::sync::Semaphore;
 
 pub use serve::serve;
 pub use stats::Measures;
@@ -61,6 +64,8 @@ pub struct Settings {
     pub version: String,
     /// Where it keeps its data.
     pub data_dir: String,
+    /// What makes the tokens for its allocations' disks.
+    pub secret: NodeSecret,
     /// The plugins that run beside it.
     pub plugins: Plugins,
     /// What is wanted of the node.
@@ -75,6 +80,8 @@ pub(crate) struct Api {
     pub(crate) door: Door,
     pub(crate) settings: Arc<Settings>,
     pub(crate) measures: Measures,
+    /// Places for those who read disks.
+    pub(crate) snapshots: Arc<Semaphore>,
 }
 
 /// The whole API.
@@ -84,6 +91,7 @@ pub fn router(door: Door, settings: Settings, measures: Measures) -> Router {
         door,
         settings: Arc::new(settings),
         measures,
+        snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
     };
     routes()
         .method_not_allowed_fallback(async || ApiError::method())
@@ -122,6 +130,7 @@ fn routes() -> Router<Api> {
         .route("/v1/nodes", get(nodes::list))
         .route("/v1/node/{id}", get(nodes::one))
         .route("/v1/node/{id}/allocations", get(nodes::allocations))
+        .route("/v1/client/allocation/{id}/snapshot", get(snapshot::get))
         .route(
             "/v1/client/allocation/{id}/{action}",
             get(stats::alloc).put(client::act).post(client::act),

@@ -230,6 +230,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         http_addr: address.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
+        secret: running.secret.clone(),
         plugins: running.plugins.clone(),
         client: settings.file.client,
         telemetry: settings.file.telemetry,

@@ -30,6 +30,9 @@ use drover_io_real::facts;
 use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::gate::Gate;
 use drover_io_real::hooks::Hooks;
+use drover_io_real::migrate::Migration;
+use drover_io_real::migrate::receive::Limits;
+use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::node::{Node, Parts};
 use drover_io_real::open_files;
 use drover_io_real::plugins::{PluginSettings, Plugins};
@@ -64,6 +67,8 @@ pub struct Running {
     pub measures: Measures,
     /// Held for as long as the agent runs.
     pub data_dir: DataDir,
+    /// What makes the tokens for its allocations' disks.
+    pub secret: NodeSecret,
     /// What runs beside the agent and serves it.
     pub plugins: Plugins,
 }
@@ -150,6 +155,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let artifacts = artifacts(settings, &data_dir, &dirs)
         .map_err(|error| SetupError::Io("prepare for artifacts", error))?;
+    let secret = data_dir
+        .secret()
+        .map_err(|error| SetupError::Io("keep the node's secret", error))?;
     let gate = Gate::default();
     let measures = Measures::new(
         Sampler::new(drivers.iter().cloned(), gate.clone()).listening_to(devices.clone()),
@@ -188,7 +196,13 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         drivers,
         plugins: plugins.clone(),
         prober: Prober::new(context, gate),
-        hooks: Hooks::new(dirs, inbox.clone(), devices.clone(), artifacts),
+        hooks: Hooks::new(
+            dirs.clone(),
+            inbox.clone(),
+            devices.clone(),
+            artifacts,
+            Migration::new(dirs, Limits::default()),
+        ),
         devices,
         answers,
         inbox,
@@ -202,6 +216,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks,
         measures,
         data_dir,
+        secret,
         plugins,
     })
 }

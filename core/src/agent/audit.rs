@@ -52,15 +52,18 @@ impl View<'_> {
         stuck.chain(self.shared_device()).collect()
     }
 
-    /// Whether an allocation is over, or waits for a deadline, a predecessor, a task or the machine.
+    /// Whether an allocation is over, or waits for a deadline, a predecessor here or elsewhere, a task
+    /// or the machine.
     pub fn waits(self, alloc: &AllocRunner) -> bool {
         let record = alloc.record();
         match alloc.phase() {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
             AllocPhase::Prerun(_) => {
                 let previous = record.previous.and_then(|id| self.alloc(id));
-                previous
-                    .is_some_and(|previous| !previous.record().finished || previous.has_remains())
+                alloc.asks_again_at().is_some()
+                    || previous.is_some_and(|previous| {
+                        !previous.record().finished || previous.has_remains()
+                    })
             }
             AllocPhase::Tasks => {
                 alloc

@@ -12,13 +12,13 @@ use drover_core::task::destination;
 use drover_core::text::quote;
 use rustix::fs::{AtFlags, Dir, Gid, Mode, Uid, chownat, fchmod, fchown, mkdirat, statat};
 
-use super::cancel::Cancel;
 use super::place::{self, Owner};
 use super::process::{self, Fetched};
 use super::settings::Settings;
 use super::source::{Holds, Source, Wanted};
 use super::wire::{DOWNLOAD, Request, TREE};
 use super::{Asked, Inner};
+use crate::cancel::Cancel;
 use crate::dirs::NOBODY;
 use crate::user;
 

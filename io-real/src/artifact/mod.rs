@@ -7,10 +7,8 @@
 //! into the *task's* directory, handle by handle.
 
 mod cache;
-mod cancel;
 pub mod helper;
 mod job;
-mod links;
 mod place;
 mod process;
 pub mod settings;
@@ -36,11 +34,11 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use self::cache::Cache;
-use self::cancel::Cancel;
 use self::job::{Job, own_dir};
 use self::process::Fetched;
 pub use self::process::HELPER;
 use self::settings::Settings;
+use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::AllocDirs;
 
 /// How many artifacts of one task are fetched at a time.
@@ -59,7 +57,7 @@ struct Inner {
     cache: Cache,
     places: Semaphore,
     nth: AtomicU64,
-    running: Mutex<BTreeMap<Op, Arc<Cancel>>>,
+    running: UnderWay,
     /// Who fetches what has this sum: others wait, and find it in the cache.
     sums: Mutex<BTreeMap<Checksum, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -95,28 +93,25 @@ impl Artifacts {
             work,
             cache,
             nth: AtomicU64::new(0),
-            running: Mutex::default(),
+            running: UnderWay::default(),
             sums: Mutex::default(),
         })))
     }
 
     /// Makes known that `op` is under way, so that it can be cancelled from now on.
     pub(crate) fn begin(&self, op: Op) {
-        let mut running = lock(&self.0.running);
-        running.insert(op, Arc::default());
+        self.0.running.begin(op);
     }
 
     /// Ends `op` soon, if it is under way. Its answer still comes.
     pub(crate) fn cancel(&self, op: Op) {
-        if let Some(cancel) = lock(&self.0.running).get(&op) {
-            cancel.cancel();
-        }
+        self.0.running.cancel(op);
     }
 
     /// Fetches everything, a few at a time. Must have begun.
     pub(crate) async fn fetch(&self, op: Op, asked: Asked) -> Result<HookOutput, Failure> {
         let began = Instant::now();
-        let cancel = lock(&self.0.running).get(&op).cloned().unwrap_or_default();
+        let cancel = self.0.running.begin(op);
         let asked = Arc::new(asked);
         let each = (0..asked.artifacts.len()).map(|nth| {
             let (artifacts, asked, cancel) = (self.clone(), asked.clone(), cancel.clone());
@@ -135,7 +130,7 @@ impl Artifacts {
                 Err(_) => {}
             }
         }
-        lock(&self.0.running).remove(&op);
+        self.0.running.ended(op);
         if let Some((nth, failure)) = failed {
             let message = about(&asked.artifacts, nth, &failure.message);
             return Err(Failure { message, ..failure });

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::links::stays_inside;
+use crate::unpack::stays_inside;
 
 /// How deep a tree may be.
 const MAX_DEPTH: usize = 128;

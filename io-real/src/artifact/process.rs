@@ -9,8 +9,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use drover_core::op::Failure;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::cancel::{Cancel, end};
 use super::wire::{MAX_LINE, Request, Said};
+use crate::cancel::{Cancel, end};
 
 /// The word by which the program knows that it is to fetch.
 pub const HELPER: &str = "artifact-helper";

@@ -12,7 +12,7 @@ use drover_core::ids::{AllocId, TaskName};
 use rustix::fs::{Dir, Mode, RenameFlags, fstat, mkdirat, renameat, renameat_with};
 use rustix::io::Errno;
 
-use super::{AllocDirs, open_dir};
+use super::{AllocDirs, open_dir, remove_tree};
 
 impl AllocDirs {
     /// Moves the shared data of the first of `from` that has any into this allocation, and so for
@@ -27,7 +27,6 @@ impl AllocDirs {
             .inheriting
             .lock()
             .unwrap_or_else(|lock| lock.into_inner());
-        let own = self.open(alloc, "")?;
         let mut sources = Vec::new();
         for before in from {
             match self.open(*before, "") {
@@ -36,16 +35,57 @@ impl AllocDirs {
                 Err(error) => return Err(error),
             }
         }
-        take(&own, &sources, "alloc", "data")?;
+        self.take_all(alloc, &sources, tasks)
+    }
+
+    fn take_all(&self, alloc: AllocId, sources: &[OwnedFd], tasks: &[TaskName]) -> io::Result<()> {
+        let own = self.open(alloc, "")?;
+        take(&own, sources, "alloc", "data")?;
         for task in tasks {
             match mkdirat(&own, task.as_str(), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            take(&own, &sources, task.as_str(), "local")?;
+            take(&own, sources, task.as_str(), "local")?;
         }
         Ok(())
     }
+
+    /// Makes a directory for what another node left, where no task ever looks.
+    ///
+    /// # Errors
+    /// There is one already, or the disk says no.
+    pub(crate) fn arrival(&self, alloc: AllocId) -> io::Result<OwnedFd> {
+        let name = arrival_of(alloc);
+        mkdirat(&self.root, &name, Mode::RWXU)?;
+        Ok(open_dir(self.root.as_fd(), &name)?)
+    }
+
+    /// Takes over what arrived, as [`AllocDirs::inherit`] does it.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn take_arrival(
+        &self,
+        alloc: AllocId,
+        arrival: &OwnedFd,
+        tasks: &[TaskName],
+    ) -> io::Result<()> {
+        self.take_all(alloc, &[arrival.try_clone()?], tasks)
+    }
+
+    /// Removes what arrived, or began to.
+    ///
+    /// # Errors
+    /// As [`AllocDirs::remove`].
+    pub(crate) fn leave_arrival(&self, alloc: AllocId) -> io::Result<()> {
+        remove_tree(self.root.as_fd(), &arrival_of(alloc))
+    }
+}
+
+/// The directory of what arrives for an allocation. No task can have it as its own.
+fn arrival_of(alloc: AllocId) -> String {
+    format!("{alloc}.arriving")
 }
 
 /// Moves `dir/name` of the first source where anything is in it.

@@ -111,7 +111,8 @@ impl AllocDirs {
     /// # Errors
     /// The first that went wrong; everything that could be removed is.
     pub fn remove(&self, alloc: AllocId) -> io::Result<()> {
-        remove::tree(self.root.as_fd(), &alloc.to_string())
+        let arrival = self.leave_arrival(alloc);
+        remove::tree(self.root.as_fd(), &alloc.to_string()).and(arrival)
     }
 }
 

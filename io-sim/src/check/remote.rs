@@ -1,7 +1,8 @@
 //! What comes from other nodes: that nothing starts beside what it replaces, or without its disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use drover_core::agent::Agent;
 use drover_core::alloc::remote::{DISK_TRIES, RemotePrevious};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey};
@@ -17,8 +18,10 @@ type Copy = (JobKey, GroupName, u32);
 /// What is remembered of other nodes through all lives of the agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remotes {
-    /// What is replaced by which copy, since that was saved.
-    replaced: BTreeMap<AllocId, Copy>,
+    /// What is replaced by which copy, since that was saved, and the index of the job then.
+    replaced: BTreeMap<AllocId, (Copy, u64)>,
+    /// What nobody wants any more, also if it is saved once more.
+    dropped: BTreeSet<AllocId>,
     /// How often a disk was asked for.
     fetched: BTreeMap<AllocId, u32>,
     /// When the latest question about one left, in which life of the agent, and on whose behalf.
@@ -36,8 +39,16 @@ impl Checker {
             match record {
                 Record::Job(job) => {
                     for handed in &job.handed {
+                        if self.remotes.dropped.contains(&handed.from.alloc) {
+                            continue;
+                        }
                         let copy = (job.job.key(), handed.group.clone(), handed.index);
-                        self.remotes.replaced.insert(handed.from.alloc, copy);
+                        let since = job.job.job_modify_index;
+                        let id = handed.from.alloc;
+                        // Who is told twice goes by the latest word.
+                        let replaced = &mut self.remotes.replaced;
+                        replaced.retain(|other, (of, _)| *other == id || *of != copy);
+                        replaced.entry(id).or_insert((copy, since));
                     }
                 }
                 // What nobody bears any more goes with its directory.
@@ -52,8 +63,13 @@ impl Checker {
     }
 
     /// Of a job that is purged nothing is kept for anybody.
-    pub(super) fn forget_handed(&mut self, job: &JobKey) {
-        self.remotes.replaced.retain(|_, (of, _, _)| of != job);
+    pub(super) fn forget_handed(&mut self, agent: &Agent, job: &JobKey) {
+        self.remotes.replaced.retain(|_, ((of, _, _), _)| of != job);
+        let known = agent.view().job(job).into_iter();
+        let handed = known.flat_map(|known| &known.handed);
+        self.remotes
+            .dropped
+            .extend(handed.map(|handed| handed.from.alloc));
     }
 
     /// A task starts when what its allocation replaces on another node is over, and with what that
@@ -70,7 +86,7 @@ impl Checker {
         let own = (record.job.clone(), record.group.clone(), record.index);
         let replaced = self.remotes.replaced.iter();
         let replaced: Vec<AllocId> = replaced
-            .filter(|(_, copy)| **copy == own)
+            .filter(|(_, (copy, since))| *copy == own && record.create_index > *since)
             .map(|(id, _)| *id)
             .collect();
         for id in replaced {

@@ -101,6 +101,25 @@ pub struct StopArgs {
     pub verbose: bool,
 }
 
+/// `job move`.
+#[derive(Clone, Debug, Args)]
+pub struct MoveArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// The other node's agent: `http://HOST:PORT`
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: String,
+    /// Where the other node finds this one, if not at the address that is used here
+    #[arg(long, value_name = "ADDRESS")]
+    pub from_address: Option<String>,
+    /// Return when the other node has the job
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
 /// `job restart`.
 #[derive(Clone, Debug, Args)]
 pub struct JobRestartArgs {

@@ -12,7 +12,9 @@ pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
     AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs,
 };
-pub use job::{InspectArgs, JobRestartArgs, JobStatusArgs, RunArgs, StopArgs, ValidateArgs};
+pub use job::{
+    InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, RunArgs, StopArgs, ValidateArgs,
+};
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
 
@@ -114,6 +116,8 @@ pub enum JobCommand {
     Inspect(InspectArgs),
     /// Stop a job
     Stop(StopArgs),
+    /// Let another node take over a job, with what is on its disks
+    Move(MoveArgs),
     /// Restart a job's tasks
     Restart(JobRestartArgs),
 }

@@ -218,6 +218,32 @@ pub fn full_job(job: &Job, status: &str) -> Value {
     value
 }
 
+/// An allocation that another node takes over: an extension of our own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct HandedAlloc {
+    /// Its id.
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// Its group.
+    pub group: String,
+    /// Which copy of the group.
+    pub index: u32,
+    /// What its node wants to see before it gives away the disk.
+    pub token: String,
+    /// Where its node answers; whoever passes it on knows.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
+}
+
+/// What another node needs in order to take over a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Handover {
+    /// The latest allocation of each copy.
+    pub allocs: Vec<HandedAlloc>,
+}
+
 /// The status of a job as a whole, or of an older version of it.
 pub fn register_answer(eval: String, index: u64, job_index: u64, warnings: String) -> Registered {
     Registered {

@@ -15,8 +15,8 @@ pub use alloc::{
 };
 pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
 pub use job::{
-    Children, GroupSummary, JobStub, JobSummary, Registered, Stopped, Validated, Versions,
-    full_job, register_answer, summary,
+    Children, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered, Stopped,
+    Validated, Versions, full_job, register_answer, summary,
 };
 pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};

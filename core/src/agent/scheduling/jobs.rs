@@ -45,7 +45,10 @@ impl Agent {
         let known = self.local.jobs.get(&key);
         let runs = known.is_some_and(|known| !known.job.stop);
         if runs && known.is_some_and(|known| !same_job(&known.job, job)) {
-            let why = format!("job \"{}\" runs on this node already: stop it first", key.id);
+            let why = format!(
+                "job \"{}\" runs on this node already: stop it first",
+                key.id
+            );
             return Reply::Refused(Refusal::Conflict(why));
         }
         let reply = self.register(now, job, None);

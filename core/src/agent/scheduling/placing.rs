@@ -102,7 +102,8 @@ impl Agent {
         let ports = ports::assign(&mut cx(&self.config, &mut self.shared, now), group, &held)?;
         let devices = devices_for(group, &self.machine, held_devices)?;
         let handed = self.handed_to(key, &placement.group, placement.index);
-        if handed.is_some() {
+        let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
+        if handed.is_some() && migrates {
             // What another node hands over is newer than what is left here.
             inherits.clear();
         }
@@ -123,7 +124,7 @@ impl Agent {
             deployment: record.deployment,
             previous: awaited,
             inherits,
-            remote: passed_on.or(handed),
+            remote: handed.or(passed_on),
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports,

@@ -53,7 +53,7 @@ impl AllocRunner {
     }
 
     /// When another node is asked again, if nobody is being asked.
-    pub(super) fn asks_again_at(&self) -> Option<Instant> {
+    pub fn asks_again_at(&self) -> Option<Instant> {
         let Phase::Prerun(pipeline) = &self.phase else {
             return None;
         };
@@ -106,15 +106,13 @@ impl AllocRunner {
         }
     }
 
-    fn heard_of_remote(
-        &mut self,
-        cx: &mut Cx<'_>,
-        result: Result<HookOutput, Failure>,
-    ) -> Judged {
+    fn heard_of_remote(&mut self, cx: &mut Cx<'_>, result: Result<HookOutput, Failure>) -> Judged {
         match result.map(|output| output.remote) {
             Ok(Some(Remote::Ended)) => {
                 self.asking.over();
+                let keeps = self.keeps_disk_of_others();
                 self.edit(cx, |record| {
+                    record.remote = record.remote.take().filter(|_| keeps);
                     if let Some(remote) = &mut record.remote {
                         remote.ended = true;
                     }

@@ -138,13 +138,21 @@ impl AllocRunner {
     pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> Begun {
         let awaited = cx.awaited(hook.patience(&cx.config.patience));
         let (op, alloc) = (awaited.op, self.record.id);
-        // A directory of an allocation that a crash made unknown would stay for ever.
-        cx.send_after_save(Effect::Hook(HookEffect::Run {
+        let effect = Effect::Hook(HookEffect::Run {
             op,
             alloc,
             task: None,
             work,
-        }));
+        });
+        match hook {
+            // A question leaves nothing behind.
+            AllocHook::AwaitRemote => cx.send(effect),
+            // A directory of an allocation that a crash made unknown would stay for ever.
+            AllocHook::AllocDir
+            | AllocHook::AwaitPrevious
+            | AllocHook::MigrateDisk
+            | AllocHook::FetchDisk => cx.send_after_save(effect),
+        }
         Begun::Working(awaited)
     }
 

@@ -32,7 +32,7 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
         | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Mark" | "Header" | "JobRecord"
-        | "Saved" | "Restore" => Rule::Show,
+        | "Saved" | "Restore" | "Handed" => Rule::Show,
         "Job" => job(field),
         "TaskGroup" => group(field),
         "Task" => task(field),

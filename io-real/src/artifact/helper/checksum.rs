@@ -4,9 +4,9 @@ use std::fs::File;
 
 use drover_core::model::artifact::Checksum;
 
-use super::trouble::Trouble;
 use crate::artifact::sum::sum_of;
 use crate::artifact::wire::DOWNLOAD;
+use crate::unpack::Trouble;
 
 /// Compares the file of downloads.
 ///

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::trouble::Trouble;
-use super::unpack::Sink;
+use super::unpack;
 use super::{Got, Progress, receive};
 use crate::artifact::wire::{Request, TREE};
+use crate::unpack::{Attributes, Sink, Trouble};
 
 /// How deep a directory may be.
 const MAX_DEPTH: usize = 128;
@@ -31,7 +31,7 @@ pub(super) fn copy(
         return Err(Trouble::lasting(format!("{}: {why}", path.display())));
     }
     DirBuilder::new().create(TREE).map_err(Trouble::disk)?;
-    let mut sink = Sink::new(&request.limits, u64::MAX)?;
+    let mut sink = unpack::sink(&request.limits, u64::MAX)?;
     tree(path, &mut Vec::new(), 0, &mut sink)?;
     progress.is(sink.bytes());
     Ok(Got::Tree)
@@ -52,15 +52,15 @@ fn tree(from: &Path, at: &mut Vec<u8>, depth: usize, sink: &mut Sink) -> Result<
         at.extend_from_slice(entry.file_name().as_bytes());
         let path = entry.path();
         if kind.is_dir() {
-            sink.dir(at)?;
+            sink.dir(at, &Attributes::default())?;
             tree(&path, at, depth + 1, sink)?;
         } else if kind.is_symlink() {
             let target = fs::read_link(&path).map_err(unread)?;
-            sink.link(at, target.as_os_str().as_bytes())?;
+            sink.link(at, target.as_os_str().as_bytes(), &Attributes::default())?;
         } else if kind.is_file() {
             let mut file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
             let mode = file.metadata().map_or(0, |meta| meta.permissions().mode());
-            sink.file(at, mode & 0o777, &mut file)?;
+            sink.file(at, &Attributes::mode(mode & 0o777), &mut file)?;
         } else {
             let name = OsStr::from_bytes(at).to_string_lossy();
             return Err(Trouble::lasting(format!("{name}: is no plain file")));

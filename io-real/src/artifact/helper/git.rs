@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::http::base64;
-use super::trouble::Trouble;
 use super::{Got, Progress, too_large, weight};
 use crate::artifact::url::{Url, decoded};
 use crate::artifact::wire::{HOME, Request, TREE};
+use crate::unpack::Trouble;
 
 /// What git is told before anything else. Ownership is no question: what it reads is meant to be
 /// read, and what it runs is nothing.

@@ -9,10 +9,10 @@ use ureq::Agent;
 use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::trouble::Trouble;
 use super::{Got, Progress, receive, too_large};
 use crate::artifact::url::{Url, decoded};
 use crate::artifact::wire::Request;
+use crate::unpack::Trouble;
 
 /// How many times a server may send us on.
 const MAX_REDIRECTS: usize = 10;

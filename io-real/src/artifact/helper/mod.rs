@@ -8,7 +8,6 @@ mod git;
 mod http;
 mod s3;
 mod sandbox;
-mod trouble;
 mod unpack;
 
 use std::fs::{self, File};
@@ -19,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpgrp, kill_process_group};
 
-use self::trouble::Trouble;
 use super::source::Source;
 use super::wire::{DOWNLOAD, MAX_LINE, Request, Said};
+use crate::unpack::Trouble;
 
 /// How often it is said how much is here.
 const EVERY: Duration = Duration::from_millis(500);

@@ -7,12 +7,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::http::{Client, save};
-use super::trouble::Trouble;
 use super::{Got, Progress};
 use crate::artifact::source::Credentials;
 use crate::artifact::sum::hex;
 use crate::artifact::url::{Url, decoded, encoded};
 use crate::artifact::wire::Request;
+use crate::unpack::Trouble;
 
 /// The sum of nothing, which is what a request like ours sends.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -8,8 +8,8 @@ use landlock::{
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::trouble::Trouble;
 use crate::artifact::wire::Request;
+use crate::unpack::Trouble;
 
 /// The rules are written for this version of landlock; older kernels hold to less of them.
 const RULES: ABI = ABI::V6;

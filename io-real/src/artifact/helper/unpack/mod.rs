@@ -1,31 +1,27 @@
 //! Archives. Whoever made one is an enemy: nothing of it gets anywhere but through [`Sink`].
 
-mod sink;
 #[cfg(test)]
 mod tests;
-
-pub(super) use sink::Sink;
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use ruzstd::decoding::StreamingDecoder;
-use tar::EntryType;
 use zip::ZipArchive;
 
-use self::sink::refused;
-use super::trouble::Trouble;
 use crate::artifact::settings::Limits;
 use crate::artifact::source::{Archive, Holds, Packed};
 use crate::artifact::wire::{DOWNLOAD, TREE};
+use crate::unpack::{Attributes, Bound, Bounds, Keep, Sink, Trouble, refused, tar};
 
 /// The most memory that unpacking may ask for at once, in KiB.
 const MEMORY_KIB: u32 = 256 << 10;
 
-/// How much is read after the end of a tar archive, in bytes.
-const PADDING: u64 = 1 << 20;
+/// What an archive may become without anybody asking how much smaller it was.
+const FREE: u64 = 64 << 20;
 
 /// Unpacks the file of downloads. Returns whether it became a tree, or one file in its place.
 ///
@@ -35,14 +31,18 @@ pub(super) fn unpack(archive: Archive, limits: &Limits) -> Result<bool, Trouble>
     let file = File::open(DOWNLOAD).map_err(Trouble::disk)?;
     let packed = file.metadata().map_err(Trouble::disk)?.len();
     DirBuilder::new().create(TREE).map_err(Trouble::disk)?;
-    let mut sink = Sink::new(limits, packed)?;
+    let mut sink = sink(limits, packed)?;
     match archive.holds {
-        Holds::Tar => tar(&mut plain(archive.packed, BufReader::new(file)), &mut sink)?,
+        Holds::Tar => tar(
+            &mut plain(archive.packed, BufReader::new(file)),
+            &mut sink,
+            &mut |_, _| Ok(()),
+        )?,
         Holds::Zip => zip(file, limits, &mut sink)?,
         Holds::File => {
             sink.file(
                 b"file",
-                0o644,
+                &Attributes::mode(0o644),
                 &mut plain(archive.packed, BufReader::new(file)),
             )?;
             std::fs::rename(format!("{TREE}/file"), DOWNLOAD).map_err(Trouble::disk)?;
@@ -50,6 +50,46 @@ pub(super) fn unpack(archive: Archive, limits: &Limits) -> Result<bool, Trouble>
         }
     }
     Ok(true)
+}
+
+/// The tree in the working directory, to be filled with what comes out of so many `packed` bytes.
+///
+/// # Errors
+/// There is no such directory.
+pub(super) fn sink(limits: &Limits, packed: u64) -> Result<Sink, Trouble> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let top = openat(CWD, TREE, flags, Mode::empty()).map_err(Trouble::disk)?;
+    Ok(Sink::new(top, bounds(limits, packed), Keep::Little))
+}
+
+fn bounds(limits: &Limits, packed: u64) -> Bounds {
+    let unbounded = |limit| if limit == 0 { u64::MAX } else { limit };
+    let by_ratio = match limits.unpacked_ratio {
+        0 => u64::MAX,
+        ratio => packed.saturating_mul(ratio).max(FREE),
+    };
+    let (by_size, entries) = (
+        unbounded(limits.unpacked_bytes),
+        unbounded(limits.unpacked_files),
+    );
+    let most = by_ratio.min(by_size);
+    let why = if most == by_size {
+        format!("it unpacks to more than {most} bytes, which is decompression_size_limit")
+    } else {
+        format!(
+            "it unpacks to more than {} times its size, which is decompression_ratio_limit",
+            limits.unpacked_ratio
+        )
+    };
+    Bounds {
+        bytes: Bound { most, why },
+        entries: Bound {
+            most: entries,
+            why: format!(
+                "it has more than {entries} entries, which is decompression_file_count_limit"
+            ),
+        },
+    }
 }
 
 /// Takes a compression away.
@@ -95,32 +135,6 @@ impl<R: BufRead> Read for Frames<R> {
     }
 }
 
-fn tar(from: &mut dyn Read, sink: &mut Sink) -> Result<(), Trouble> {
-    let unreadable = |error: io::Error| Trouble::lasting(format!("it is no tar archive: {error}"));
-    let mut archive = tar::Archive::new(&mut *from);
-    for entry in archive.entries().map_err(unreadable)? {
-        let mut entry = entry.map_err(unreadable)?;
-        let name = entry.path_bytes().into_owned();
-        let target = entry.link_name_bytes().map(|target| target.into_owned());
-        let mode = entry.header().mode().map_err(unreadable)?;
-        match entry.header().entry_type() {
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                sink.file(&name, mode, &mut entry)?;
-            }
-            EntryType::Directory => sink.dir(&name)?,
-            EntryType::Symlink => sink.link(&name, &target.unwrap_or_default())?,
-            EntryType::Link => sink.copy(&name, &target.unwrap_or_default())?,
-            EntryType::XGlobalHeader => {}
-            EntryType::Char | EntryType::Block => return Err(refused(&name, "is a device")),
-            EntryType::Fifo => return Err(refused(&name, "is a pipe")),
-            _ => return Err(refused(&name, "is of a kind that nobody knows")),
-        }
-    }
-    // What is around it may have a sum at its end, after some padding.
-    let rest = io::copy(&mut from.take(PADDING), &mut io::sink());
-    rest.map(drop).map_err(unreadable)
-}
-
 fn zip(from: impl Read + Seek, limits: &Limits, sink: &mut Sink) -> Result<(), Trouble> {
     let unreadable = |error| Trouble::lasting(format!("it is no zip archive: {error}"));
     let mut archive = ZipArchive::new(from).map_err(unreadable)?;
@@ -140,10 +154,10 @@ fn zip(from: impl Read + Seek, limits: &Limits, sink: &mut Sink) -> Result<(), T
                 let mut target = Vec::new();
                 let read = (&mut entry).take(4_097).read_to_end(&mut target);
                 read.map_err(|error| refused(&name, &format!("cannot be unpacked: {error}")))?;
-                sink.link(&name, &target)?;
+                sink.link(&name, &target, &Attributes::default())?;
             }
-            _ if entry.is_dir() => sink.dir(&name)?,
-            0 | 0o100_000 => sink.file(&name, mode & 0o7777, &mut entry)?,
+            _ if entry.is_dir() => sink.dir(&name, &Attributes::default())?,
+            0 | 0o100_000 => sink.file(&name, &Attributes::mode(mode & 0o7777), &mut entry)?,
             _ => return Err(refused(&name, "is no plain file")),
         }
     }

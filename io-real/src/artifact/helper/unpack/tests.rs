@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use tar::Header;
+use tar::{EntryType, Header};
 use tempfile::TempDir;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
@@ -62,12 +62,20 @@ impl Place {
 
     fn sink(&self, packed: usize) -> Sink {
         let dir = File::open(self.around.path().join("in")).unwrap();
-        Sink::into_dir(dir.into(), &self.limits, packed as u64)
+        Sink::new(
+            dir.into(),
+            bounds(&self.limits, packed as u64),
+            Keep::Little,
+        )
     }
 
     fn tar(&self, entries: &[Entry<'_>]) -> Result<(), String> {
         let bytes = tar_of(entries);
-        let unpacked = super::tar(&mut bytes.as_slice(), &mut self.sink(bytes.len()));
+        let unpacked = super::tar(
+            &mut bytes.as_slice(),
+            &mut self.sink(bytes.len()),
+            &mut |_, _| Ok(()),
+        );
         unpacked.map_err(|trouble| trouble.why)
     }
 
@@ -260,7 +268,10 @@ fn a_bomb_does_not_go_off() {
     let bomb = packer.finish().unwrap();
     let mut sink = place.sink(bomb.len());
     let mut from = plain(Packed::Gz, bomb.as_slice());
-    let why = sink.file(b"bomb", 0o644, &mut from).unwrap_err().why;
+    let why = sink
+        .file(b"bomb", &Attributes::mode(0o644), &mut from)
+        .unwrap_err()
+        .why;
     assert!(why.contains("decompression_ratio_limit"), "{why}");
 }
 
@@ -306,7 +317,7 @@ fn broken_archives_are_refused() {
         let mut sink = place.sink(end);
         let mut from = plain(Packed::Gz, &packed[..end]);
         assert!(
-            end == 0 || super::tar(&mut from, &mut sink).is_err(),
+            end == 0 || super::tar(&mut from, &mut sink, &mut |_, _| Ok(())).is_err(),
             "{end}"
         );
         place.is_untouched();
@@ -315,7 +326,7 @@ fn broken_archives_are_refused() {
         let place = Place::new();
         let mut from = plain(packed, &b"these are plain words"[..]);
         assert!(
-            super::tar(&mut from, &mut place.sink(21)).is_err(),
+            super::tar(&mut from, &mut place.sink(21), &mut |_, _| Ok(())).is_err(),
             "{packed:?}"
         );
     }

@@ -3,7 +3,7 @@
 /// Whether a link in a directory `depth` levels below the top leads to something below the top,
 /// whatever lies there: it is relative, and goes up before it goes down, no further than the top.
 /// Other links that it may lead through stay inside by the same rule.
-pub(super) fn stays_inside(depth: usize, target: &[u8]) -> bool {
+pub(crate) fn stays_inside(depth: usize, target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Why something cannot be fetched.
+//! Why something cannot be fetched or unpacked.
 
 use std::io;
 
@@ -7,24 +7,24 @@ const LONGEST: usize = 400;
 
 /// A reason, and whether another try may help.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) why: String,
-    pub(super) again: bool,
+pub(crate) struct Trouble {
+    pub(crate) why: String,
+    pub(crate) again: bool,
 }
 
 impl Trouble {
     /// Another try may help.
-    pub(super) fn passing(why: impl Into<String>) -> Trouble {
+    pub(crate) fn passing(why: impl Into<String>) -> Trouble {
         Trouble::new(why.into(), true)
     }
 
     /// Another try meets the same.
-    pub(super) fn lasting(why: impl Into<String>) -> Trouble {
+    pub(crate) fn lasting(why: impl Into<String>) -> Trouble {
         Trouble::new(why.into(), false)
     }
 
     /// The disk says no.
-    pub(super) fn disk(error: impl Into<io::Error>) -> Trouble {
+    pub(crate) fn disk(error: impl Into<io::Error>) -> Trouble {
         Trouble::passing(format!("cannot write: {}", error.into()))
     }
 

@@ -1,0 +1,133 @@
+//! What an allocation left on its disk, for the node that takes it over; and who may have it.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use drover_core::agent::View;
+use drover_core::ids::{AllocId, JobKey, TaskName};
+use drover_io_real::dirs::AllocDirs;
+use drover_io_real::migrate::snapshot;
+use tokio::sync::mpsc;
+
+use super::Api;
+use super::answer::{self, Answer};
+use super::errors::ApiError;
+use super::params::{Params, uuid};
+use super::shapes::{HandedAlloc, Handover};
+
+/// How many snapshots are read at a time.
+pub(super) const AT_A_TIME: usize = 8;
+/// How many bytes are handed on at once.
+const PIECE: usize = 256 << 10;
+/// How many pieces wait for the network.
+const AHEAD: usize = 4;
+
+pub(super) async fn get(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let id: AllocId = uuid("alloc", &id)?;
+    let token = headers.get("x-nomad-token");
+    let token = token.and_then(|token| token.to_str().ok()).unwrap_or("");
+    if !api.settings.secret.allows(id, token) {
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
+    }
+    let tasks = api.door.ask(move |view: View<'_>| {
+        let alloc = view.alloc(id)?;
+        let tasks = alloc.tasks().iter();
+        Some(tasks.map(|task| task.spec().key.task.clone()).collect())
+    });
+    let Some(tasks) = tasks.await? else {
+        return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
+    };
+    let Ok(place) = api.snapshots.clone().try_acquire_owned() else {
+        let words = "this node gives away too many disks at the moment";
+        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, words));
+    };
+    let (pieces, mut taken) = mpsc::channel(AHEAD);
+    let dirs = AllocDirs::new(api.door.alloc_root());
+    // It ends when nobody takes its pieces any more.
+    tokio::task::spawn_blocking(move || {
+        send(&dirs, id, tasks, pieces);
+        drop(place);
+    });
+    let stream = futures::stream::poll_fn(move |cx| taken.poll_recv(cx));
+    let mut response = Response::new(Body::from_stream(stream));
+    let kind = HeaderValue::from_static("application/octet-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+fn send(
+    dirs: &AllocDirs,
+    alloc: AllocId,
+    tasks: Vec<TaskName>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+) {
+    let mut out = Pieces {
+        to: pieces,
+        piece: BytesMut::new(),
+    };
+    if let Err(error) = snapshot::write(dirs, alloc, &tasks, &mut out) {
+        // The connection breaks off, so that nobody takes a part for the whole.
+        let _ = out.to.blocking_send(Err(error));
+    }
+}
+
+/// Hands on what is written, in pieces.
+struct Pieces {
+    to: mpsc::Sender<io::Result<Bytes>>,
+    piece: BytesMut,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = self.piece.split().freeze();
+        let sent = self.to.blocking_send(Ok(piece));
+        sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+/// What another node needs in order to take over a job: which allocations its copies replace, and
+/// the tokens for their disks.
+pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let secret = Arc::clone(&api.settings);
+    let allocs = api.door.ask(move |view: View<'_>| {
+        view.job(&key)?;
+        let mut allocs: Vec<_> = view.allocs_of(&key).map(|alloc| alloc.record()).collect();
+        // The latest of each copy.
+        allocs.sort_by_key(|record| core::cmp::Reverse(record.create_index));
+        allocs.sort_by_key(|record| (record.group.clone(), record.index));
+        allocs.dedup_by_key(|record| (record.group.clone(), record.index));
+        let handed = allocs.into_iter().filter(|record| !record.destroying);
+        let handed = handed.map(|record| HandedAlloc {
+            id: record.id.to_string(),
+            group: record.group.to_string(),
+            index: record.index,
+            token: secret.secret.token(record.id),
+            address: String::new(),
+        });
+        Some(handed.collect::<Vec<_>>())
+    });
+    match allocs.await? {
+        Some(allocs) => answer::json(params, &Handover { allocs }),
+        None => Err(ApiError::not_found("job not found")),
+    }
+}

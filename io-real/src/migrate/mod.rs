@@ -1,0 +1,163 @@
+//! Disks that go from node to node.
+//!
+//! A node gives away what an ended allocation left as a tar stream ([`snapshot`]), to whoever has a
+//! token that it issued ([`token`]). The node that takes it over asks until the allocation is over
+//! ([`Migration`]), reads the stream as an enemy's into a directory where nobody else looks
+//! ([`receive`]), and renames what is whole into place. Who is killed in the middle begins again.
+
+mod peer;
+pub mod receive;
+pub mod snapshot;
+pub mod token;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use drover_core::alloc::remote::{Remote, RemotePrevious};
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::input::HookOutput;
+use drover_core::op::{Failure, Op};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use self::peer::{Peer, Said};
+use self::receive::Limits;
+use crate::cancel::{Cancel, UnderWay};
+use crate::dirs::AllocDirs;
+
+/// Takes over from other nodes. Cheap to clone.
+#[derive(Clone)]
+pub struct Migration {
+    dirs: AllocDirs,
+    limits: Limits,
+    under_way: Arc<UnderWay>,
+}
+
+impl fmt::Debug for Migration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Migration")
+    }
+}
+
+impl Migration {
+    /// Takes over into `dirs`.
+    pub fn new(dirs: AllocDirs, limits: Limits) -> Migration {
+        Migration {
+            dirs,
+            limits,
+            under_way: Arc::default(),
+        }
+    }
+
+    /// Makes known that `op` is under way, so that it can be cancelled from now on.
+    pub(crate) fn begin(&self, op: Op) {
+        self.under_way.begin(op);
+    }
+
+    /// Ends `op` soon, if it is under way. Its answer still comes.
+    pub(crate) fn cancel(&self, op: Op) {
+        self.under_way.cancel(op);
+    }
+
+    /// Asks whether an allocation still runs. Must have begun.
+    pub(crate) async fn ask(
+        &self,
+        op: Op,
+        previous: &RemotePrevious,
+        index: u64,
+    ) -> Result<HookOutput, Failure> {
+        let cancel = self.under_way.begin(op);
+        let asked = async {
+            let peer = Peer::of(&previous.address)?;
+            peer.ask(previous.alloc, index).await
+        };
+        let said = tokio::select! {
+            said = asked => said,
+            () = cancel.cancelled() => Err(cancelled()),
+        };
+        self.under_way.ended(op);
+        Ok(output(said?, String::new()))
+    }
+
+    /// Fetches what an allocation left. Must have begun.
+    pub(crate) async fn fetch(
+        &self,
+        op: Op,
+        alloc: AllocId,
+        previous: &RemotePrevious,
+        tasks: Vec<TaskName>,
+    ) -> Result<HookOutput, Failure> {
+        let cancel = self.under_way.begin(op);
+        let result = self.fetched(alloc, previous, tasks, &cancel).await;
+        self.under_way.ended(op);
+        result
+    }
+
+    async fn fetched(
+        &self,
+        alloc: AllocId,
+        previous: &RemotePrevious,
+        tasks: Vec<TaskName>,
+        cancel: &Cancel,
+    ) -> Result<HookOutput, Failure> {
+        let began = Instant::now();
+        let opened = async {
+            let peer = Peer::of(&previous.address)?;
+            peer.snapshot(previous.alloc, &previous.token).await
+        };
+        let opened = tokio::select! {
+            opened = opened => opened?,
+            () = cancel.cancelled() => return Err(cancelled()),
+        };
+        let Said::Yes(mut stream) = opened else {
+            return Ok(output(Some(Remote::Unknown), String::new()));
+        };
+        let (chunks, from) = mpsc::channel(CHUNKS);
+        let (dirs, limits) = (self.dirs.clone(), self.limits);
+        let reader = move || receive::receive(&dirs, alloc, &tasks, limits, from);
+        let mut reader = spawn_blocking(reader);
+        let read = tokio::select! {
+            () = stream.pour(chunks) => reader.await,
+            read = &mut reader => read,
+            // The stream is dropped, so the reader comes to its end soon; nothing of it may be left
+            // that writes when the directory is removed.
+            () = cancel.cancelled() => {
+                drop(stream);
+                let _ = reader.await;
+                return Err(cancelled());
+            }
+        };
+        let lost = |error| Failure::recoverable(format!("its work was lost: {error}"));
+        let bytes = read.map_err(lost)??;
+        Ok(output(None, told(previous, bytes, began.elapsed())))
+    }
+}
+
+/// How many pieces of a stream wait for the disk.
+const CHUNKS: usize = 16;
+
+fn cancelled() -> Failure {
+    Failure::recoverable("it was cancelled")
+}
+
+fn output(remote: Option<Remote>, message: String) -> HookOutput {
+    HookOutput {
+        remote,
+        message,
+        ..HookOutput::default()
+    }
+}
+
+fn told(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
+    let tenths = bytes.saturating_mul(10) >> 20;
+    let (millis, id) = (time.as_millis(), previous.alloc.short());
+    format!(
+        "Took over the disk of allocation {id} at {}: {}.{} MiB in {}.{} s",
+        previous.address,
+        tenths / 10,
+        tenths % 10,
+        millis / 1000,
+        millis % 1000 / 100
+    )
+}

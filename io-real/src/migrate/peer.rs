@@ -1,0 +1,191 @@
+//! Another node's HTTP API, as far as it is asked. What it says is bounded in size and time.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use drover_core::alloc::remote::Remote;
+use drover_core::ids::AllocId;
+use drover_core::op::Failure;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long the other node may keep a question until something changed.
+const WAIT: &str = "50s";
+/// How long an answer may take: a little longer.
+const ANSWER: Duration = Duration::from_secs(70);
+/// How long a stream may stand still.
+const STALL: Duration = Duration::from_secs(60);
+/// The most bytes of an allocation: its whole job is in it.
+const MAX_ANSWER: usize = 16 << 20;
+/// The longest reason that is passed on.
+const MAX_WHY: usize = 200;
+
+/// A node.
+pub(super) struct Peer<'a> {
+    /// Its host and port.
+    authority: &'a str,
+}
+
+/// An answer, or that there is none for us.
+pub(super) enum Said<T> {
+    Yes(T),
+    /// It does not know what we speak of, or we may not ask.
+    No,
+}
+
+/// The body of a snapshot.
+pub(super) struct Stream(Incoming);
+
+#[derive(Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[derive(Default)]
+struct Alloc {
+    client_status: String,
+    task_states: Option<BTreeMap<String, Option<TaskState>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "PascalCase")]
+struct TaskState {
+    state: String,
+}
+
+impl Alloc {
+    /// Whether nothing of it runs. An allocation may have failed while a task of it still ends.
+    fn is_over(&self) -> bool {
+        let over = matches!(
+            self.client_status.as_str(),
+            "complete" | "failed" | "lost" | "unknown"
+        );
+        let mut states = self.task_states.iter().flatten();
+        let gone = matches!(self.client_status.as_str(), "lost" | "unknown");
+        let running = states.any(|(_, task)| task.as_ref().is_some_and(|t| t.state == "running"));
+        over && (gone || !running)
+    }
+}
+
+impl<'a> Peer<'a> {
+    /// The node at `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// That is no such address.
+    pub(super) fn of(address: &'a str) -> Result<Peer<'a>, Failure> {
+        let authority = address.strip_prefix("http://");
+        let authority = authority.filter(|rest| rest.parse::<http::uri::Authority>().is_ok());
+        authority
+            .map(|authority| Peer { authority })
+            .ok_or_else(|| Failure::fatal(format!("{address:?} is no address http://HOST:PORT")))
+    }
+
+    /// Whether an allocation still runs.
+    ///
+    /// # Errors
+    /// There is no answer, or none that makes sense.
+    pub(super) async fn ask(&self, alloc: AllocId, index: u64) -> Result<Option<Remote>, Failure> {
+        let path = format!("/v1/allocation/{alloc}?index={index}&wait={WAIT}");
+        let Said::Yes(response) = self.get(&path, None).await? else {
+            return Ok(Some(Remote::Unknown));
+        };
+        let header = response.headers().get("x-nomad-index");
+        let index = header.and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = Limited::new(response.into_body(), MAX_ANSWER).collect();
+        let body = timeout(ANSWER, body)
+            .await
+            .map_err(|_| self.trouble("its answer took too long"))?
+            .map_err(|error| self.trouble(error))?;
+        let said: Alloc = serde_json::from_slice(&body.to_bytes())
+            .map_err(|error| self.trouble(format!("its answer makes no sense: {error}")))?;
+        Ok(Some(if said.is_over() {
+            Remote::Ended
+        } else {
+            let index = index.unwrap_or(0);
+            Remote::Runs { index }
+        }))
+    }
+
+    /// Opens what an allocation left.
+    ///
+    /// # Errors
+    /// There is no answer, or another one than expected.
+    pub(super) async fn snapshot(
+        &self,
+        alloc: AllocId,
+        token: &str,
+    ) -> Result<Said<Stream>, Failure> {
+        let path = format!("/v1/client/allocation/{alloc}/snapshot");
+        Ok(match self.get(&path, Some(token)).await? {
+            Said::Yes(response) => Said::Yes(Stream(response.into_body())),
+            Said::No => Said::No,
+        })
+    }
+
+    async fn get(
+        &self,
+        path: &str,
+        token: Option<&str>,
+    ) -> Result<Said<Response<Incoming>>, Failure> {
+        let connected = timeout(CONNECT, TcpStream::connect(self.authority)).await;
+        let stream = connected
+            .map_err(|_| self.trouble("it does not answer"))?
+            .map_err(|error| self.trouble(error))?;
+        let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.trouble(error))?;
+        tokio::spawn(connection);
+        let mut request = Request::get(path).header(http::header::HOST, self.authority);
+        if let Some(token) = token {
+            request = request.header("X-Nomad-Token", token);
+        }
+        let request = request
+            .body(Empty::new())
+            .map_err(|error| Failure::fatal(format!("no request: {error}")))?;
+        let response = timeout(ANSWER, sender.send_request(request))
+            .await
+            .map_err(|_| self.trouble("it does not answer in time"))?
+            .map_err(|error| self.trouble(error))?;
+        match response.status() {
+            StatusCode::OK => Ok(Said::Yes(response)),
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => Ok(Said::No),
+            status => Err(self.trouble(format!("it says {status}"))),
+        }
+    }
+
+    /// Why it does not work this time.
+    fn trouble(&self, why: impl ToString) -> Failure {
+        let why: String = why.to_string().chars().take(MAX_WHY).collect();
+        Failure::recoverable(format!("http://{}: {why}", self.authority))
+    }
+}
+
+impl Stream {
+    /// Hands on everything that comes, and in the end why no more does, if it should.
+    pub(super) async fn pour(&mut self, into: mpsc::Sender<io::Result<Bytes>>) {
+        let broke = |why: String| io::Error::new(io::ErrorKind::ConnectionAborted, why);
+        loop {
+            let piece = match timeout(STALL, self.0.frame()).await {
+                Ok(None) => return,
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => Ok(bytes),
+                    Err(_) => continue,
+                },
+                Ok(Some(Err(error))) => Err(broke(format!("the stream broke off: {error}"))),
+                Err(_) => Err(broke("the stream stands still".to_owned())),
+            };
+            let last = piece.is_err();
+            if into.send(piece).await.is_err() || last {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What another node sends of a disk, taken in as an enemy's.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+
+use bytes::{Buf, Bytes};
+use drover_core::ids::{AllocId, TaskName};
+use drover_core::op::Failure;
+use rustix::fs::fstatvfs;
+use tokio::sync::mpsc;
+
+use crate::dirs::AllocDirs;
+use crate::unpack::{Bound, Bounds, Keep, Sink, Trouble, tar};
+
+/// The longest reason of the other node that is passed on, in bytes.
+const MAX_WHY: u64 = 300;
+
+/// What a disk of another node may be at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// In bytes.
+    pub bytes: u64,
+    /// Files, directories and links.
+    pub entries: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bytes: 1 << 40,
+            entries: 4 << 20,
+        }
+    }
+}
+
+/// Reads a snapshot and takes over what these tasks shall have of it. What is there already stays.
+/// Returns how many bytes came.
+///
+/// # Errors
+/// The stream broke off (try again), or it is nothing that is taken in (do not). Nothing of it is
+/// left then.
+pub(super) fn receive(
+    dirs: &AllocDirs,
+    alloc: AllocId,
+    tasks: &[TaskName],
+    limits: Limits,
+    from: mpsc::Receiver<io::Result<Bytes>>,
+) -> Result<u64, Failure> {
+    let disk = |error: io::Error| Failure::recoverable(error.to_string());
+    // Left by one that was killed in the middle.
+    dirs.leave_arrival(alloc).map_err(disk)?;
+    let arrival = dirs.arrival(alloc).map_err(disk)?;
+    let mut pieces = Pieces {
+        from,
+        piece: Bytes::new(),
+        broke: false,
+    };
+    let read = within_room(&arrival, limits)
+        .and_then(|limits| Ok((arrival.try_clone()?, limits)))
+        .map_err(Trouble::disk)
+        .and_then(|(into, limits)| unpack(into, &mut pieces, limits));
+    let taken = read.and_then(|bytes| {
+        dirs.take_arrival(alloc, &arrival, tasks)
+            .map_err(Trouble::disk)?;
+        Ok(bytes)
+    });
+    drop(arrival);
+    let left = dirs.leave_arrival(alloc);
+    match taken {
+        Ok(bytes) => left.map(|()| bytes).map_err(disk),
+        Err(trouble) if trouble.again || pieces.broke => Err(Failure::recoverable(trouble.why)),
+        Err(trouble) => Err(Failure::fatal(trouble.why)),
+    }
+}
+
+/// No more than there is room for: a tenth of the disk stays for everybody else.
+fn within_room(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
+    let disk = fstatvfs(dir)?;
+    let reserve = disk.f_blocks / 10;
+    let room = disk.f_bavail.saturating_sub(reserve);
+    let bytes = room.saturating_mul(disk.f_frsize).min(limits.bytes);
+    Ok(Limits { bytes, ..limits })
+}
+
+/// Unpacks a snapshot into a directory. Returns how many bytes its files have.
+///
+/// # Errors
+/// It is none, does harm, is too large, or its node could not read it all.
+fn unpack(into: OwnedFd, from: &mut dyn Read, limits: Limits) -> Result<u64, Trouble> {
+    let mut sink = Sink::new(into, bounds(limits), Keep::All);
+    tar(from, &mut sink, &mut |name, entry| {
+        if !is_error(name) {
+            return Ok(());
+        }
+        let mut why = String::new();
+        // What cannot be read of the reason does not matter.
+        let _ = entry.take(MAX_WHY).read_to_string(&mut why);
+        Err(Trouble::passing(format!("the other node: {why}")))
+    })?;
+    Ok(sink.bytes())
+}
+
+fn bounds(limits: Limits) -> Bounds {
+    let Limits { bytes, entries } = limits;
+    Bounds {
+        bytes: Bound {
+            most: bytes,
+            why: format!("it has more than {bytes} bytes, for which there is room here"),
+        },
+        entries: Bound {
+            most: entries,
+            why: format!("it has more than {entries} files and directories"),
+        },
+    }
+}
+
+/// Whether an entry says why there is no more.
+fn is_error(name: &[u8]) -> bool {
+    name.starts_with(b"NOMAD-") && name.ends_with(b"-ERROR.log")
+}
+
+/// The stream's pieces as one.
+struct Pieces {
+    from: mpsc::Receiver<io::Result<Bytes>>,
+    piece: Bytes,
+    /// Whether it broke off, so that what was read of it says nothing.
+    broke: bool,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.from.blocking_recv() {
+                None => return Ok(0),
+                Some(Ok(piece)) => self.piece = piece,
+                Some(Err(error)) => {
+                    self.broke = true;
+                    return Err(error);
+                }
+            }
+        }
+        let many = self.piece.len().min(into.len());
+        if let Some(into) = into.get_mut(..many) {
+            self.piece.copy_to_slice(into);
+        }
+        Ok(many)
+    }
+}
+
+/// Takes in a snapshot of an enemy: for the fuzzer. Returns whether it was one.
+///
+/// # Errors
+/// The directory cannot be used.
+pub fn try_in(into: impl AsFd, bytes: &[u8], limits: Limits) -> io::Result<bool> {
+    let into = into.as_fd().try_clone_to_owned()?;
+    Ok(unpack(into, &mut &*bytes, limits).is_ok())
+}

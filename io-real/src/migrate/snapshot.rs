@@ -1,0 +1,209 @@
+//! What an allocation left, as a tar stream: the shared data, and what each task kept in `local`.
+//!
+//! Tasks wrote all of it, and may still write. Each step goes through a handle and through no link;
+//! a file gets exactly as many bytes as were announced, whatever becomes of it meanwhile. Devices,
+//! pipes and sockets stay. What cannot be read ends the stream with an entry that says why.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use drover_core::ids::{AllocId, TaskName};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat, statat,
+};
+use rustix::io::Errno;
+use tar::{Builder, EntryType, Header};
+
+use crate::dirs::AllocDirs;
+
+/// How deep a directory may be.
+const MAX_DEPTH: usize = 120;
+
+/// Writes the disk of an allocation with these tasks. `into` gets a whole archive also where
+/// something cannot be read.
+///
+/// # Errors
+/// `into` takes no more.
+pub fn write(
+    dirs: &AllocDirs,
+    alloc: AllocId,
+    tasks: &[TaskName],
+    into: impl Write,
+) -> io::Result<()> {
+    let mut out = Out {
+        tar: Builder::new(into),
+        broke: false,
+    };
+    let written = all(dirs, alloc, tasks, &mut out);
+    match written {
+        Err(error) if !out.broke => out.says(alloc, &error)?,
+        written => written?,
+    }
+    out.tar.into_inner()?.flush()
+}
+
+fn all(
+    dirs: &AllocDirs,
+    alloc: AllocId,
+    tasks: &[TaskName],
+    out: &mut Out<impl Write>,
+) -> io::Result<()> {
+    let own = dirs.open(alloc, "")?;
+    let names = tasks.iter().map(|task| (task.as_str(), "local"));
+    for (holder, name) in std::iter::once(("alloc", "data")).chain(names) {
+        let mut path = format!("{holder}/{name}").into_bytes();
+        let Some(dir) = find(own.as_fd(), holder)? else {
+            continue;
+        };
+        let Some(dir) = find(dir.as_fd(), name)? else {
+            continue;
+        };
+        out.dir(dir.as_fd(), &mut path, 0)?;
+    }
+    Ok(())
+}
+
+/// Opens a directory; none if there is nothing, or something else.
+fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(at, name, flags, Mode::empty(), inside()) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn inside() -> ResolveFlags {
+    ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV
+}
+
+struct Out<W: Write> {
+    tar: Builder<W>,
+    /// Whether nobody takes what is written.
+    broke: bool,
+}
+
+impl<W: Write> Out<W> {
+    /// A directory with everything in it.
+    fn dir(&mut self, dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> io::Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(about(path, "is too deep"));
+        }
+        let mut header = header(EntryType::Directory, &fstat(dir)?);
+        path.push(b'/');
+        self.append(&mut header, path, &mut io::empty())?;
+        for entry in Dir::read_from(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let length = path.len();
+            path.extend_from_slice(name.to_bytes());
+            match self.entry(dir, name, path, depth) {
+                // It went while we looked.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                done => done?,
+            }
+            path.truncate(length);
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        path: &mut Vec<u8>,
+        depth: usize,
+    ) -> io::Result<()> {
+        let stat = statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+                let dir = openat2(at, name, flags, Mode::empty(), inside());
+                self.dir(
+                    dir.map_err(|error| unread(path, error))?.as_fd(),
+                    path,
+                    depth + 1,
+                )
+            }
+            FileType::RegularFile => {
+                // A pipe in its place must not make anybody wait.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let file = openat2(at, name, flags, Mode::empty(), inside());
+                let file = File::from(file.map_err(|error| unread(path, error))?);
+                self.file(file, path)
+            }
+            FileType::Symlink => {
+                let target = readlinkat(at, name, Vec::new())?;
+                let mut header = header(EntryType::Symlink, &stat);
+                let target = OsStr::from_bytes(target.to_bytes());
+                let path = OsStr::from_bytes(path);
+                let written = self.tar.append_link(&mut header, path, target);
+                self.wrote(written)
+            }
+            // Nobody can take these over.
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, file: File, path: &[u8]) -> io::Result<()> {
+        let stat = fstat(&file)?;
+        if !FileType::from_raw_mode(stat.st_mode).is_file() {
+            return Ok(());
+        }
+        let mut header = header(EntryType::Regular, &stat);
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        header.set_size(size);
+        // It may shrink or grow while it is read.
+        let mut bytes = file.chain(io::repeat(0)).take(size);
+        self.append(&mut header, path, &mut bytes)
+    }
+
+    fn append(&mut self, header: &mut Header, path: &[u8], bytes: &mut dyn Read) -> io::Result<()> {
+        let written = self.tar.append_data(header, OsStr::from_bytes(path), bytes);
+        self.wrote(written)
+    }
+
+    fn wrote(&mut self, written: io::Result<()>) -> io::Result<()> {
+        self.broke |= written.is_err();
+        written
+    }
+
+    /// The last entry: why there is no more, as the field says it.
+    fn says(&mut self, alloc: AllocId, error: &io::Error) -> io::Result<()> {
+        let why = format!("Error snapshotting: {error}");
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o666);
+        header.set_size(u64::try_from(why.len()).unwrap_or(0));
+        let name = format!("NOMAD-{alloc}-ERROR.log");
+        self.tar.append_data(&mut header, name, why.as_bytes())
+    }
+}
+
+fn header(kind: EntryType, stat: &Stat) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    // What changes its user is nobody's to pass on.
+    header.set_mode(stat.st_mode & 0o1777);
+    header.set_uid(stat.st_uid.into());
+    header.set_gid(stat.st_gid.into());
+    header.set_mtime(u64::try_from(stat.st_mtime).unwrap_or(0));
+    header.set_size(0);
+    header
+}
+
+fn unread(path: &[u8], error: Errno) -> io::Error {
+    let error = io::Error::from(error);
+    let path = String::from_utf8_lossy(path);
+    io::Error::new(error.kind(), format!("{path}: {error}"))
+}
+
+fn about(path: &[u8], why: &str) -> io::Error {
+    io::Error::other(format!("{}: {why}", String::from_utf8_lossy(path)))
+}
