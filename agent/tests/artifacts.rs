@@ -10,19 +10,14 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use serde_json::json;
-use support::{Agent, PATIENCE, Program, World, free_addr};
+use support::{Agent, Does, PATIENCE, Program, Server, World, free_addr, is_gone};
 
 const TAR_GZ: &[u8] = include_bytes!("archives/a.tar.gz");
 const TAR_XZ: &[u8] = include_bytes!("archives/a.tar.xz");
@@ -31,120 +26,6 @@ const ZIP: &[u8] = include_bytes!("archives/a.zip");
 const GZ: &[u8] = include_bytes!("archives/words.gz");
 /// The sum of the first of them.
 const SUM: &str = "34ac01ae5a63f3b93b473b3bc3bbdd7877c9f0cb2f918e7073138cbb0936efa5";
-
-/// What a server does when something is asked for.
-#[derive(Clone)]
-enum Does {
-    /// It gives these bytes.
-    Gives(Vec<u8>),
-    /// It sends on.
-    SendsOn(String),
-    /// It begins, and says no more. What was asked is told, with the connection.
-    Stalls(Sender<TcpStream>),
-}
-
-/// A web server.
-struct Server {
-    addr: String,
-    /// Everything that was asked: the first line, and the headers.
-    asked: Arc<Mutex<Vec<String>>>,
-    does: Arc<Mutex<BTreeMap<String, Does>>>,
-}
-
-impl Server {
-    fn new() -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = Server {
-            addr: listener.local_addr().unwrap().to_string(),
-            asked: Arc::default(),
-            does: Arc::default(),
-        };
-        let (asked, does) = (server.asked.clone(), server.does.clone());
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (asked, does) = (asked.clone(), does.clone());
-                thread::spawn(move || serve(stream.unwrap(), &asked, &does));
-            }
-        });
-        server
-    }
-
-    fn gives(&self, path: &str, bytes: &[u8]) {
-        self.does(path, Does::Gives(bytes.to_vec()));
-    }
-
-    fn does(&self, path: &str, what: Does) {
-        self.does.lock().unwrap().insert(path.to_owned(), what);
-    }
-
-    fn stalls(&self, path: &str) -> Receiver<TcpStream> {
-        let (to, from) = channel();
-        self.does(path, Does::Stalls(to));
-        from
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.addr)
-    }
-
-    /// What was asked for, with all its headers, in small letters.
-    fn asked(&self, path: &str) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        let first = format!("get {path} ");
-        asked
-            .iter()
-            .filter(|one| one.starts_with(&first))
-            .cloned()
-            .collect()
-    }
-}
-
-fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMap<String, Does>>) {
-    let mut head = String::new();
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap_or(0) == 0 {
-            return;
-        }
-    }
-    let path = head.split(' ').nth(1).unwrap_or("").to_owned();
-    asked.lock().unwrap().push(head.to_lowercase());
-    let name = path.split('?').next().unwrap_or("");
-    let what = does.lock().unwrap().get(name).cloned();
-    // Whoever asked may have gone away.
-    let _ = match what {
-        None => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
-        Some(Does::Gives(bytes)) => {
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                bytes.len()
-            );
-            stream
-                .write_all(head.as_bytes())
-                .and_then(|()| stream.write_all(&bytes))
-        }
-        Some(Does::SendsOn(to)) => {
-            let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
-            stream.write_all(head.as_bytes())
-        }
-        Some(Does::Stalls(tell)) => {
-            let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nx");
-            let _ = tell.send(stream.try_clone().unwrap());
-            begun
-        }
-    };
-    // A connection that stalls is held by the test.
-}
-
-/// Waits until whoever asked has gone away.
-fn is_gone(mut stream: TcpStream) {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut rest = Vec::new();
-    // Closed or reset: both are the end.
-    let ended = stream.read_to_end(&mut rest);
-    let waited = |error: std::io::Error| error.kind() == ErrorKind::WouldBlock;
-    assert!(!ended.is_err_and(waited), "whoever fetched lives on");
-}
 
 /// A batch job of one task that needs these artifacts, and is not tried again.
 fn job(script: &str, artifacts: &str) -> String {

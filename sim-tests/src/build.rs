@@ -143,7 +143,7 @@ pub trait GroupWords: Sized {
     /// The same; a replacement takes over the disk.
     #[must_use]
     fn sticky(self) -> Self;
-    /// The same with a disk that is taken over from other nodes too.
+    /// The same with a disk that comes along from other nodes, too.
     #[must_use]
     fn migrates(self) -> Self;
     /// The same with a port that this node chooses.

@@ -9,9 +9,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod program;
+mod server;
 mod world;
 
 pub use program::{Ended, Program, command};
+pub use server::{Does, Server, is_gone};
 pub use world::{World, shims};
 
 use std::io::{BufRead, BufReader, Read, Write};

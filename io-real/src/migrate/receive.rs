@@ -1,7 +1,7 @@
 //! What another node sends of a disk, taken in as an enemy's.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use bytes::{Buf, Bytes};
 use drover_core::ids::{AllocId, TaskName};
@@ -147,11 +147,11 @@ impl Read for Pieces {
     }
 }
 
-/// Takes in a snapshot of an enemy: for the fuzzer. Returns whether it was one.
+/// Takes a snapshot into a directory of nobody, for those who try out enemies' ones. Returns how
+/// many bytes its files have.
 ///
 /// # Errors
-/// The directory cannot be used.
-pub fn try_in(into: impl AsFd, bytes: &[u8], limits: Limits) -> io::Result<bool> {
-    let into = into.as_fd().try_clone_to_owned()?;
-    Ok(unpack(into, &mut &*bytes, limits).is_ok())
+/// Why it is not taken in.
+pub fn try_in(into: OwnedFd, bytes: &[u8], limits: Limits) -> Result<u64, String> {
+    unpack(into, &mut &*bytes, limits).map_err(|trouble| trouble.why)
 }

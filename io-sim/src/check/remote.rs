@@ -39,16 +39,8 @@ impl Checker {
             match record {
                 Record::Job(job) => {
                     for handed in &job.handed {
-                        if self.remotes.dropped.contains(&handed.from.alloc) {
-                            continue;
-                        }
                         let copy = (job.job.key(), handed.group.clone(), handed.index);
-                        let since = job.job.job_modify_index;
-                        let id = handed.from.alloc;
-                        // Who is told twice goes by the latest word.
-                        let replaced = &mut self.remotes.replaced;
-                        replaced.retain(|other, (of, _)| *other == id || *of != copy);
-                        replaced.entry(id).or_insert((copy, since));
+                        self.replaces(copy, handed.from.alloc, job.job.job_modify_index);
                     }
                 }
                 // What nobody bears any more goes with its directory.
@@ -57,9 +49,30 @@ impl Checker {
                     let gone = remote.filter(|id| !is_borne(world, *id, alloc.id));
                     gone.map(|id| self.remotes.replaced.remove(&id));
                 }
-                _ => {}
+                Record::Alloc(alloc) => {
+                    if let Some(remote) = &alloc.remote {
+                        let copy = (alloc.job.clone(), alloc.group.clone(), alloc.index);
+                        let since = alloc.create_index.saturating_sub(1);
+                        self.replaces(copy, remote.alloc, since);
+                    }
+                }
+                Record::Meta(_) | Record::Task(_) | Record::Eval(_) | Record::Deployment(_) => {}
             }
         }
+    }
+
+    /// A copy replaces this allocation of another node. Who is told twice goes by the latest word.
+    fn replaces(&mut self, copy: Copy, id: AllocId, since: u64) {
+        if self.remotes.dropped.contains(&id) {
+            return;
+        }
+        let replaced = &mut self.remotes.replaced;
+        let mut known = replaced.values();
+        if known.any(|(of, later)| *of == copy && *later > since) {
+            return;
+        }
+        replaced.retain(|other, (of, _)| *other == id || *of != copy);
+        replaced.entry(id).or_insert((copy, since));
     }
 
     /// Of a job that is purged nothing is kept for anybody.

@@ -1,0 +1,335 @@
+//! Jobs that move from node to node, as a user sees them: two agents on this machine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use support::{Agent, PATIENCE, Program, Server, World, free_addr, is_gone, request};
+use tar::{EntryType, Header};
+
+/// A service with a disk that moves; `script` finds it as its working directory.
+fn job(script: &str) -> Value {
+    let script = format!("cd $NOMAD_ALLOC_DIR/data; {script}; exec sleep 1000");
+    json!({ "Job": {
+        "ID": "db", "Type": "service", "Datacenters": ["*"],
+        "TaskGroups": [{
+            "Name": "g",
+            "EphemeralDisk": { "Sticky": true, "Migrate": true, "SizeMB": 300 },
+            "RestartPolicy": { "Attempts": 0, "Mode": "fail" },
+            "ReschedulePolicy": { "Attempts": 0, "Unlimited": false },
+            "Tasks": [{
+                "Name": "t", "Driver": "raw_exec",
+                "Config": { "command": "/bin/sh", "args": ["-c", script] },
+                "Resources": { "CPU": 10, "MemoryMB": 20 },
+            }],
+        }],
+    }})
+}
+
+/// The allocation of the job, once it has this status.
+fn alloc(agent: &Agent, status: &str) -> Value {
+    agent.wait_for("/v1/job/db/allocations", |allocs| {
+        let alloc = allocs.as_array()?.first()?.clone();
+        (alloc["ClientStatus"] == status).then_some(alloc)
+    })
+}
+
+fn id(alloc: &Value) -> String {
+    alloc["ID"].as_str().unwrap().to_owned()
+}
+
+fn stop(agent: &Agent) {
+    agent.delete("/v1/job/db").unwrap();
+    agent.wait_for("/v1/job/db/allocations", |allocs| {
+        let mut allocs = allocs.as_array()?.iter();
+        let over = |alloc: &Value| {
+            alloc["ClientStatus"] != "running" && alloc["ClientStatus"] != "pending"
+        };
+        allocs.all(over).then_some(())
+    });
+}
+
+#[test]
+fn a_job_moves_with_all_that_is_on_its_disk() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    let other = Agent::start(&world.path("other"), &free_addr());
+    let script = "test -f words || { echo first > words; mkdir d; ln -s ../words d/link; \
+                  ln words again; chmod 640 words; touch -d @1000000000 words; mkfifo pipe; \
+                  truncate -s 3M sparse; echo kept > $NOMAD_TASK_DIR/own; \
+                  echo hidden > $NOMAD_SECRETS_DIR/s; }; echo start >> starts";
+    one.put("/v1/jobs", &job(script)).unwrap();
+    let before = alloc(&one, "running");
+    let dir = world.path("one/alloc").join(id(&before));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !dir.join("alloc/data/starts").exists() {
+        assert!(std::time::Instant::now() < deadline, "it writes nothing");
+        std::thread::yield_now();
+    }
+    let (from, to) = (
+        format!("http://{}", one.addr),
+        format!("http://{}", other.addr),
+    );
+    let out = Program::run(["job", "move", "-address", &from, "-to", &to, "db"]).ok();
+    assert!(
+        out.contains("Taking over the disk of allocation") || out.contains("running"),
+        "{out}"
+    );
+    let after = alloc(&other, "running");
+    let whole = other.get(&format!("/v1/allocation/{}", id(&after)));
+    let events = whole["TaskStates"]["t"]["Events"].to_string();
+    assert!(
+        events.contains("Took over the disk of allocation"),
+        "{events}"
+    );
+    let dir = world.path("other/alloc").join(id(&after));
+    let data = dir.join("alloc/data");
+    assert_eq!(fs::read_to_string(data.join("words")).unwrap(), "first\n");
+    assert_eq!(fs::read_to_string(data.join("d/link")).unwrap(), "first\n");
+    assert_eq!(fs::read_to_string(data.join("again")).unwrap(), "first\n");
+    assert_eq!(
+        fs::read_to_string(dir.join("t/local/own")).unwrap(),
+        "kept\n"
+    );
+    let meta = fs::metadata(data.join("words")).unwrap();
+    assert_eq!((meta.mode() & 0o7777, meta.mtime()), (0o640, 1_000_000_000));
+    assert_eq!(fs::metadata(data.join("sparse")).unwrap().len(), 3 << 20);
+    assert!(!data.join("pipe").exists() && !dir.join("t/secrets/s").exists());
+    assert!(
+        !dir.with_extension("arriving").exists(),
+        "nothing is left of the way"
+    );
+    // The same job, once: asking again changes nothing, and here it is stopped.
+    assert_eq!(alloc(&one, "complete")["DesiredStatus"], "stop");
+    stop(&other);
+}
+
+#[test]
+fn a_disk_is_given_to_nobody_without_its_token() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    one.put("/v1/jobs", &job("echo secret > words")).unwrap();
+    let alloc = id(&alloc(&one, "running"));
+    let path = format!("/v1/client/allocation/{alloc}/snapshot");
+    let (status, body) = request(&one.addr, "GET", &path, None).unwrap();
+    assert_eq!((status, body.contains("secret")), (403, false));
+    let secret = fs::metadata(world.path("one/secret-id")).unwrap();
+    assert_eq!(secret.permissions().mode() & 0o777, 0o600);
+    stop(&one);
+}
+
+/// An allocation of a node that is none.
+const FOREIGN: &str = "11111111-2222-4333-8444-555555555555";
+
+/// Hands a job to an agent as if it came from `server`.
+fn taken_over(agent: &Agent, server: &Server) {
+    let mut body = job("cat words");
+    body["TakeOver"] = json!([{
+        "ID": FOREIGN, "Group": "g", "Index": 0, "Token": "AA==",
+        "Address": format!("http://{}", server.addr),
+    }]);
+    let (status, answer) = agent.put("/v1/jobs", &body).unwrap();
+    assert_eq!(status, 200, "{answer}");
+}
+
+fn snapshot_path() -> String {
+    format!("/v1/client/allocation/{FOREIGN}/snapshot")
+}
+
+/// A server on which the allocation is over, and left this.
+fn node(snapshot: &[u8]) -> Server {
+    let server = Server::new();
+    let over = json!({ "ID": FOREIGN, "ClientStatus": "complete" });
+    server.gives(
+        &format!("/v1/allocation/{FOREIGN}"),
+        over.to_string().as_bytes(),
+    );
+    server.gives(&snapshot_path(), snapshot);
+    server
+}
+
+fn entry(name: &str, kind: EntryType, target: &str, mode: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut out = tar::Builder::new(Vec::new());
+    let mut header = Header::new_gnu();
+    // As it is, whatever it says: the builder would refuse some of these.
+    let old = header.as_old_mut();
+    old.name[..name.len()].copy_from_slice(name.as_bytes());
+    old.linkname[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(bytes.len() as u64);
+    header.set_cksum();
+    out.append(&header, bytes).unwrap();
+    out.into_inner().unwrap()
+}
+
+/// What is around the allocations' directories, which nothing may change.
+fn around(world: &World) -> Vec<PathBuf> {
+    let mut names: Vec<_> = [".", "data", "data/alloc"]
+        .iter()
+        .flat_map(|dir| fs::read_dir(world.path(dir)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_disk_of_an_enemy_fails_its_allocation_and_touches_nothing() {
+    let file = EntryType::Regular;
+    let through = [
+        entry("alloc/data/d", EntryType::Symlink, "../..", 0o777, b""),
+        entry("alloc/data/d/x", file, "", 0o644, b"x"),
+    ]
+    .map(|archive| archive[..archive.len() - 1024].to_vec())
+    .concat();
+    for (archive, why) in [
+        (
+            entry("/etc/x", file, "", 0o644, b"x"),
+            "has an absolute name",
+        ),
+        (
+            entry("alloc/data/../../../x", file, "", 0o644, b"x"),
+            "leads out",
+        ),
+        (
+            entry(
+                "alloc/data/l",
+                EntryType::Symlink,
+                "/etc/passwd",
+                0o777,
+                b"",
+            ),
+            "leads out",
+        ),
+        (
+            entry("alloc/data/l", EntryType::Symlink, "../../../x", 0o777, b""),
+            "leads out",
+        ),
+        (
+            entry(
+                "alloc/data/l",
+                EntryType::Link,
+                "../../../../lock",
+                0o644,
+                b"",
+            ),
+            "no file of the archive",
+        ),
+        (
+            entry("alloc/data/n", EntryType::Char, "", 0o666, b""),
+            "is a device",
+        ),
+        (
+            entry("alloc/data/p", EntryType::Fifo, "", 0o666, b""),
+            "is a pipe",
+        ),
+        (entry("alloc/data/s", file, "", 0o4755, b"x"), "setuid"),
+        (through, "goes through a link"),
+        (b"this is no archive".to_vec(), "no tar archive"),
+    ] {
+        let world = World::new();
+        let server = node(&archive);
+        let agent = Agent::start(&world.path("data"), &free_addr());
+        taken_over(&agent, &server);
+        let failed = alloc(&agent, "failed");
+        let whole = agent.get(&format!("/v1/allocation/{}", id(&failed)));
+        let events = whole["TaskStates"]["t"]["Events"].to_string();
+        assert!(events.contains(why), "{why}: {events}");
+        assert!(!events.contains("Started"), "{events}");
+        let own = world.path("data/alloc").join(id(&failed));
+        let alone = around(&world)
+            .into_iter()
+            .filter(|path| path.parent() == own.parent());
+        assert_eq!(alone.collect::<Vec<_>>(), [own], "{why}");
+        stop(&agent);
+    }
+}
+
+#[test]
+fn an_agent_that_is_killed_in_the_middle_fetches_the_disk_again() {
+    let world = World::new();
+    let server = node(b"");
+    let stalls = server.stalls(&snapshot_path());
+    let (data, addr) = (world.path("data"), free_addr());
+    let agent = Agent::start(&data, &addr);
+    taken_over(&agent, &server);
+    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let waits = alloc(&agent, "pending");
+    let words = waits["ClientDescription"].as_str().unwrap().to_owned();
+    assert!(
+        words.starts_with("Taking over the disk of allocation 11111111 at http://"),
+        "{words}"
+    );
+    agent.kill_9();
+    is_gone(stream);
+    server.gives(
+        &snapshot_path(),
+        &entry("alloc/data/words", EntryType::Regular, "", 0o644, b"kept"),
+    );
+    let agent = Agent::start(&data, &addr);
+    let alloc = id(&alloc(&agent, "running"));
+    let words = data.join("alloc").join(&alloc).join("alloc/data/words");
+    assert_eq!(fs::read_to_string(words).unwrap(), "kept");
+    assert!(
+        !data
+            .join("alloc")
+            .join(format!("{alloc}.arriving"))
+            .exists()
+    );
+    assert_eq!(server.asked(&snapshot_path()).len(), 2);
+    let asked = server.asked(&snapshot_path());
+    assert!(asked[0].contains("x-nomad-token: aa=="), "{asked:?}");
+    stop(&agent);
+}
+
+#[test]
+fn who_waits_for_another_node_can_be_stopped() {
+    let world = World::new();
+    let server = node(b"");
+    let stalls = server.stalls(&snapshot_path());
+    let agent = Agent::start(&world.path("data"), &free_addr());
+    taken_over(&agent, &server);
+    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    stop(&agent);
+    is_gone(stream);
+}
+
+#[test]
+fn what_cannot_be_taken_over_is_refused_with_its_reason() {
+    let world = World::new();
+    let agent = Agent::start(&world.path("data"), &free_addr());
+    for (field, value, why) in [
+        ("ID", "x", "the ID is no UUID"),
+        ("Address", "ftp://x", "the Address is not http://HOST:PORT"),
+        (
+            "Address",
+            "http://a/b c",
+            "the Address is not http://HOST:PORT",
+        ),
+        ("Token", "a\nb", "the Token is none"),
+    ] {
+        let mut body = job("true");
+        body["TakeOver"] = json!([{
+            "ID": FOREIGN, "Group": "g", "Index": 0, "Token": "AA==",
+            "Address": "http://127.0.0.1:1",
+        }]);
+        body["TakeOver"][0][field] = json!(value);
+        let (status, answer) = agent.put("/v1/jobs", &body).unwrap();
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains(why), "{answer}");
+    }
+}

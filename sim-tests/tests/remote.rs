@@ -1,0 +1,224 @@
+//! Jobs that ran on another node: its end is awaited, its disk is fetched, and whatever goes wrong
+//! there holds up nobody for ever.
+
+use drover_core::alloc::runner::Phase;
+use drover_core::effect::Reply;
+use drover_core::model::event::EventType;
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{GroupWords, changed, group, job, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+const AN_HOUR: Span = Span::secs(3600);
+
+fn keeper() -> Job {
+    job(
+        "db",
+        JobType::Service,
+        [group("g", [task("main")]).migrates()],
+    )
+}
+
+/// Whether what another node had is on the disk of the allocation that runs.
+fn has_the_disk(sim: &Sim) -> bool {
+    let live = sim.live("db").map(|alloc| alloc.record().id);
+    let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
+    // Its own words, and those of before.
+    disk.is_some_and(|disk| disk.len() >= 2)
+}
+
+fn told(sim: &Sim, words: &str) -> bool {
+    let Some(task) = sim.task("db", "main") else {
+        return false;
+    };
+    let mut events = task.state().events.iter();
+    events.any(|event| event.kind == EventType::HookMessage && event.message.contains(words))
+}
+
+#[test]
+fn a_job_comes_with_its_disk() {
+    for_seeds(200, |sim| {
+        sim.take_over(&keeper());
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+/// The agent dies wherever it can: while it asks, while the disk comes, and between that and its
+/// being remembered.
+#[test]
+fn a_job_comes_with_its_disk_though_the_agent_dies() {
+    for seed in 0..10 {
+        let steps = each_crash(seed, |sim| {
+            sim.take_over(&keeper());
+            // Of a request that a crash swallowed nothing is known: people ask again.
+            sim.run(Span::secs(5))?;
+            if sim.allocs("db").is_empty() {
+                sim.take_over(&keeper());
+            }
+            sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+            sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+            sim.peace()
+        });
+        assert!(steps > 10, "seed {seed}: {steps} steps");
+    }
+}
+
+/// A disk that a version never got is for the next version.
+#[test]
+fn who_never_got_the_remote_disk_passes_it_on() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        let job = keeper();
+        sim.take_over(&job);
+        sim.run(Span::secs(10))?;
+        sim.register(&changed(&job, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        }));
+        sim.run(Span::secs(10))?;
+        sim.world.faults = Faults::none();
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+/// A node that does not answer may still run it: nothing starts beside it, however long that takes.
+#[test]
+fn a_silent_node_is_waited_for() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&keeper());
+        sim.run(Span::secs(600))?;
+        let waits = sim.live("db").and_then(|alloc| alloc.waits_for());
+        let words = waits.unwrap_or_default();
+        let named = words.contains("http://other:4646 to end") && words.contains("no route");
+        sim.expect_that(named, "it says whom it waits for, and why")?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
+        sim.world.faults = Faults::none();
+        sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn waiting_for_a_silent_node_can_be_stopped() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&keeper());
+        sim.run(Span::secs(100))?;
+        sim.deregister("db", false);
+        sim.run(Span::secs(5))?;
+        let over = |sim: &Sim| {
+            sim.allocs("db")
+                .iter()
+                .all(|a| *a.phase() == Phase::Finished)
+        };
+        sim.expect_that(over(sim), "it waits no longer")?;
+        sim.world.faults = Faults::none();
+        sim.peace()
+    });
+}
+
+/// Its node broke down in the middle: after a few tries the job runs with an empty disk, and says
+/// so.
+#[test]
+fn a_disk_that_does_not_come_is_given_up() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        sim.take_over(&keeper());
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(!has_the_disk(sim), "an empty disk")?;
+        sim.expect_that(told(sim, "It begins empty"), "and that is told")?;
+        sim.world.faults = Faults::none();
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_disk_that_breaks_off_is_fetched_again() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        sim.take_over(&keeper());
+        sim.run(Span::secs(20))?;
+        sim.world.faults = Faults::none();
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn what_its_node_forgot_is_not_waited_for() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::ForgetfulNode], 1000);
+        sim.take_over(&keeper());
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(told(sim, "knows nothing of it"), "and that is told")?;
+        sim.world.faults = Faults::none();
+        sim.peace()
+    });
+}
+
+/// What runs here is not replaced by what ran elsewhere, and the same can be asked twice.
+#[test]
+fn a_job_is_taken_over_once() {
+    for_seeds(100, |sim| {
+        let job = keeper();
+        sim.take_over(&job);
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let again = sim.take_over(&job);
+        let other = changed(&job, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        });
+        let refused = sim.take_over(&other);
+        sim.run(SOON)?;
+        let fine = matches!(sim.reply(again), Some(Reply::Registered { .. }));
+        sim.expect_that(fine, "the same is taken in")?;
+        let no = matches!(sim.reply(refused), Some(Reply::Refused(_)));
+        sim.expect_that(no, "another one is refused")?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "one start")?;
+        sim.peace()
+    });
+}
+
+/// Where a job once was, something old may be left: what comes is newer.
+#[test]
+fn a_job_that_comes_back_has_the_newer_disk() {
+    for_seeds(100, |sim| {
+        let job = keeper();
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        let old = sim.live("db").map(|alloc| alloc.record().id);
+        sim.deregister("db", false);
+        sim.run(SOON)?;
+        sim.take_over(&job);
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let live = sim.live("db").map(|alloc| alloc.record().id);
+        let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
+        let newer = disk.is_some_and(|disk| old.is_some_and(|old| !disk.contains(&old)));
+        sim.expect_that(newer && has_the_disk(sim), "the other node's disk")?;
+        sim.peace()
+    });
+}
