@@ -17,13 +17,13 @@ const ROUNDS: u64 = 20_000;
 fn whatever_strangers_say_holds() {
     let rounds = number("DROVER_FUZZ").unwrap_or(ROUNDS);
     let mut random = Random(number("DROVER_FUZZ_SEED").unwrap_or(1));
-    for (name, target) in TARGETS {
+    for (name, target, takes) in TARGETS {
         let known = corpus(name);
         assert!(!known.is_empty(), "nothing is known for {name}");
         for bytes in &known {
             try_one(name, target, bytes);
         }
-        for _ in 0..rounds {
+        for _ in 0..rounds / takes {
             let one = &known[random.below(known.len())];
             let other = &known[random.below(known.len())];
             try_one(name, target, &random.child(one, other));

@@ -169,6 +169,9 @@ impl Checker {
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);
+                if let LocalInput::TakeOver { job, from } = asked {
+                    self.supersede_handed(&job.key(), from);
+                }
                 if let LocalInput::Deregister { job, purge: true } = asked {
                     self.note_purge(agent, job);
                 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
-use drover_core::alloc::remote::{DISK_TRIES, RemotePrevious};
+use drover_core::alloc::remote::{DISK_TRIES, Handed, RemotePrevious};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey};
 use drover_core::store::{Batch, Record};
@@ -59,6 +59,14 @@ impl Checker {
                 Record::Meta(_) | Record::Task(_) | Record::Eval(_) | Record::Deployment(_) => {}
             }
         }
+    }
+
+    /// Somebody says anew what copies of a job replace: what was said before may count no more.
+    pub(super) fn supersede_handed(&mut self, job: &JobKey, from: &[Handed]) {
+        self.remotes.replaced.retain(|_, ((of, group, index), _)| {
+            let same = |handed: &Handed| handed.group == *group && handed.index == *index;
+            of != job || !from.iter().any(same)
+        });
     }
 
     /// A copy replaces this allocation of another node. Who is told twice goes by the latest word.
