@@ -19,6 +19,7 @@ pub mod gate;
 pub mod hooks;
 pub mod migrate;
 pub mod node;
+pub mod on_the_way;
 mod one_task;
 pub mod open_files;
 pub mod plugin;

@@ -28,6 +28,9 @@ use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::Inbox;
 use drover_io_real::hooks::Hooks;
+use drover_io_real::migrate::Migration;
+use drover_io_real::migrate::receive::Limits;
+use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
@@ -78,8 +81,10 @@ impl World {
         let (inbox, said) = unbounded_channel();
         let devices = DevicePlugins::new(Vec::new(), Plugins::default());
         let home = File::open(dir.path()).unwrap().into();
-        let artifacts = Artifacts::new(Settings::default(), dirs.clone(), home).unwrap();
-        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts);
+        let artifacts =
+            Artifacts::new(Settings::default(), dirs.clone(), home, OnTheWay::default()).unwrap();
+        let migration = Migration::new(dirs.clone(), Limits::default(), OnTheWay::default());
+        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts, migration);
         World { hooks, said, dir }
     }
 

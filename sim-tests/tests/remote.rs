@@ -34,7 +34,8 @@ fn told(sim: &Sim, words: &str) -> bool {
         return false;
     };
     let mut events = task.state().events.iter();
-    events.any(|event| event.kind == EventType::HookMessage && event.message.contains(words))
+    events
+        .any(|event| event.kind == EventType::HookMessage && event.display_message.contains(words))
 }
 
 #[test]

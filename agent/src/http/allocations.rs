@@ -17,7 +17,7 @@ use super::shapes::{Alloc, AllocStub};
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("alloc", params.prefix())?;
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let mut seen: Seen<Vec<(String, AllocStub)>> = look(&api, &params, move |view| {
         let wanted = view.allocs().filter(|alloc| {
             let record = alloc.record();
             asked.covers(&record.job.namespace)
@@ -32,6 +32,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         )
     })
     .await?;
+    for (_, stub) in &mut seen.value {
+        stub.is_told(&api.settings.on_the_way);
+    }
     page(&params, seen)
 }
 
@@ -42,7 +45,10 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     })
     .await?;
     match seen.value {
-        Some(alloc) => answer::read(&params, seen.index, &alloc),
+        Some(mut alloc) => {
+            alloc.stub.is_told(&api.settings.on_the_way);
+            answer::read(&params, seen.index, &alloc)
+        }
         None => Err(ApiError::not_found("alloc not found").at(seen.index)),
     }
 }

@@ -166,7 +166,11 @@ async fn allocations(api: &Api, params: &Params, key: JobKey) -> Answer {
         Seen::whole(view, stubs)
     })
     .await?;
-    answer::read(params, seen.index, &seen.value)
+    let mut stubs = seen.value;
+    for stub in &mut stubs {
+        stub.is_told(&api.settings.on_the_way);
+    }
+    answer::read(params, seen.index, &stubs)
 }
 
 async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {

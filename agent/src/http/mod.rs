@@ -41,6 +41,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
 use drover_io_real::migrate::token::NodeSecret;
+use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
 use tokio::sync::Semaphore;
 
@@ -64,6 +65,8 @@ pub struct Settings {
     pub version: String,
     /// Where it keeps its data.
     pub data_dir: String,
+    /// What is fetched for its allocations.
+    pub on_the_way: OnTheWay,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// The plugins that run beside it.

@@ -89,7 +89,11 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
         terminal.say(remark);
     }
     let key = job.key();
-    let mut follower = Follower::new(&serving.running.door, key.clone());
+    let mut follower = Follower::new(
+        &serving.running.door,
+        serving.running.on_the_way.clone(),
+        key.clone(),
+    );
     if let Err(why) = register(&serving.running, job).await {
         serving.end(ShutdownMode::KeepTasks).await;
         return Err(why);
@@ -230,6 +234,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         http_addr: address.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
+        on_the_way: running.on_the_way.clone(),
         secret: running.secret.clone(),
         plugins: running.plugins.clone(),
         client: settings.file.client,

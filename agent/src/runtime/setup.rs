@@ -34,6 +34,7 @@ use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::node::{Node, Parts};
+use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::open_files;
 use drover_io_real::plugins::{PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
@@ -67,6 +68,8 @@ pub struct Running {
     pub measures: Measures,
     /// Held for as long as the agent runs.
     pub data_dir: DataDir,
+    /// What is fetched for its allocations.
+    pub on_the_way: OnTheWay,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// What runs beside the agent and serves it.
@@ -153,7 +156,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     drivers.retain(|driver| wanted.drivers.allows(driver.name()));
     let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
-    let artifacts = artifacts(settings, &data_dir, &dirs)
+    let on_the_way = OnTheWay::default();
+    let artifacts = artifacts(settings, &data_dir, &dirs, on_the_way.clone())
         .map_err(|error| SetupError::Io("prepare for artifacts", error))?;
     let secret = data_dir
         .secret()
@@ -201,7 +205,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             inbox.clone(),
             devices.clone(),
             artifacts,
-            Migration::new(dirs, Limits::default()),
+            Migration::new(dirs, Limits::default(), on_the_way.clone()),
         ),
         devices,
         answers,
@@ -216,16 +220,22 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks,
         measures,
         data_dir,
+        on_the_way,
         secret,
         plugins,
     })
 }
 
 /// Who fetches what tasks need.
-fn artifacts(settings: &Settings, data_dir: &DataDir, dirs: &AllocDirs) -> io::Result<Artifacts> {
+fn artifacts(
+    settings: &Settings,
+    data_dir: &DataDir,
+    dirs: &AllocDirs,
+    on_the_way: OnTheWay,
+) -> io::Result<Artifacts> {
     let home = data_dir.own("artifacts", None)?;
     let wanted = settings.file.client.artifact.clone();
-    Artifacts::new(wanted, dirs.clone(), home)
+    Artifacts::new(wanted, dirs.clone(), home, on_the_way)
 }
 
 /// What has devices in this program.

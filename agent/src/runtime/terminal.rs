@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use drover_core::ids::AllocId;
 use drover_core::model::event::{EventType, TaskEvent};
+use drover_io_real::on_the_way::Amount;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::Line;
+use crate::http::shapes::how_far;
 
 const SPIN: Duration = Duration::from_millis(120);
 
@@ -17,6 +19,10 @@ pub(super) struct Terminal {
     colour: bool,
     width: usize,
     below: ProgressBar,
+    /// What the job is doing.
+    doing: String,
+    /// How much came of what it needs.
+    coming: String,
     spinning: bool,
 }
 
@@ -39,6 +45,8 @@ impl Terminal {
             colour,
             width: 8,
             below,
+            doing: String::new(),
+            coming: String::new(),
             spinning: false,
         }
     }
@@ -90,15 +98,27 @@ impl Terminal {
         } else {
             String::new()
         };
-        self.below
-            .set_message(format!("{job}: {running} running{waits} (Ctrl-C stops)"));
+        self.doing = format!("{job}: {running} running{waits} (Ctrl-C stops)");
+        self.show();
         self.spin(waiting > 0);
+    }
+
+    /// How much came of what it needs; none if nothing comes.
+    pub(super) fn coming(&mut self, amount: Option<Amount>) {
+        self.coming = amount.map(bar).unwrap_or_default();
+        self.show();
+    }
+
+    fn show(&self) {
+        let (doing, coming) = (&self.doing, &self.coming);
+        self.below.set_message(format!("{doing}{coming}"));
     }
 
     /// The job is being stopped.
     pub(super) fn stopping(&mut self, job: &str) {
         self.say(&format!("Stopping {job}; again to leave at once"));
-        self.below.set_message(format!("{job}: stopping"));
+        self.doing = format!("{job}: stopping");
+        self.show();
         self.spin(true);
     }
 
@@ -141,6 +161,19 @@ impl Terminal {
             let _ = writeln!(io::stdout().lock(), "{text}");
         });
     }
+}
+
+/// A picture of how much came.
+fn bar(amount: Amount) -> String {
+    const CELLS: u64 = 20;
+    let words = how_far(amount);
+    let Some(total) = amount.total.filter(|total| *total > 0) else {
+        return format!("  fetched {words}");
+    };
+    let full = (amount.bytes.min(total) / total.div_ceil(CELLS)).min(CELLS);
+    let cell = |at| if at < full { '#' } else { '-' };
+    let cells: String = (0..CELLS).map(cell).collect();
+    format!("  [{cells}] {words}")
 }
 
 fn colour_of(event: &TaskEvent) -> &'static str {

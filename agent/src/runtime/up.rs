@@ -10,6 +10,7 @@ use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::TaskEvent;
+use drover_io_real::on_the_way::{Amount, OnTheWay};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{mpsc, watch};
 
@@ -65,6 +66,8 @@ pub(super) struct Follower {
     job: JobKey,
     events: broadcast::Receiver<(TaskKey, Arc<TaskEvent>)>,
     index: watch::Receiver<u64>,
+    on_the_way: OnTheWay,
+    comes: watch::Receiver<()>,
     lines: mpsc::Receiver<Line>,
     lines_in: Option<mpsc::Sender<Line>>,
     shown: Vec<Seen>,
@@ -77,6 +80,7 @@ enum Next {
     Event(TaskKey, Arc<TaskEvent>),
     Line(Line),
     Changed,
+    Comes,
     Interrupted,
     Missed,
     Gone,
@@ -84,13 +88,15 @@ enum Next {
 
 impl Follower {
     /// Follows `job` from now on.
-    pub(super) fn new(door: &Door, job: JobKey) -> Follower {
+    pub(super) fn new(door: &Door, on_the_way: OnTheWay, job: JobKey) -> Follower {
         let (lines_in, lines) = mpsc::channel(LINES);
         Follower {
             door: door.clone(),
             job,
             events: door.events(),
             index: door.index(),
+            comes: on_the_way.changes(),
+            on_the_way,
             lines,
             lines_in: Some(lines_in),
             shown: Vec::new(),
@@ -126,6 +132,7 @@ impl Follower {
                         self.show_event(&task, &event, terminal);
                     }
                     Next::Line(line) => terminal.line(&line),
+                    Next::Comes => terminal.coming(self.coming()),
                     Next::Missed => {}
                     Next::Changed => break,
                     Next::Interrupted => return Followed::Interrupted,
@@ -174,11 +181,19 @@ impl Follower {
                 Err(RecvError::Closed) => Next::Gone,
             },
             Some(line) = self.lines.recv() => Next::Line(line),
+            Ok(()) = self.comes.changed() => Next::Comes,
             changed = self.index.changed() => match changed {
                 Ok(()) => Next::Changed,
                 Err(_) => Next::Gone,
             },
         }
+    }
+
+    /// What is on its way to the job's allocations.
+    fn coming(&self) -> Option<Amount> {
+        let all = self.shown.iter();
+        all.filter_map(|seen| self.on_the_way.of(seen.id))
+            .reduce(Amount::and)
     }
 
     async fn look(&self) -> Result<Look, Gone> {

@@ -20,6 +20,7 @@ use super::wire::{DOWNLOAD, Request, TREE};
 use super::{Asked, Inner};
 use crate::cancel::Cancel;
 use crate::dirs::NOBODY;
+use crate::on_the_way::Coming;
 use crate::user;
 
 /// One artifact, on a thread of its own.
@@ -63,7 +64,7 @@ impl Job<'_> {
         })
     }
 
-    pub(super) fn run(&self, cancel: &Cancel) -> Result<Fetched, Failure> {
+    pub(super) fn run(&self, cancel: &Cancel, coming: &mut Coming) -> Result<Fetched, Failure> {
         let failed = |error: io::Error| Failure::recoverable(error.to_string());
         let scratch = Scratch::new(self.inner).map_err(failed)?;
         let there = self.is_in_cache(&scratch).map_err(failed)?;
@@ -80,7 +81,8 @@ impl Job<'_> {
                 .collect(),
             whole_filesystem: settings.whole_filesystem,
         };
-        let fetched = process::run(&scratch.dir, &request, &settings.variables, cancel)?;
+        let variables = &settings.variables;
+        let fetched = process::run(&scratch.dir, &request, variables, cancel, coming)?;
         // From here on only the agent can change what is in it.
         scratch.take_back().map_err(failed)?;
         if !there {

@@ -40,6 +40,7 @@ pub use self::process::HELPER;
 use self::settings::Settings;
 use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::AllocDirs;
+use crate::on_the_way::OnTheWay;
 
 /// How many artifacts of one task are fetched at a time.
 const OF_ONE_TASK: usize = 3;
@@ -58,6 +59,7 @@ struct Inner {
     places: Semaphore,
     nth: AtomicU64,
     running: UnderWay,
+    on_the_way: OnTheWay,
     /// Who fetches what has this sum: others wait, and find it in the cache.
     sums: Mutex<BTreeMap<Checksum, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -75,12 +77,17 @@ pub(crate) struct Asked {
 }
 
 impl Artifacts {
-    /// Works in `home`, which is the agent's alone and on the file system of `dirs`. What an earlier
-    /// agent was fetching is removed.
+    /// Works in `home`, which is the agent's alone and on the file system of `dirs`, and says in
+    /// `on_the_way` how far it is. What an earlier agent was fetching is removed.
     ///
     /// # Errors
     /// The disk says no.
-    pub fn new(settings: Settings, dirs: AllocDirs, home: OwnedFd) -> io::Result<Artifacts> {
+    pub fn new(
+        settings: Settings,
+        dirs: AllocDirs,
+        home: OwnedFd,
+        on_the_way: OnTheWay,
+    ) -> io::Result<Artifacts> {
         // Tools go to their own directory by its whole path.
         fchmod(&home, Mode::from_raw_mode(0o711))?;
         crate::dirs::remove_tree(home.as_fd(), "work")?;
@@ -94,6 +101,7 @@ impl Artifacts {
             cache,
             nth: AtomicU64::new(0),
             running: UnderWay::default(),
+            on_the_way,
             sums: Mutex::default(),
         })))
     }
@@ -168,10 +176,11 @@ impl Artifacts {
             ready = ready => ready,
             () = cancel.cancelled() => return Err(Failure::recoverable("it was cancelled")),
         };
+        let mut coming = self.0.on_the_way.begin(asked.alloc);
         let (inner, asked, cancel) = (self.0.clone(), asked.clone(), cancel.clone());
         let work = move || {
             let job = Job::new(&inner, &asked, nth, wanted)?;
-            job.run(&cancel)
+            job.run(&cancel, &mut coming)
         };
         let lost = |error| Failure::recoverable(format!("its work was lost: {error}"));
         spawn_blocking(work).await.map_err(lost)?

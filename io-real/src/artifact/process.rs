@@ -11,6 +11,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::wire::{MAX_LINE, Request, Said};
 use crate::cancel::{Cancel, end};
+use crate::on_the_way::{Amount, Coming};
 
 /// The word by which the program knows that it is to fetch.
 pub const HELPER: &str = "artifact-helper";
@@ -37,12 +38,13 @@ pub(super) fn run(
     request: &Request,
     variables: &[String],
     cancel: &Cancel,
+    coming: &mut Coming,
 ) -> Result<Fetched, Failure> {
     let lost = |error: io::Error| Failure::recoverable(format!("whoever fetches: {error}"));
     let mut child = start(scratch, variables).map_err(lost)?;
     let pid = Pid::from_child(&child);
     cancel.began(pid);
-    let said = talk(&mut child, request);
+    let said = talk(&mut child, request, coming);
     // Whatever it left running must not touch what it fetched.
     end(pid);
     let over = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -80,7 +82,7 @@ fn start(scratch: &OwnedFd, variables: &[String]) -> io::Result<Child> {
 
 /// Asks, and hears what is said until the last word. The way in stays open until then: when it
 /// closes, the process knows that nobody waits any more.
-fn talk(child: &mut Child, request: &Request) -> io::Result<Option<Said>> {
+fn talk(child: &mut Child, request: &Request, coming: &mut Coming) -> io::Result<Option<Said>> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
         return Ok(None);
     };
@@ -99,7 +101,7 @@ fn talk(child: &mut Child, request: &Request) -> io::Result<Option<Said>> {
             return Ok(None);
         }
         match serde_json::from_slice(&line)? {
-            Said::Fetched { bytes } => tracing::debug!(bytes, "an artifact is on its way"),
+            Said::Fetched { bytes, total } => coming.is(Amount { bytes, total }),
             last @ (Said::Done { .. } | Said::Failed { .. }) => return Ok(Some(last)),
         }
     }

@@ -46,6 +46,8 @@ pub(super) enum Said {
     Fetched {
         /// Bytes.
         bytes: u64,
+        /// Bytes in all, if that is known.
+        total: Option<u64>,
     },
     /// It is done.
     Done {

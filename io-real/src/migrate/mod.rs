@@ -25,6 +25,7 @@ use self::peer::{Peer, Said};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::AllocDirs;
+use crate::on_the_way::OnTheWay;
 
 /// Takes over from other nodes. Cheap to clone.
 #[derive(Clone)]
@@ -32,6 +33,7 @@ pub struct Migration {
     dirs: AllocDirs,
     limits: Limits,
     under_way: Arc<UnderWay>,
+    on_the_way: OnTheWay,
 }
 
 impl fmt::Debug for Migration {
@@ -41,12 +43,13 @@ impl fmt::Debug for Migration {
 }
 
 impl Migration {
-    /// Takes over into `dirs`.
-    pub fn new(dirs: AllocDirs, limits: Limits) -> Migration {
+    /// Takes over into `dirs`, and says in `on_the_way` how far that is.
+    pub fn new(dirs: AllocDirs, limits: Limits, on_the_way: OnTheWay) -> Migration {
         Migration {
             dirs,
             limits,
             under_way: Arc::default(),
+            on_the_way,
         }
     }
 
@@ -113,12 +116,13 @@ impl Migration {
         let Said::Yes(mut stream) = opened else {
             return Ok(output(Some(Remote::Unknown), String::new()));
         };
+        let mut coming = self.on_the_way.begin(alloc);
         let (chunks, from) = mpsc::channel(CHUNKS);
         let (dirs, limits) = (self.dirs.clone(), self.limits);
         let reader = move || receive::receive(&dirs, alloc, &tasks, limits, from);
         let mut reader = spawn_blocking(reader);
         let read = tokio::select! {
-            () = stream.pour(chunks) => reader.await,
+            () = stream.pour(chunks, &mut coming) => reader.await,
             read = &mut reader => read,
             // The stream is dropped, so the reader comes to its end soon; nothing of it may be left
             // that writes when the directory is removed.

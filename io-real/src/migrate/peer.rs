@@ -13,6 +13,8 @@ use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+
+use crate::on_the_way::{Amount, Coming};
 use std::collections::BTreeMap;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -170,13 +172,23 @@ impl<'a> Peer<'a> {
 
 impl Stream {
     /// Hands on everything that comes, and in the end why no more does, if it should.
-    pub(super) async fn pour(&mut self, into: mpsc::Sender<io::Result<Bytes>>) {
+    pub(super) async fn pour(
+        &mut self,
+        into: mpsc::Sender<io::Result<Bytes>>,
+        coming: &mut Coming,
+    ) {
+        let mut amount = Amount::default();
         let broke = |why: String| io::Error::new(io::ErrorKind::ConnectionAborted, why);
         loop {
             let piece = match timeout(STALL, self.0.frame()).await {
                 Ok(None) => return,
                 Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => Ok(bytes),
+                    Ok(bytes) => {
+                        let many = u64::try_from(bytes.len()).unwrap_or(0);
+                        amount.bytes = amount.bytes.saturating_add(many);
+                        coming.is(amount);
+                        Ok(bytes)
+                    }
                     Err(_) => continue,
                 },
                 Ok(Some(Err(error))) => Err(broke(format!("the stream broke off: {error}"))),

@@ -16,6 +16,9 @@ const BETWEEN: u64 = 1 << 20;
 /// How much is read after the end of an archive, in bytes.
 const PADDING: u64 = 1 << 20;
 
+/// Sees the name of an entry, and what is in it.
+pub(crate) type Look<'a> = dyn FnMut(&[u8], &mut dyn Read) -> Result<(), Trouble> + 'a;
+
 /// Unpacks an archive. `looks` sees each entry's name first, and may end it all.
 ///
 /// # Errors
@@ -23,7 +26,7 @@ const PADDING: u64 = 1 << 20;
 pub(crate) fn tar(
     from: &mut dyn Read,
     sink: &mut Sink,
-    looks: &mut dyn FnMut(&[u8], &mut dyn Read) -> Result<(), Trouble>,
+    looks: &mut Look<'_>,
 ) -> Result<(), Trouble> {
     let unreadable = |error: io::Error| match error.kind() {
         // Whoever sends it broke off.

@@ -81,7 +81,7 @@ impl Checker {
     pub(super) fn note_purge(&mut self, agent: &Agent, job: &JobKey) {
         let of_job = agent.view().allocs_of(job).map(|alloc| alloc.record().id);
         self.lives.purged.extend(of_job);
-        self.forget_handed(agent, job);
+        self.forget_handed(job);
     }
 
     /// What an allocation has that somebody wants to be gone may be the disk of those before it.

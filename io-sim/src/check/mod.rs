@@ -170,7 +170,7 @@ impl Checker {
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);
                 if let LocalInput::TakeOver { job, from } = asked {
-                    self.supersede_handed(&job.key(), from);
+                    self.is_handed(agent, *request, job, from);
                 }
                 if let LocalInput::Deregister { job, purge: true } = asked {
                     self.note_purge(agent, job);
@@ -207,7 +207,12 @@ impl Checker {
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
             Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
             Effect::Reply(RequestId(0), _) => Ok(()),
-            Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
+            Effect::Reply(request, reply) => {
+                if let Reply::Registered { job_index, .. } = reply {
+                    self.is_registered(*request, *job_index);
+                }
+                self.reply_effect(world, *request, reply)
+            }
             Effect::Stopped => self.stopped(world, agent),
         }
     }

@@ -1,11 +1,13 @@
 //! What comes from other nodes: that nothing starts beside what it replaces, or without its disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use drover_core::agent::Agent;
 use drover_core::alloc::remote::{DISK_TRIES, Handed, RemotePrevious};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::input::RequestId;
+use drover_core::model::job::Job;
 use drover_core::store::{Batch, Record};
 use drover_core::time::{Instant, Span};
 
@@ -18,10 +20,10 @@ type Copy = (JobKey, GroupName, u32);
 /// What is remembered of other nodes through all lives of the agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remotes {
-    /// What is replaced by which copy, since that was saved, and the index of the job then.
+    /// What is replaced by which copy, and the index of the job since then.
     replaced: BTreeMap<AllocId, (Copy, u64)>,
-    /// What nobody wants any more, also if it is saved once more.
-    dropped: BTreeSet<AllocId>,
+    /// What is asked for and not answered yet.
+    asked_for: BTreeMap<RequestId, (JobKey, Vec<Handed>)>,
     /// How often a disk was asked for.
     fetched: BTreeMap<AllocId, u32>,
     /// When the latest question about one left, in which life of the agent, and on whose behalf.
@@ -35,62 +37,61 @@ impl Checker {
             return;
         }
         let records = saved.into_iter().flat_map(Batch::values).flatten();
-        for record in records {
-            match record {
-                Record::Job(job) => {
-                    for handed in &job.handed {
-                        let copy = (job.job.key(), handed.group.clone(), handed.index);
-                        self.replaces(copy, handed.from.alloc, job.job.job_modify_index);
-                    }
-                }
-                // What nobody bears any more goes with its directory.
-                Record::Alloc(alloc) if alloc.destroying => {
-                    let remote = alloc.remote.as_ref().map(|remote| remote.alloc);
-                    let gone = remote.filter(|id| !is_borne(world, *id, alloc.id));
-                    gone.map(|id| self.remotes.replaced.remove(&id));
-                }
-                Record::Alloc(alloc) => {
-                    if let Some(remote) = &alloc.remote {
-                        let copy = (alloc.job.clone(), alloc.group.clone(), alloc.index);
-                        let since = alloc.create_index.saturating_sub(1);
-                        self.replaces(copy, remote.alloc, since);
-                    }
-                }
-                Record::Meta(_) | Record::Task(_) | Record::Eval(_) | Record::Deployment(_) => {}
+        let ended = records.filter_map(|record| match record {
+            Record::Alloc(alloc) if alloc.destroying => Some(alloc),
+            Record::Alloc(_)
+            | Record::Job(_)
+            | Record::Meta(_)
+            | Record::Task(_)
+            | Record::Eval(_)
+            | Record::Deployment(_) => None,
+        });
+        for alloc in ended {
+            // What nobody bears any more goes with its directory.
+            let remote = alloc.remote.as_ref().map(|remote| remote.alloc);
+            if let Some(id) = remote.filter(|id| !is_borne(world, *id, alloc.id)) {
+                self.remotes.replaced.remove(&id);
             }
         }
     }
 
-    /// Somebody says anew what copies of a job replace: what was said before may count no more.
-    pub(super) fn supersede_handed(&mut self, job: &JobKey, from: &[Handed]) {
+    /// Somebody says what copies of a job replace: what was said before counts no more, and this
+    /// counts when it is answered.
+    pub(super) fn is_handed(
+        &mut self,
+        agent: &Agent,
+        request: RequestId,
+        job: &Job,
+        from: &[Handed],
+    ) {
+        let key = job.key();
+        if agent.view().job(&key).is_some_and(|known| !known.job.stop) {
+            return;
+        }
         self.remotes.replaced.retain(|_, ((of, group, index), _)| {
             let same = |handed: &Handed| handed.group == *group && handed.index == *index;
-            of != job || !from.iter().any(same)
+            *of != key || !from.iter().any(same)
         });
+        self.remotes.asked_for.insert(request, (key, from.to_vec()));
     }
 
-    /// A copy replaces this allocation of another node. Who is told twice goes by the latest word.
-    fn replaces(&mut self, copy: Copy, id: AllocId, since: u64) {
-        if self.remotes.dropped.contains(&id) {
+    /// A job is taken in.
+    pub(super) fn is_registered(&mut self, request: RequestId, job_index: u64) {
+        let Some((key, from)) = self.remotes.asked_for.remove(&request) else {
             return;
+        };
+        for handed in from {
+            let copy = (key.clone(), handed.group, handed.index);
+            self.remotes
+                .replaced
+                .insert(handed.from.alloc, (copy, job_index));
         }
-        let replaced = &mut self.remotes.replaced;
-        let mut known = replaced.values();
-        if known.any(|(of, later)| *of == copy && *later > since) {
-            return;
-        }
-        replaced.retain(|other, (of, _)| *other == id || *of != copy);
-        replaced.entry(id).or_insert((copy, since));
     }
 
     /// Of a job that is purged nothing is kept for anybody.
-    pub(super) fn forget_handed(&mut self, agent: &Agent, job: &JobKey) {
+    pub(super) fn forget_handed(&mut self, job: &JobKey) {
         self.remotes.replaced.retain(|_, ((of, _, _), _)| of != job);
-        let known = agent.view().job(job).into_iter();
-        let handed = known.flat_map(|known| &known.handed);
-        self.remotes
-            .dropped
-            .extend(handed.map(|handed| handed.from.alloc));
+        self.remotes.asked_for.retain(|_, (of, _)| of != job);
     }
 
     /// A task starts when what its allocation replaces on another node is over, and with what that

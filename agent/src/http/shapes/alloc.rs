@@ -9,6 +9,7 @@ use drover_core::model::task::Task;
 use drover_core::store::record::AllocRecord;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::Timestamp;
+use drover_io_real::on_the_way::{Amount, OnTheWay};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -201,6 +202,35 @@ impl AllocStub {
             create_time: record.create_time.0,
             modify_time: record.modify_time.0,
         }
+    }
+}
+
+impl AllocStub {
+    /// Says how much came of what is fetched for it, if anything is.
+    pub fn is_told(&mut self, coming: &OnTheWay) {
+        let amount = self.id.parse().ok().and_then(|id| coming.of(id));
+        if let Some(amount) = amount {
+            let how_far = how_far(amount);
+            self.client_description = match self.client_status.as_str() {
+                "pending" if self.client_description == NOT_STARTED => {
+                    format!("Fetching what its tasks need: {how_far}")
+                }
+                _ => format!("{}: {how_far}", self.client_description),
+            };
+        }
+    }
+}
+
+/// What is said of an allocation of which nothing more is known.
+const NOT_STARTED: &str = "No tasks have started";
+
+/// How much came, in words.
+pub(crate) fn how_far(amount: Amount) -> String {
+    let tenths = |bytes: u64| bytes.saturating_mul(10) >> 20;
+    let mib = |bytes: u64| format!("{}.{}", tenths(bytes) / 10, tenths(bytes) % 10);
+    match amount.total {
+        Some(total) => format!("{} of {} MiB", mib(amount.bytes), mib(total)),
+        None => format!("{} MiB so far", mib(amount.bytes)),
     }
 }
 

@@ -9,6 +9,7 @@ mod node;
 mod plugin;
 mod stats;
 
+pub(crate) use alloc::how_far;
 pub use alloc::{
     Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
     MemoryResources, SharedResources, TaskEventShape, TaskResources, TaskStateShape,

@@ -52,6 +52,7 @@ pub(super) fn save(
     if limit > 0 && length.is_some_and(|length| length > limit) {
         return Err(too_large(limit));
     }
+    progress.total = length;
     let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
     receive(&mut body, limit, progress)?;
     Ok(Got::File)

@@ -115,6 +115,8 @@ enum Got {
 /// How much is here, said now and then.
 struct Progress {
     bytes: u64,
+    /// How much it will be, if that is known.
+    total: Option<u64>,
     said: Instant,
 }
 
@@ -122,6 +124,7 @@ impl Progress {
     fn new() -> Progress {
         Progress {
             bytes: 0,
+            total: None,
             said: Instant::now(),
         }
     }
@@ -135,7 +138,8 @@ impl Progress {
         if self.said.elapsed() >= EVERY {
             self.said = Instant::now();
             // Whether anybody listens is found out at the end.
-            let _ = say(&Said::Fetched { bytes });
+            let total = self.total;
+            let _ = say(&Said::Fetched { bytes, total });
         }
     }
 }

@@ -1,0 +1,146 @@
+//! How much of what is fetched for allocations has come so far, for people who wait for it. Nothing
+//! depends on it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use drover_core::ids::AllocId;
+use tokio::sync::watch;
+
+/// No news of less than this, in bytes.
+const STEP: u64 = 1 << 20;
+
+/// Everything that is on its way. Cheap to clone; the clones are the same.
+#[derive(Clone, Debug)]
+pub struct OnTheWay(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    coming: Mutex<(u64, BTreeMap<u64, Item>)>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    alloc: AllocId,
+    amount: Amount,
+}
+
+/// How much came, and how much it will be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes that are here.
+    pub bytes: u64,
+    /// Bytes in all; none if nobody knows.
+    pub total: Option<u64>,
+}
+
+impl Amount {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Amount) -> Amount {
+        let totals = self.total.zip(other.total);
+        Amount {
+            bytes: self.bytes.saturating_add(other.bytes),
+            total: totals.map(|(one, other)| one.saturating_add(other)),
+        }
+    }
+}
+
+/// One thing on its way; it is here, or will not come, when this is dropped.
+#[derive(Debug)]
+pub struct Coming {
+    number: u64,
+    told: u64,
+    all: OnTheWay,
+}
+
+impl Default for OnTheWay {
+    fn default() -> OnTheWay {
+        OnTheWay(Arc::new(Inner {
+            coming: Mutex::default(),
+            changed: watch::Sender::new(()),
+        }))
+    }
+}
+
+impl OnTheWay {
+    /// Something begins to come.
+    pub fn begin(&self, alloc: AllocId) -> Coming {
+        let mut coming = self.lock();
+        coming.0 += 1;
+        let number = coming.0;
+        let amount = Amount::default();
+        coming.1.insert(number, Item { alloc, amount });
+        Coming {
+            number,
+            told: 0,
+            all: self.clone(),
+        }
+    }
+
+    /// What comes for an allocation, all of it together.
+    pub fn of(&self, alloc: AllocId) -> Option<Amount> {
+        let coming = self.lock();
+        let own = coming.1.values().filter(|item| item.alloc == alloc);
+        own.map(|item| item.amount).reduce(Amount::and)
+    }
+
+    /// Tells when there is news.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Item>)> {
+        self.0
+            .coming
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner())
+    }
+}
+
+impl Coming {
+    /// So much is here now.
+    pub fn is(&mut self, amount: Amount) {
+        if let Some(item) = self.all.lock().1.get_mut(&self.number) {
+            item.amount = amount;
+        }
+        if amount.bytes >= self.told.saturating_add(STEP) {
+            self.told = amount.bytes;
+            self.all.0.changed.send_replace(());
+        }
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.all.lock().1.remove(&self.number);
+        self.all.0.changed.send_replace(());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_for_an_allocation_is_added_up_and_then_gone() {
+        let all = OnTheWay::default();
+        let (one, other) = (AllocId(1), AllocId(2));
+        let amount = |bytes, total| Amount { bytes, total };
+        let mut first = all.begin(one);
+        let mut second = all.begin(one);
+        let changes = all.changes();
+        first.is(amount(3, Some(10)));
+        assert!(!changes.has_changed().unwrap(), "so little is no news");
+        second.is(amount(STEP, Some(STEP)));
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(all.of(one), Some(amount(STEP + 3, Some(STEP + 10))));
+        second.is(amount(STEP, None));
+        assert_eq!(all.of(one), Some(amount(STEP + 3, None)));
+        assert_eq!(all.of(other), None);
+        drop((first, second));
+        assert_eq!(all.of(one), None);
+    }
+}
