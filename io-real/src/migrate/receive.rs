@@ -73,11 +73,10 @@ pub(super) fn receive(
     }
 }
 
-/// No more than there is room for: a tenth of the disk stays for everybody else.
+/// No more than there is room for: a tenth of what is free stays for everybody else.
 fn within_room(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
     let disk = fstatvfs(dir)?;
-    let reserve = disk.f_blocks / 10;
-    let room = disk.f_bavail.saturating_sub(reserve);
+    let room = disk.f_bavail - disk.f_bavail / 10;
     let bytes = room.saturating_mul(disk.f_frsize).min(limits.bytes);
     Ok(Limits { bytes, ..limits })
 }
