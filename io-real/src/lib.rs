@@ -5,6 +5,7 @@
 
 pub mod allowed;
 pub mod artifact;
+pub mod audit;
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;

@@ -3,6 +3,7 @@
 pub mod agent;
 mod allocations;
 mod answer;
+mod audit;
 mod blocking;
 mod body;
 mod client;
@@ -39,6 +40,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
+use drover_io_real::audit::Auditor;
 use drover_io_real::plugins::Plugins;
 
 pub use serve::serve;
@@ -63,6 +65,8 @@ pub struct Settings {
     pub data_dir: String,
     /// The plugins that run beside it.
     pub plugins: Plugins,
+    /// Who looks at its host; none where there is nothing to look at.
+    pub auditor: Option<Auditor>,
     /// What is wanted of the node.
     pub client: ClientConfig,
     /// What is told of the agent in numbers.
@@ -135,6 +139,10 @@ fn routes() -> Router<Api> {
         .route("/v1/client/fs/readat/{id}", get(files::read_at))
         .route("/v1/agent/self", get(agent::this))
         .route("/v1/agent/plugins", get(plugins::list))
+        .route(
+            "/v1/agent/audit",
+            get(audit::list).put(audit::fix).post(audit::fix),
+        )
         .route("/v1/agent/health", get(agent::health))
         .route("/v1/agent/members", get(agent::members))
         .route("/v1/status/leader", get(agent::leader))

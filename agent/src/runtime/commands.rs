@@ -231,6 +231,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         data_dir: running.data_dir.path().display().to_string(),
         plugins: running.plugins.clone(),
+        auditor: Some(running.auditor.clone()),
         client: settings.file.client,
         telemetry: settings.file.telemetry,
     };
