@@ -340,6 +340,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
     config.probes = probes.collect();
     config.keep_terminal = wanted.gc.keep;
+    config.parallel_destroys = wanted.gc.parallel;
     config.room = Some(wanted.gc.room);
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config

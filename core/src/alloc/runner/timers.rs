@@ -7,7 +7,6 @@ use crate::alloc::health::HealthWatch;
 use crate::alloc::kill_order::KillOrder;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
-use crate::hooks::{OnError, Pipeline};
 use crate::ids::TaskName;
 use crate::op::Op;
 use crate::task::runner::TaskTimer;
@@ -84,9 +83,8 @@ impl AllocRunner {
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
                 }
             }
-            Phase::DestroyPause(until) if *until <= cx.now.at => {
-                self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
-            }
+            // It may have to wait for a place again.
+            Phase::DestroyPause(until) if *until <= cx.now.at => self.phase = Phase::Finished,
             Phase::DestroyPause(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => {}
         }
         if self.time_is_over_at.is_some_and(|at| at <= cx.now.at) {
