@@ -9,6 +9,9 @@ use crate::input::Room;
 use crate::model::node::Node;
 use crate::time::Span;
 
+/// How many allocations are cleaned away at once unless told otherwise, as in the field.
+pub const PARALLEL_DESTROYS: usize = 2;
+
 /// Everything that does not change while the agent lives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Config {
@@ -25,6 +28,9 @@ pub struct Config {
     pub max_kill_timeout: Span,
     /// How many ended allocations are kept before the oldest is cleaned up.
     pub keep_terminal: usize,
+    /// How many allocations are cleaned away at once.
+    #[serde(default = "all_at_once")]
+    pub parallel_destroys: usize,
     /// How much of the disk may be taken before ended allocations are cleaned away; nobody looks
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,6 +46,11 @@ pub struct Config {
     /// The plugins that have devices.
     #[serde(default)]
     pub device_plugins: Vec<Arc<str>>,
+}
+
+/// As it was before there was such a setting.
+fn all_at_once() -> usize {
+    usize::MAX
 }
 
 /// How full the disk of the allocations' directories may be.
@@ -146,6 +157,7 @@ impl Config {
             host_env: Vec::new(),
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
+            parallel_destroys: PARALLEL_DESTROYS,
             room: None,
             patience: Patience::default(),
             probes: Vec::new(),

@@ -9,6 +9,7 @@ use crate::agent::SCHEMA;
 use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Told};
+use crate::gc::Destroys;
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId};
 use crate::input::TaskKey;
 use crate::model::event::TaskEvent;
@@ -71,6 +72,8 @@ pub struct Shared {
     pub unsettled: bool,
     /// What allocations tell each other.
     pub broadcasts: Broadcasts,
+    /// Who is cleaned away now.
+    pub destroys: Destroys,
     /// The store's side.
     pub ledger: Ledger,
     /// Effects that may leave.

@@ -1,6 +1,9 @@
-//! Which ended allocations are cleaned away: the oldest, and no more than needed.
+//! Which ended allocations are cleaned away: the oldest, no more than needed, and only so many at
+//! once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
@@ -14,6 +17,52 @@ pub fn surplus<'a>(allocs: impl Iterator<Item = &'a AllocRecord>, keep: usize) -
         .collect();
     let too_many = ended.len().saturating_sub(keep);
     ended.into_iter().take(too_many).map(|(_, id)| id).collect()
+}
+
+/// Who is cleaned away now, and who waits for a place to be: removing directories takes the disk
+/// away from the tasks that run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Destroys {
+    busy: BTreeSet<AllocId>,
+    /// With the index that says how old they are.
+    waiting: BTreeMap<AllocId, u64>,
+}
+
+impl Destroys {
+    /// Whether this allocation has a place. If not, it waits for one from now on.
+    pub fn has_place(&mut self, alloc: &AllocRecord) -> bool {
+        let has = self.busy.contains(&alloc.id);
+        if !has {
+            self.waiting.entry(alloc.id).or_insert(alloc.modify_index);
+        }
+        has
+    }
+
+    /// Whether this allocation waits for a place.
+    pub fn awaits(&self, alloc: AllocId) -> bool {
+        self.waiting.contains_key(&alloc)
+    }
+
+    /// Gives a place to the oldest that waits, if one of `places` is free. Returns who can go on.
+    pub fn grant(&mut self, places: usize) -> Option<AllocId> {
+        if self.busy.len() >= places.max(1) {
+            return None;
+        }
+        let oldest = self
+            .waiting
+            .iter()
+            .min_by_key(|(id, index)| (**index, **id));
+        let oldest = *oldest?.0;
+        self.waiting.remove(&oldest);
+        self.busy.insert(oldest);
+        Some(oldest)
+    }
+
+    /// This allocation is gone, or cannot be cleaned away now: its place is free.
+    pub fn leave(&mut self, alloc: AllocId) {
+        self.busy.remove(&alloc);
+    }
 }
 
 #[cfg(test)]
@@ -37,6 +86,25 @@ mod tests {
         assert_eq!(surplus(allocs.iter(), 2), [AllocId(1)]);
         let going = [ended(3, false), ended(1, true), ended(2, false)];
         assert_eq!(surplus(going.iter(), 2), [], "it is on its way already");
+    }
+
+    #[test]
+    fn places_go_to_the_oldest_and_are_given_back() {
+        let mut destroys = Destroys::default();
+        for id in [3, 1, 2] {
+            assert!(!destroys.has_place(&ended(id, true)));
+        }
+        assert_eq!(destroys.grant(2), Some(AllocId(1)));
+        assert_eq!(destroys.grant(2), Some(AllocId(2)));
+        assert_eq!(destroys.grant(2), None, "both places are taken");
+        assert!(destroys.has_place(&ended(2, true)) && destroys.awaits(AllocId(3)));
+        destroys.leave(AllocId(1));
+        // It failed, and waits again: it is still the oldest.
+        assert!(!destroys.has_place(&ended(1, true)));
+        assert_eq!(destroys.grant(2), Some(AllocId(1)));
+        destroys.leave(AllocId(2));
+        assert_eq!(destroys.grant(2), Some(AllocId(3)));
+        assert_eq!(destroys.grant(9), None, "nobody waits");
     }
 
     #[test]

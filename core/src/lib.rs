@@ -32,8 +32,8 @@
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
 //! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`]
 //! validates what drivers are given; [`store`] remembers; [`broadcast`] tells the latest;
-//! [`gc`] chooses what is cleaned away; [`stats`] adds up what was measured; [`model`] has the field's
-//! nouns.
+//! [`gc`] chooses what is cleaned away; [`host`] says whose things are that bear our mark;
+//! [`stats`] adds up what was measured; [`model`] has the field's nouns.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -49,6 +49,7 @@ pub mod effect;
 pub mod fingerprint;
 pub mod gc;
 pub mod hooks;
+pub mod host;
 pub mod ids;
 pub mod input;
 pub mod local;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -101,6 +101,29 @@ impl DataDir {
         self.path.join("alloc")
     }
 
+    /// The directory as a handle.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub fn handle(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(open(&self.path, flags, Mode::empty())?)
+    }
+
+    /// What things of this agent bear that do not lie in its directory: the mount namespace in which
+    /// the path is meant, the directory itself, its path.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub fn mark(&self) -> io::Result<Mark> {
+        let meta = fs::metadata(&self.path)?;
+        Ok(Mark {
+            namespace: namespace("self")?,
+            dir: (meta.dev(), meta.ino()),
+            path: self.path.clone(),
+        })
+    }
+
     /// A directory that belongs to the agent alone, made if need be, as a handle: `name` in the
     /// agent's directory unless `elsewhere`.
     ///
@@ -152,6 +175,48 @@ impl AsFd for DataDir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.allocs.as_fd()
     }
+}
+
+/// Which agent made something: [`DataDir::mark`]. As text it is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The mount namespace in which the path is meant.
+    pub namespace: String,
+    /// The data directory: device and inode.
+    pub dir: (u64, u64),
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((dev, ino), path) = (self.dir, self.path.display());
+        write!(f, "{} {dev} {ino} {path}", self.namespace)
+    }
+}
+
+impl Mark {
+    /// Reads what [`fmt::Display`] wrote.
+    pub fn parse(text: &str) -> Option<Mark> {
+        let mut parts = text.splitn(4, ' ');
+        let namespace = parts.next()?.to_owned();
+        let dir = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let path = PathBuf::from(parts.next()?);
+        Some(Mark {
+            namespace,
+            dir,
+            path,
+        })
+    }
+}
+
+/// The mount namespace of a process.
+///
+/// # Errors
+/// It is gone, or another user's.
+pub(crate) fn namespace(process: &str) -> io::Result<String> {
+    let link = fs::read_link(format!("/proc/{process}/ns/mnt"))?;
+    Ok(link.to_string_lossy().into_owned())
 }
 
 fn make(path: &Path, mode: u32) -> io::Result<()> {

@@ -5,6 +5,7 @@
 
 pub mod allowed;
 pub mod artifact;
+pub mod audit;
 mod cancel;
 pub mod cgroup;
 pub mod clock;

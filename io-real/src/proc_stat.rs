@@ -9,6 +9,8 @@ use rustix::io::Errno;
 pub(crate) struct Stat {
     /// Whether it has ended and waits for its parent to hear of it.
     pub(crate) is_zombie: bool,
+    /// Who started it, or took it over when that one ended.
+    pub(crate) parent: i32,
     /// The leader of its session; 0 if that is not in our process namespace.
     pub(crate) session: i32,
     /// Clock ticks from the machine's boot to the start of the process.
@@ -36,7 +38,8 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         Some(Stat {
             is_zombie: fields.next()? == "Z",
-            session: fields.nth(2)?.parse().ok()?,
+            parent: fields.next()?.parse().ok()?,
+            session: fields.nth(1)?.parse().ok()?,
             start_time: fields.nth(15)?.parse().ok()?,
         })
     }
@@ -51,7 +54,7 @@ mod tests {
     fn a_name_may_hold_anything() {
         let line = b"7 (\xff) Z 1 (x) S 3 4 5 0 -1 4194560 9 0 0 0 1 2 0 0 20 0 1 0 77 100 1\n";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!((stat.is_zombie, stat.session), (false, 5));
+        assert_eq!((stat.is_zombie, stat.parent, stat.session), (false, 3, 5));
         assert_eq!(stat.start_time, 77);
     }
 

@@ -130,7 +130,7 @@ impl Sim {
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
         let world = World::new(seed, config.patience);
-        let checker = Checker::new(config.keep_terminal, config.room);
+        let checker = Checker::new(config.keep_terminal, config.room, config.parallel_destroys);
         let mut sim = Sim {
             world,
             checker,

@@ -31,6 +31,7 @@ mod plugin_status;
 mod rehearse;
 mod replay;
 pub mod screen;
+mod system_audit;
 pub mod table;
 mod top;
 mod usage;
@@ -163,6 +164,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         }
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
+        Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {
             cx.screen

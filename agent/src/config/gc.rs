@@ -1,6 +1,6 @@
 //! When ended allocations are cleaned away: the settings `gc_…` of the block `client`.
 
-use drover_core::config::RoomLimits;
+use drover_core::config::{PARALLEL_DESTROYS, RoomLimits};
 use drover_core::text::{parse_duration, quote};
 use drover_core::time::Span;
 
@@ -14,6 +14,8 @@ const SHORTEST: Span = Span::secs(1);
 pub struct GcConfig {
     /// How many ended allocations are kept at most.
     pub keep: usize,
+    /// How many are cleaned away at once.
+    pub parallel: usize,
     /// When the disk has too little room for them.
     pub room: RoomLimits,
 }
@@ -22,6 +24,7 @@ impl Default for GcConfig {
     fn default() -> GcConfig {
         GcConfig {
             keep: 50,
+            parallel: PARALLEL_DESTROYS,
             room: RoomLimits::default(),
         }
     }
@@ -55,6 +58,11 @@ pub(super) fn gc(given: &mut Fields) -> Result<GcConfig, String> {
             .map_err(|_| format!("client: gc_max_allocs: {number} is too few"))?;
         gc.keep = keep;
     }
+    if let Some(number) = given.number("gc_parallel_destroys")? {
+        let parallel = usize::try_from(number).ok().filter(|number| *number > 0);
+        gc.parallel =
+            parallel.ok_or_else(|| format!("client: gc_parallel_destroys: {number} is too few"))?;
+    }
     Ok(gc)
 }
 
@@ -66,9 +74,10 @@ mod tests {
     #[test]
     fn what_is_kept_can_be_said() {
         let text = "client {\n gc_interval = \"5s\"\n gc_max_allocs = 3\n \
-                    gc_disk_usage_threshold = 95\n}";
+                    gc_disk_usage_threshold = 95\n gc_parallel_destroys = 7\n}";
         let gc = parse(text).unwrap().client.gc;
         assert_eq!(gc.keep, 3);
+        assert_eq!(gc.parallel, 7);
         assert_eq!(gc.room.interval, Span::secs(5));
         assert_eq!(gc.room.disk_percent, 95);
         assert_eq!(gc.room.inode_percent, 70, "as in the field");
@@ -88,6 +97,7 @@ mod tests {
                 "a whole number is needed",
             ),
             ("gc_max_allocs = -1", "is too few"),
+            ("gc_parallel_destroys = 0", "is too few"),
             ("gc_max_alloc = 1", "did you mean gc_max_allocs?"),
         ] {
             let why = parse(&format!("client {{\n{setting}\n}}")).unwrap_err();

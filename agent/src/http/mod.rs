@@ -3,6 +3,7 @@
 pub mod agent;
 mod allocations;
 mod answer;
+mod audit;
 mod blocking;
 mod body;
 mod client;
@@ -40,6 +41,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
+use drover_io_real::audit::Auditor;
 use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
@@ -71,6 +73,8 @@ pub struct Settings {
     pub secret: NodeSecret,
     /// The plugins that run beside it.
     pub plugins: Plugins,
+    /// Who looks at its host; none where there is nothing to look at.
+    pub auditor: Option<Auditor>,
     /// What is wanted of the node.
     pub client: ClientConfig,
     /// What is told of the agent in numbers.
@@ -147,6 +151,10 @@ fn routes() -> Router<Api> {
         .route("/v1/client/fs/readat/{id}", get(files::read_at))
         .route("/v1/agent/self", get(agent::this))
         .route("/v1/agent/plugins", get(plugins::list))
+        .route(
+            "/v1/agent/audit",
+            get(audit::list).put(audit::fix).post(audit::fix),
+        )
         .route("/v1/agent/health", get(agent::health))
         .route("/v1/agent/members", get(agent::members))
         .route("/v1/status/leader", get(agent::leader))

@@ -237,6 +237,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         on_the_way: running.on_the_way.clone(),
         secret: running.secret.clone(),
         plugins: running.plugins.clone(),
+        auditor: Some(running.auditor.clone()),
         client: settings.file.client,
         telemetry: settings.file.telemetry,
     };

@@ -16,6 +16,7 @@ use drover_core::store::Saved;
 use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_core::time::Span;
 use drover_io_real::artifact::Artifacts;
+use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
 use drover_io_real::data_dir::{DataDir, DataDirError};
 use drover_io_real::device::declared::DeclaredDevices;
@@ -74,6 +75,8 @@ pub struct Running {
     pub secret: NodeSecret,
     /// What runs beside the agent and serves it.
     pub plugins: Plugins,
+    /// Who looks at what bears our mark on this host.
+    pub auditor: Auditor,
 }
 
 /// Why an agent cannot start. Each says what to do.
@@ -130,15 +133,19 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let open_files = open_files::raise()
         .map_err(|error| SetupError::Io("raise the limit of open files", error.into()))?;
-    let cgroups = Cgroups::detect(CGROUP_PARENT)
-        .map_err(|error| SetupError::Io("use control groups", error))?;
+    let cgroups =
+        cgroups(&data_dir).map_err(|error| SetupError::Io("use control groups", error))?;
     if cgroups.is_none() {
         remarks.push("no control groups here (not root?): tasks run without limits".to_owned());
     }
     let (answers_in, answers) = mpsc::unbounded_channel();
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
+    let (own, groups) = (home.clone(), cgroups.clone());
     let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
+    let whole = opened.damaged.is_empty();
+    let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
+        .map_err(|error| SetupError::Io("look at this host", error))?;
     let wanted = &settings.file.client;
     // What a driver runs that is not wanted any more is nobody's.
     let known = match wanted.drivers.allows(raw_exec.name()) {
@@ -223,7 +230,21 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         on_the_way,
         secret,
         plugins,
+        auditor,
     })
+}
+
+/// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours
+/// say whose they are.
+fn cgroups(data_dir: &DataDir) -> io::Result<Option<Cgroups>> {
+    let found = Cgroups::detect(CGROUP_PARENT)?;
+    let mark = data_dir.mark()?;
+    // A mark that cannot be read again as it was would name another directory.
+    let readable = mark.path.to_str().is_some();
+    Ok(found.map(|groups| match readable {
+        true => groups.marked(mark.to_string()),
+        false => groups,
+    }))
 }
 
 /// Who fetches what tasks need.
@@ -344,6 +365,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
     config.probes = probes.collect();
     config.keep_terminal = wanted.gc.keep;
+    config.parallel_destroys = wanted.gc.parallel;
     config.room = Some(wanted.gc.room);
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config

@@ -75,7 +75,9 @@ impl View<'_> {
             }
             AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
             AllocPhase::Finished => {
-                !record.destroying || alloc.tasks().iter().any(TaskRunner::has_remains)
+                !record.destroying
+                    || alloc.tasks().iter().any(TaskRunner::has_remains)
+                    || self.awaits_cleaning(record.id)
             }
             AllocPhase::Destroyed => true,
         }

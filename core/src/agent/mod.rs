@@ -348,6 +348,10 @@ impl Agent {
                 self.settle_alloc(now, id);
             }
             touched.extend(core::iter::from_fn(|| self.shared.broadcasts.next_woken()));
+            let places = self.config.parallel_destroys;
+            if touched.is_empty() {
+                touched.extend(self.shared.destroys.grant(places));
+            }
             if !touched.is_empty() {
                 continue;
             }

@@ -71,6 +71,13 @@ impl Agent {
         }
         for alloc in self.allocs.values() {
             of_alloc(alloc, &mut awaiting);
+            if self.shared.destroys.awaits(alloc.record().id) {
+                awaiting.push(Awaiting {
+                    who: format!("alloc {}", alloc.record().id.short()),
+                    what: "others to be cleaned away before it",
+                    until: None,
+                });
+            }
         }
         Pending { awaiting }
     }

@@ -127,6 +127,11 @@ impl<'a> View<'a> {
         self.agent.allocs.get(&id)
     }
 
+    /// Whether an allocation is to be cleaned away, and others go first.
+    pub fn awaits_cleaning(self, alloc: AllocId) -> bool {
+        self.agent.shared.destroys.awaits(alloc)
+    }
+
     /// Every evaluation that is kept, by id.
     pub fn evals(self) -> impl Iterator<Item = &'a Arc<Evaluation>> {
         self.agent.local.evals.values()

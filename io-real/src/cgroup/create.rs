@@ -31,6 +31,7 @@ impl Cgroups {
         if let Some(unified) = &self.unified {
             fs::create_dir_all(unified.join(name))?;
         }
+        self.put_mark(name);
         Ok(self.group(name))
     }
 

@@ -58,6 +58,20 @@ impl Cgroups {
         Ok(false)
     }
 
+    /// The members of a group and of the groups inside it, sorted.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not a name. Others: what the kernel says.
+    pub fn members(&self, name: &str) -> io::Result<Vec<i32>> {
+        let mut pids = Vec::new();
+        for dir in self.group_dirs(name)? {
+            pids.extend(members(&dir)?);
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
     /// Removes a group if that needs nothing but removing its directories: it is empty and there is
     /// none inside it, or it is gone. The kernel removes no group that has members. True if it did;
     /// else [`Cgroups::kill`] and [`Cgroups::remove`] have work to do.

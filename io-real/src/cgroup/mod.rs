@@ -10,6 +10,8 @@
 //! fails on version 1, its `delete` does not see groups that a task made inside its own, and it
 //! does not know hybrid systems.
 //!
+//! Each group bears a mark that says who made it ([`mark`]): many agents may use one parent.
+//!
 //! Nothing outside the parent is ever written to, except that version 2 wants the controllers
 //! switched on from the root down, and that drivers of the field want groups of their own
 //! ([`field`]).
@@ -18,6 +20,7 @@ mod create;
 mod end;
 pub mod field;
 mod limits;
+mod mark;
 
 pub use limits::{Limits, weight};
 
@@ -52,6 +55,8 @@ pub struct Cgroups {
     controlled: Vec<PathBuf>,
     /// The parent's directory in the controller-less tree of a hybrid system.
     unified: Option<PathBuf>,
+    /// What is written on each group that is made; see [`mark`].
+    mark: Option<String>,
 }
 
 /// The files of a group: absolute paths, as a shim wants them.
@@ -89,6 +94,7 @@ impl Cgroups {
                 v1: None,
                 controlled: vec![root.join(parent)],
                 unified: None,
+                mark: None,
             }
         } else {
             let Some(groups) = Self::detect_v1(parent) else {
@@ -119,6 +125,7 @@ impl Cgroups {
             v1: Some(v1),
             controlled,
             unified,
+            mark: None,
         })
     }
 

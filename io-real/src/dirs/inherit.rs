@@ -83,9 +83,12 @@ impl AllocDirs {
     }
 }
 
+/// What the directory of what arrives for an allocation is called, after the allocation.
+pub(crate) const ARRIVING: &str = ".arriving";
+
 /// The directory of what arrives for an allocation. No task can have it as its own.
 fn arrival_of(alloc: AllocId) -> String {
-    format!("{alloc}.arriving")
+    format!("{alloc}{ARRIVING}")
 }
 
 /// Moves `dir/name` of the first source where anything is in it.

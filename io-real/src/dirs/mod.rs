@@ -13,6 +13,7 @@ mod inherit;
 mod remove;
 
 pub use files::{Access, Glimpse, Seen, TaskFiles};
+pub(crate) use inherit::ARRIVING;
 pub(crate) use remove::tree as remove_tree;
 
 use std::io;

@@ -158,17 +158,23 @@ impl RawExec {
             if known.contains(&launch) || home.read_record(&name)?.is_some_and(buried) {
                 continue;
             }
-            let world = self.world.clone();
-            tokio::task::spawn_blocking(move || {
-                let ended = destroy::destroy(&world.means, &world.held, launch)
-                    .and_then(|_| destroy::forget(&world.means, launch));
-                match ended {
-                    Ok(()) => tracing::info!(%launch, "cleared away what a task left behind"),
-                    Err(error) => tracing::error!(%launch, %error, "cannot end a lost task"),
-                }
+            let driver = self.clone();
+            tokio::task::spawn_blocking(move || match driver.end(launch) {
+                Ok(()) => tracing::info!(%launch, "cleared away what a task left behind"),
+                Err(error) => tracing::error!(%launch, %error, "cannot end a lost task"),
             });
         }
         Ok(())
+    }
+
+    /// Ends a launch that nobody knows any more, and removes its control group and its record.
+    /// Blocks for as long as that takes.
+    ///
+    /// # Errors
+    /// Something of it resists.
+    pub fn end(&self, launch: LaunchId) -> io::Result<()> {
+        destroy::destroy(&self.world.means, &self.world.held, launch)?;
+        destroy::forget(&self.world.means, launch)
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use drover_core::fingerprint::PluginKind;
+use rustix::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use crate::plugin::Reattach;
@@ -11,6 +12,9 @@ use crate::small_files::SmallFiles;
 
 /// A file is never larger.
 const MAX_SIZE: u64 = 64 << 10;
+
+/// More plugins than this are not looked at.
+const MOST: usize = 4096;
 
 /// What is remembered of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,4 +57,27 @@ impl Memory {
     pub(super) fn forget(&self, file: &str) -> io::Result<()> {
         self.0.remove(&Memory::name(file))
     }
+}
+
+/// Forgets a plugin that agents remember in `dir`.
+///
+/// # Errors
+/// The disk says no.
+pub(crate) fn forget(dir: OwnedFd, file: &str) -> io::Result<()> {
+    Memory::new(dir).forget(file)
+}
+
+/// The processes of plugins that agents remember in `dir`, by the names of their programs.
+///
+/// # Errors
+/// The directory cannot be listed. What cannot be read of it is left out.
+pub(crate) fn remembered(dir: OwnedFd) -> io::Result<Vec<(String, Reattach)>> {
+    let mut files = Vec::new();
+    for entry in Dir::read_from(&dir)?.take(MOST) {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        files.extend(name.strip_suffix(".json").map(str::to_owned));
+    }
+    let memory = Memory::new(dir);
+    let process = |file: String| Some((file.clone(), memory.read(&file)?.process?));
+    Ok(files.into_iter().filter_map(process).collect())
 }

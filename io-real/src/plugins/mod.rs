@@ -29,6 +29,7 @@ use crate::driver::{DriverStream, Inbox};
 use crate::plugin::PluginDir;
 
 use memory::Memory;
+pub(crate) use memory::{forget, remembered};
 use one::One;
 pub use status::{Named, Runs, Status};
 

@@ -53,6 +53,11 @@ impl ShimHome {
         })
     }
 
+    /// The directory of records and sockets.
+    pub(crate) fn run_dir(&self) -> BorrowedFd<'_> {
+        self.run.as_fd()
+    }
+
     /// Reads a launch's record without its lock: a snapshot. `None` if there is none, or only an
     /// empty one.
     ///

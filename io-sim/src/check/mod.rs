@@ -17,6 +17,7 @@ pub mod property;
 mod reached;
 mod records;
 mod remote;
+mod removals;
 mod replies;
 mod rest;
 mod restarts;
@@ -44,6 +45,7 @@ use crate::check::machine::Devices;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::remote::Remotes;
+use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::templates::Templates;
@@ -106,6 +108,7 @@ pub struct Checker {
     words: Words,
     templates: Templates,
     remotes: Remotes,
+    removals: Removals,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -123,13 +126,14 @@ pub struct Checker {
 
 impl Default for Checker {
     fn default() -> Checker {
-        Checker::new(usize::MAX, None)
+        Checker::new(usize::MAX, None, usize::MAX)
     }
 }
 
 impl Checker {
-    /// A checker of an agent that keeps so many ended allocations, and so much room.
-    pub(crate) fn new(keep_terminal: usize, room: Option<RoomLimits>) -> Checker {
+    /// A checker of an agent that keeps so many ended allocations, and so much room, and cleans so
+    /// many away at once.
+    pub(crate) fn new(keep_terminal: usize, room: Option<RoomLimits>, places: usize) -> Checker {
         Checker {
             touched: Touched::default(),
             lives: Lives::default(),
@@ -142,6 +146,7 @@ impl Checker {
             words: Words::default(),
             templates: Templates::default(),
             remotes: Remotes::default(),
+            removals: Removals::new(places),
             newborn: true,
             keep_terminal,
             room,
@@ -187,7 +192,11 @@ impl Checker {
                 self.words.heard(agent, said);
                 self.room_is_told(said);
             }
-            Some(input @ (Input::Hook(_) | Input::Template(..))) => self.templates.heard(input),
+            Some(input @ Input::Hook(said)) => {
+                self.removals.heard(said);
+                self.templates.heard(input);
+            }
+            Some(input @ Input::Template(..)) => self.templates.heard(input),
             None => {}
         }
     }
@@ -201,7 +210,10 @@ impl Checker {
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
             Effect::Forget(_, launch) => self.a_launch_is_forgotten_last(world, *launch),
-            Effect::Hook(hook) => self.hook_effect(world, agent, hook),
+            Effect::Hook(hook) => {
+                self.only_so_many_go_at_once(hook)?;
+                self.hook_effect(world, agent, hook)
+            }
             Effect::Node(_) => Ok(()),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.commit_effect(world, *id, batch),
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
@@ -242,6 +254,7 @@ impl Checker {
         self.lives.agent_died();
         self.exits.agent_died();
         self.devices.agent_died();
+        self.removals.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
         self.ending = Ending::default();

@@ -346,6 +346,9 @@ properties! {
     /// too many.
     NoMoreIsCollectedThanNeeded: "no_more_is_collected_than_needed", [P17], Always;
 
+    /// No more allocations are cleaned away at once than the operator wants.
+    OnlySoManyGoAtOnce: "only_so_many_go_at_once", [P17 P12], Always;
+
     // Roll-outs.
     /// At most one roll-out of a job is under way, that of its latest version.
     AJobHasOneRollout: "a_job_has_one_rollout", [P3], Always;
@@ -457,6 +460,8 @@ properties! {
     SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
     /// An allocation is cleaned away.
     SometimesAnAllocationIsCleanedAway: "sometimes_an_allocation_is_cleaned_away", [P17], Sometimes;
+    /// An allocation waits until others are cleaned away.
+    SometimesCleaningAwayWaits: "sometimes_cleaning_away_waits", [P17], Sometimes;
     /// A plugin says what cannot be, and is not believed.
     SometimesAPluginIsNotBelieved: "sometimes_a_plugin_is_not_believed", [P12], Sometimes;
     /// A job waits until enough is known of the machine.

@@ -76,8 +76,12 @@ impl Checker {
                 AllocPhase::Prerun(_) | AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => {
                     true
                 }
-                AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => false,
+                // Nothing of it is left but its directory: others go first.
+                AllocPhase::Finished => alloc.record().destroying && !alloc.has_remains(),
+                AllocPhase::Tasks | AllocPhase::Destroyed => false,
             };
+            let awaits_place = matches!(alloc.phase(), AllocPhase::Finished) && busy;
+            self.sometimes(Property::SometimesCleaningAwayWaits, awaits_place);
             let holds = named.contains(who.as_str()) == busy;
             self.holds(Property::WhoWaitsIsNamed, holds, || {
                 format!("{who} {:?}: {pending:?}", alloc.phase())

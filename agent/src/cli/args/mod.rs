@@ -172,6 +172,8 @@ pub enum DeploymentCommand {
 pub enum SystemCommand {
     /// Clean away what ended
     Gc,
+    /// List what bears our mark on the agent's host, with its owner or `leaked`
+    Audit(AuditArgs),
 }
 
 /// Commands for operators.
@@ -212,6 +214,20 @@ pub struct PluginStatusArgs {
     #[arg(long)]
     pub json: bool,
     /// Show programs, whole times and reasons
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `system audit`.
+#[derive(Clone, Debug, Args)]
+pub struct AuditArgs {
+    /// Remove what is leaked
+    #[arg(long)]
+    pub fix: bool,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
 }

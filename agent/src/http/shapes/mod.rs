@@ -2,6 +2,7 @@
 //! an agent on the command line's side, after its `null`s were dropped.
 
 mod alloc;
+mod audit;
 mod eval;
 mod job;
 mod machine;
@@ -14,6 +15,8 @@ pub use alloc::{
     Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
     MemoryResources, SharedResources, TaskEventShape, TaskResources, TaskStateShape,
 };
+pub use audit::AuditShape;
+pub(super) use audit::audited;
 pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
 pub use job::{
     Children, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered, Stopped,

@@ -37,10 +37,12 @@ impl AllocRunner {
                 return false;
             }
             Progress::Finished(errors) if errors.is_empty() => {
+                cx.shared.destroys.leave(self.record.id);
                 self.forget(cx);
                 Phase::Destroyed
             }
             Progress::Finished(_) | Progress::Failed(..) => {
+                cx.shared.destroys.leave(self.record.id);
                 Phase::DestroyPause(cx.now.at + cx.jittered(DESTROY_PAUSE))
             }
         };

@@ -77,7 +77,8 @@ impl AllocRunner {
                 over
             }
             Phase::Finished => {
-                let begin = self.record.destroying && !self.has_remains();
+                let clean = self.record.destroying && !self.has_remains();
+                let begin = clean && cx.shared.destroys.has_place(&self.record);
                 if begin {
                     self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
                 }

@@ -8,7 +8,7 @@ use crate::alloc::kill_order::KillOrder;
 use crate::config::Patience;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
-use crate::hooks::{OnError, Pipeline, too_late};
+use crate::hooks::too_late;
 use crate::ids::TaskName;
 use crate::op::Op;
 use crate::task::runner::TaskTimer;
@@ -102,9 +102,8 @@ impl AllocRunner {
                     self.answered(cx, op, Err(too_late()));
                 }
             }
-            Phase::DestroyPause(until) if *until <= cx.now.at => {
-                self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
-            }
+            // It may have to wait for a place again.
+            Phase::DestroyPause(until) if *until <= cx.now.at => self.phase = Phase::Finished,
             Phase::DestroyPause(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => {}
         }
         if self.time_is_over_at.is_some_and(|at| at <= cx.now.at) {

@@ -1,0 +1,203 @@
+//! What is in this agent's data directory, and the processes that it remembers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use drover_core::host::{Bears, Home};
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+use super::shims::Processes;
+use super::{Inner, Kind, Thing};
+use crate::dirs::ARRIVING;
+use crate::plugin::{Address, Reattach};
+use crate::plugins::remembered;
+
+/// Where plugins' sockets are.
+pub(super) const SOCKETS: &str = "sockets";
+/// Where the agent remembers its plugins.
+pub(super) const PLUGINS: &str = "plugin-state";
+/// Where artifacts are fetched.
+const FETCHING: &str = "artifacts/work";
+
+/// More names of one directory are not listed.
+const MOST: usize = 65_536;
+
+/// Everything that is the agent's own, or lies where it alone makes things.
+pub(super) fn things(inner: &Inner, processes: &Processes) -> io::Result<Vec<Thing>> {
+    let data = inner.mark.path.as_path();
+    let path = |rest: &str| data.join(rest).display().to_string();
+    let ours = |kind, name: String, bears| Thing::new(kind, name, Home::Ours, bears);
+    let plugins = match dir(inner.data.as_fd(), PLUGINS)? {
+        Some(dir) => remembered(dir)?,
+        None => Vec::new(),
+    };
+    let mut things = vec![ours(Kind::Directory, path(""), Bears::Agent)];
+    things.extend(plugin_processes(&plugins, processes));
+    // What we started and is not under a shim: whoever fetches artifacts.
+    let me = i32::try_from(std::process::id()).unwrap_or(0);
+    let own = processes.descendants(&BTreeMap::from([(me, ())]));
+    things.extend((own.keys()).filter_map(|pid| processes.thing(*pid, Home::Ours, Bears::Agent)));
+    for name in names(inner.data.as_fd(), "alloc")? {
+        // What arrives for one is beside its directory.
+        let owner = name.strip_suffix(ARRIVING).unwrap_or(&name);
+        if let Ok(id) = owner.parse() {
+            let path = path(&format!("alloc/{name}"));
+            things.push(ours(Kind::Directory, path, Bears::Alloc(id)));
+        }
+    }
+    for name in names(inner.data.as_fd(), FETCHING)? {
+        let path = path(&format!("{FETCHING}/{name}"));
+        things.push(ours(Kind::Directory, path, Bears::Agent));
+    }
+    // Every socket of the host that is bound, at the end of a line.
+    let bound = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let bound: BTreeSet<&str> = bound
+        .lines()
+        .filter_map(|it| it.split(' ').next_back())
+        .collect();
+    things.extend(launch_sockets(inner, &bound)?);
+    things.extend(plugin_sockets(inner, &plugins, &bound)?);
+    things.extend(mounts(data)?);
+    Ok(things)
+}
+
+fn plugin_processes(plugins: &[(String, Reattach)], processes: &Processes) -> Vec<Thing> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let thing = |(file, reattach): &(String, Reattach)| {
+        let process = &reattach.process;
+        let found = processes.find(process.pid)?;
+        let same = found.start_time == process.start_time && boot.trim() == process.boot_id;
+        let bears = Bears::Plugin(file.clone());
+        same.then(|| processes.thing(process.pid, Home::Ours, bears))?
+    };
+    plugins.iter().filter_map(thing).collect()
+}
+
+/// Sockets of shims. One of a shim that ended goes with the record beside it, and soon.
+fn launch_sockets(inner: &Inner, bound: &BTreeSet<&str>) -> io::Result<Vec<Thing>> {
+    let found: BTreeSet<String> = names(inner.data.as_fd(), "run")?.into_iter().collect();
+    let thing = |name: &String| {
+        let launch = name.strip_suffix(".s")?;
+        let alone = !found.contains(&format!("{launch}.r"));
+        let launch = launch.parse().ok()?;
+        let path = inner.mark.path.join("run").join(name).display().to_string();
+        let thing = || Thing::new(Kind::Socket, path, Home::Ours, Bears::Launch(launch));
+        // Shims name theirs as it is seen from where it lies.
+        (alone || bound.contains(name.as_str())).then(thing)
+    };
+    Ok(found.iter().filter_map(thing).collect())
+}
+
+fn plugin_sockets(
+    inner: &Inner,
+    plugins: &[(String, Reattach)],
+    bound: &BTreeSet<&str>,
+) -> io::Result<Vec<Thing>> {
+    let dir = inner.mark.path.join(SOCKETS);
+    let mut known = BTreeMap::new();
+    for (file, reattach) in plugins {
+        if let Address::Unix(path) = &reattach.address {
+            known.insert(path.clone(), file.clone());
+        }
+    }
+    let thing = |name: String| {
+        let path = dir.join(name);
+        let text = path.display().to_string();
+        let (home, bears) = match known.get(&path) {
+            Some(file) => (Home::Ours, Bears::Plugin(file.clone())),
+            // Somebody is there; it is not known who.
+            None if bound.contains(text.as_str()) => (Home::Unknown, Bears::Nobody),
+            None => (Home::Ours, Bears::Nobody),
+        };
+        Thing::new(Kind::Socket, text, home, bears)
+    };
+    Ok(names(inner.data.as_fd(), SOCKETS)?
+        .into_iter()
+        .map(thing)
+        .collect())
+}
+
+/// Mounts below the directories of the allocations.
+fn mounts(data: &Path) -> io::Result<Vec<Thing>> {
+    let root = data.join("alloc");
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let thing = |line: &str| {
+        let point = unescape(line.split(' ').nth(4)?);
+        let rest = point.strip_prefix(&root).ok()?;
+        let alloc = rest.components().next()?;
+        let bears = match alloc.as_os_str().to_str()?.parse() {
+            Ok(id) => Bears::Alloc(id),
+            Err(_) => return None,
+        };
+        let path = point.display().to_string();
+        Some(Thing::new(Kind::Mount, path, Home::Ours, bears))
+    };
+    Ok(table.lines().filter_map(thing).collect())
+}
+
+/// A path of the table of mounts: blanks and the like are written in octal there.
+fn unescape(text: &str) -> PathBuf {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        let octal = more.get(..3).filter(|_| *first == b'\\');
+        let octal = octal.and_then(|octal| std::str::from_utf8(octal).ok());
+        match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = more.get(3..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Opens a directory of the agent's own; none if there is none.
+pub(super) fn dir(at: BorrowedFd<'_>, path: &str) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match openat2(at, path, flags, Mode::empty(), resolve) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn names(at: BorrowedFd<'_>, path: &str) -> io::Result<Vec<String>> {
+    let Some(dir) = dir(at, path)? else {
+        return Ok(Vec::new());
+    };
+    let mut names = Vec::new();
+    for entry in Dir::read_from(&dir)?.take(MOST) {
+        let entry = entry?;
+        // What we make has plain names.
+        if let Ok(name) = entry.file_name().to_str()
+            && !matches!(name, "." | "..")
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_mounts_may_have_blanks() {
+        let wanted = Path::new("/a b\\x/c");
+        assert_eq!(unescape("/a\\040b\\134x/c"), wanted);
+        assert_eq!(unescape("/plain"), Path::new("/plain"));
+    }
+}

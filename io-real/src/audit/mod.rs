@@ -1,0 +1,179 @@
+//! What bears our mark on this host: a survey, and the removal of what was found.
+//!
+//! Nothing is decided here. A survey says of each thing what it is called after and which agent made
+//! it, as far as that can be proved ([`homes`]); whose it is, the core says
+//! ([`drover_core::host`]), and only what it calls leaked is given to [`Auditor::remove`].
+//!
+//! | thing     | how it is known                                                                |
+//! |-----------|--------------------------------------------------------------------------------|
+//! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
+//! | cgroup    | a launch's name below our parent, with the mark of who made it                  |
+//! | mount     | below the directory of the allocations                                          |
+//! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
+//! | socket    | beside the records of launches, and where plugins make theirs                   |
+//!
+//! Directories, mounts and sockets are looked at in this agent's data directory alone: those of
+//! others are theirs. There are no containers, since nothing here makes any.
+
+mod groups;
+mod homes;
+mod inside;
+mod remove;
+mod shims;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use drover_core::host::{Bears, Home};
+
+use crate::cgroup::Cgroups;
+use crate::data_dir::{DataDir, Mark};
+use crate::dirs::AllocDirs;
+use crate::driver::raw_exec::RawExec;
+use crate::shim::{Process, ShimHome};
+use homes::Homes;
+use shims::Processes;
+
+/// What a thing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A process.
+    Process,
+    /// A control group.
+    Cgroup,
+    /// A mount.
+    Mount,
+    /// A directory.
+    Directory,
+    /// A socket.
+    Socket,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Process => "process",
+            Kind::Cgroup => "cgroup",
+            Kind::Mount => "mount",
+            Kind::Directory => "directory",
+            Kind::Socket => "socket",
+        }
+    }
+}
+
+/// A thing that bears our mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thing {
+    /// What it is.
+    pub kind: Kind,
+    /// A process's number, a group's name, a path.
+    pub name: String,
+    /// A process's program, as it calls itself; else empty.
+    pub program: String,
+    /// Who made it.
+    pub home: Home,
+    /// What it is called after.
+    pub bears: Bears,
+    /// Which process it is, whoever has its number later.
+    process: Option<Process>,
+    /// Of a shim, the main process of its task.
+    shim_of: Option<Process>,
+}
+
+impl Thing {
+    fn new(kind: Kind, name: impl Into<String>, home: Home, bears: Bears) -> Thing {
+        Thing {
+            kind,
+            name: name.into(),
+            program: String::new(),
+            home,
+            bears,
+            process: None,
+            shim_of: None,
+        }
+    }
+
+    /// Whether another survey found the same thing.
+    pub fn is_same(&self, other: &Thing) -> bool {
+        (self.kind, &self.name, self.process) == (other.kind, &other.name, other.process)
+    }
+
+    /// In which order things are listed and removed: what holds others first.
+    fn order(&self) -> (Kind, bool, &str) {
+        (self.kind, self.shim_of.is_none(), &self.name)
+    }
+}
+
+/// Looks at this host. Cheap to clone.
+#[derive(Clone)]
+pub struct Auditor(Arc<Inner>);
+
+struct Inner {
+    mark: Mark,
+    data: OwnedFd,
+    home: ShimHome,
+    cgroups: Option<Cgroups>,
+    dirs: AllocDirs,
+    raw_exec: RawExec,
+    whole: bool,
+}
+
+impl std::fmt::Debug for Auditor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Auditor").field(&self.0.mark.path).finish()
+    }
+}
+
+impl Auditor {
+    /// For the agent that holds `data_dir`; `whole` says whether it could read all of its state.
+    ///
+    /// # Errors
+    /// The directory cannot be opened.
+    pub fn new(
+        data_dir: &DataDir,
+        home: ShimHome,
+        cgroups: Option<Cgroups>,
+        raw_exec: RawExec,
+        whole: bool,
+    ) -> io::Result<Auditor> {
+        Ok(Auditor(Arc::new(Inner {
+            mark: data_dir.mark()?,
+            data: data_dir.handle()?,
+            dirs: AllocDirs::new(data_dir.allocs()),
+            home,
+            cgroups,
+            raw_exec,
+            whole,
+        })))
+    }
+
+    /// Whether the agent could read all of its state.
+    pub fn knows_all(&self) -> bool {
+        self.0.whole
+    }
+
+    /// Everything that bears our mark now. Blocks: it reads of every process of the host.
+    ///
+    /// # Errors
+    /// The host cannot be looked at as a whole.
+    pub fn survey(&self) -> io::Result<Vec<Thing>> {
+        let inner = &self.0;
+        let processes = Processes::read()?;
+        let homes = Homes::new(&inner.mark, &processes);
+        let shims = shims::find(&processes, &inner.home, &homes);
+        let mut things = shims::things(&processes, &shims);
+        if let Some(cgroups) = &inner.cgroups {
+            let found = groups::find(cgroups, &homes, &shims)?;
+            things.extend(groups::things(&found, &processes));
+        }
+        things.extend(inside::things(inner, &processes)?);
+        // The same process may be found in several ways; the first of them knows more.
+        let mut seen = BTreeSet::new();
+        things.retain(|thing| seen.insert((thing.kind, thing.name.clone())));
+        things.sort_by(|one, other| one.order().cmp(&other.order()));
+        Ok(things)
+    }
+}

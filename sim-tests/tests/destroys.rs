@@ -1,0 +1,76 @@
+//! Cleaning away: only so many at once, and nobody waits for ever for those that cannot be.
+
+use drover_core::config::Config;
+use drover_core::input::LocalInput;
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{TaskWords, group, job, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+/// Six allocations that end soon.
+fn many() -> Job {
+    let mut job = job(
+        "many",
+        JobType::Batch,
+        [group("g", [task("main").ends("1s", 0)])],
+    );
+    job.task_groups[0].count = Some(6);
+    job
+}
+
+fn all_ended(sim: &mut Sim) -> Result<(), Violation> {
+    sim.register(&many());
+    sim.until(Span::secs(600), |sim| {
+        let all = sim.allocs("many");
+        all.len() == 6 && all.iter().all(|alloc| alloc.record().finished)
+    })
+}
+
+fn none_left(sim: &Sim) -> bool {
+    sim.allocs("many").is_empty() && sim.world.dirs.allocs.is_empty()
+}
+
+#[test]
+fn what_is_to_go_goes_two_by_two() {
+    assert_eq!(
+        Config::new(0, drover_io_sim::node(), "/").parallel_destroys,
+        2
+    );
+    for_seeds(200, |sim| {
+        all_ended(sim)?;
+        sim.ask(LocalInput::Collect);
+        sim.until(SOON, none_left)?;
+        sim.peace()
+    });
+}
+
+/// The slots of those whose directories resist are free for others.
+#[test]
+fn what_cannot_be_cleaned_away_holds_nobody_up() {
+    for_seeds(200, |sim| {
+        all_ended(sim)?;
+        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 400);
+        sim.ask(LocalInput::Collect);
+        sim.until(Span::secs(7200), none_left)?;
+        sim.peace()
+    });
+}
+
+/// An agent that dies goes on with those that were to go, by the same measure.
+#[test]
+fn the_next_agent_goes_on_by_the_same_measure() {
+    for seed in 0..5 {
+        let steps = each_crash(seed, |sim| {
+            all_ended(sim)?;
+            sim.ask(LocalInput::Collect);
+            sim.run(Span::secs(300))?;
+            // Who died before it could answer forgot that it was asked.
+            sim.ask(LocalInput::Collect);
+            sim.until(Span::secs(600), none_left)?;
+            sim.peace()
+        });
+        assert!(steps > 20, "seed {seed}: {steps} steps");
+    }
+}
