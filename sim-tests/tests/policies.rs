@@ -337,3 +337,26 @@ fn that_an_earlier_destroy_failed_is_no_news() {
         sim.peace()
     });
 }
+
+/// What is replaced without end remembers the last 64 times and no more: its record does not grow.
+#[test]
+fn what_is_replaced_without_end_remembers_the_last_times() {
+    for_seeds(5, |sim| {
+        let mut job = hopeless();
+        if let Some(policy) = &mut job.task_groups[0].reschedule_policy {
+            policy.unlimited = Some(true);
+        }
+        sim.register(&job);
+        let times = |sim: &Sim| {
+            let allocs = sim.allocs("web");
+            let last = allocs.last().map(|alloc| &alloc.record().reschedules);
+            last.cloned().unwrap_or_default()
+        };
+        sim.until(Span::secs(3600), |sim| times(sim).len() == 64)?;
+        let before = times(sim);
+        sim.until(SOON, |sim| times(sim) != before)?;
+        let after = times(sim);
+        let moved_on = after.len() == 64 && after[..63] == before[1..];
+        sim.expect_that(moved_on, "one came and one went")
+    });
+}
