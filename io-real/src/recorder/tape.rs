@@ -25,7 +25,7 @@ const ONE_EFFECT: u64 = 1 << 8;
 const ONE_NUMBER: u64 = 1 << 32;
 
 /// How many numbers are many: no more than fit well into the fastest memory.
-const LONG: usize = 512;
+const LONG: usize = 128;
 
 /// What does not consist of numbers.
 #[derive(Debug)]
