@@ -139,3 +139,27 @@ fn what_waited_for_the_disk_gets_its_time() {
         }
     }
 }
+
+/// The same of a destroy: the driver's time began when it was decided, though it was asked only when
+/// there was room again, so who took a second had taken too long, and was asked once more.
+#[test]
+fn a_destroy_that_waited_for_the_disk_gets_its_time() {
+    // The deadline of one that waits moves by a quarter of a minute at a time.
+    for at in [13, 14, 15, 28, 29, 30] {
+        for_seeds(40, |sim| {
+            sim.register(&batch("sum", [task("main").ends("5s", 0)]));
+            sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+            sim.world.disk.full = true;
+            sim.until(SOON, |sim| {
+                sim.task("sum", "main")
+                    .is_some_and(|task| matches!(task.phase(), Phase::Cleaning(_)))
+            })?;
+            sim.run(Span::secs(at))?;
+            sim.world.disk.full = false;
+            sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+            let in_vain = sim.view().map(|view| view.counters().overdue);
+            sim.expect_that(in_vain == Some(0), "two seconds are in time")?;
+            sim.peace()
+        });
+    }
+}

@@ -2,11 +2,13 @@
 
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
-use drover_core::input::{LocalInput, OperatorInput, RestartScope};
+use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, RestartScope};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
+use drover_core::op::{Failure, Op};
+use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
@@ -302,5 +304,59 @@ fn a_destroy_that_failed_is_not_waited_for() {
         let in_vain = sim.view().map(|view| view.counters().overdue);
         sim.expect_that(in_vain == Some(0), "nobody is waited for in vain")?;
         sim.peace()
+    });
+}
+
+/// The next try is under way when somebody says that an earlier one failed: that changes nothing.
+#[test]
+fn that_an_earlier_destroy_failed_is_no_news() {
+    for_seeds(60, |sim| {
+        sim.register(&batch("sum", [task("main").ends("1s", 0)]));
+        let cleans = |sim: &Sim| {
+            let task = sim.task("sum", "main")?;
+            let launch = task.record().launch.as_ref()?.id;
+            matches!(task.phase(), Phase::Cleaning(_))
+                .then(|| (task.spec().key.clone(), launch, task.phase().clone()))
+        };
+        sim.until(SOON, |sim| cleans(sim).is_some())?;
+        let Some((key, launch, before)) = cleans(sim) else {
+            return Ok(());
+        };
+        let failed = DriverInput::Destroyed {
+            // The first operation of all was another one.
+            op: Op(1),
+            launch,
+            result: Err(Failure::recoverable("the driver was busy")),
+        };
+        sim.send_raw(Input::Driver(key, failed));
+        let stale = |sim: &Sim| sim.view().map(|view| view.counters().stale);
+        sim.until(SOON, |sim| stale(sim) == Some(1))?;
+        let after = cleans(sim).map(|(_, _, phase)| phase);
+        let goes_on = after.is_none_or(|after| after == before);
+        sim.expect_that(goes_on, "the try that is under way goes on")?;
+        sim.peace()
+    });
+}
+
+/// What is replaced without end remembers the last 64 times and no more: its record does not grow.
+#[test]
+fn what_is_replaced_without_end_remembers_the_last_times() {
+    for_seeds(5, |sim| {
+        let mut job = hopeless();
+        if let Some(policy) = &mut job.task_groups[0].reschedule_policy {
+            policy.unlimited = Some(true);
+        }
+        sim.register(&job);
+        let times = |sim: &Sim| {
+            let allocs = sim.allocs("web");
+            let last = allocs.last().map(|alloc| &alloc.record().reschedules);
+            last.cloned().unwrap_or_default()
+        };
+        sim.until(Span::secs(3600), |sim| times(sim).len() == 64)?;
+        let before = times(sim);
+        sim.until(SOON, |sim| times(sim) != before)?;
+        let after = times(sim);
+        let moved_on = after.len() == 64 && after[..63] == before[1..];
+        sim.expect_that(moved_on, "one came and one went")
     });
 }

@@ -6,7 +6,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim};
+use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
@@ -269,5 +269,42 @@ fn every_type_of_job_stops() {
         sim.run(SOON)?;
         sim.peace()?;
         sim.expect_that(sim.living("main") == 0, "nothing lives")
+    });
+}
+
+/// Of three copies, how many were replaced when the new version was acknowledged.
+fn replaced_at_once(
+    sim: &mut Sim,
+    job_type: JobType,
+    max_parallel: i64,
+) -> Result<usize, Violation> {
+    let copies = group("g", [task("main")]).count(3).rolls(max_parallel);
+    let old = job("web", job_type, [copies]);
+    sim.register(&old);
+    sim.until(SOON, |sim| sim.living("main") == 3)?;
+    let request = sim.register(&other(&old));
+    sim.until(SOON, |sim| sim.reply(request).is_some())?;
+    let allocs = sim.allocs("web");
+    let new = allocs
+        .iter()
+        .filter(|alloc| alloc.record().job_version == 1);
+    Ok(new.count())
+}
+
+/// One after the other goes what is a service and says how many at a time.
+#[test]
+fn what_does_not_roll_is_replaced_at_once() {
+    for_seeds(60, |sim| {
+        let expected = [
+            (JobType::Service, 1, 1),
+            (JobType::Service, 2, 2),
+            (JobType::Service, 0, 3),
+            (JobType::Batch, 1, 3),
+        ];
+        let (job_type, max_parallel, new) = expected[usize::try_from(sim.seed() % 4).unwrap_or(0)];
+        let found = replaced_at_once(sim, job_type, max_parallel)?;
+        let said = format!("{job_type:?} of {max_parallel} at a time: {found} of three");
+        sim.expect_that(found == new, &said)?;
+        sim.peace()
     });
 }

@@ -113,16 +113,27 @@ impl Recorder {
         let Some(queue) = &mut self.queue else {
             return;
         };
-        if self.gap && queue.is_roomy() {
+        if self.gap {
+            if !queue.is_roomy() {
+                return;
+            }
             self.fresh.push(now, snapshot(agent, true));
         }
         if self.fresh.is_empty() {
             return;
         }
-        let mut answer = queue.put(&mut self.fresh);
-        if answer == Answer::TakenAndMore {
+        let answer = queue.put(&mut self.fresh);
+        if answer != Answer::Taken || self.gap {
+            self.answered(answer, agent, now);
+        }
+    }
+
+    /// What is rare at a hand-over.
+    #[cold]
+    fn answered(&mut self, mut answer: Answer, agent: &Agent, now: Now) {
+        if let (Answer::TakenAndMore, Some(queue)) = (answer, &mut self.queue) {
             self.fresh.push(now, snapshot(agent, false));
-            answer = queue.put(&mut self.fresh);
+            answer = queue.put_aside(&mut self.fresh);
         }
         self.gap = answer == Answer::Full;
         if answer == Answer::Over {
@@ -140,7 +151,7 @@ fn snapshot(agent: &Agent, gap: bool) -> Beside {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.put(&mut self.fresh);
+            queue.put_aside(&mut self.fresh);
             queue.end(LAST_WORDS);
         }
     }

@@ -12,15 +12,15 @@ use super::page::Page;
 use super::tape::{Beside, Reader, Tape};
 
 /// How many pages may wait: 2 MiB, of some ten thousand steps.
-const PAGES: usize = 512;
+const PAGES: usize = 128;
 
 /// How many other things may wait.
 const BESIDE: usize = 4096;
 
 /// How many empty pages there are for the core, which would have to make new ones where it is in a
 /// hurry, and how many are kept at most.
-const READY: usize = 24;
-const SPARE: usize = 96;
+const READY: usize = 6;
+const SPARE: usize = 24;
 
 /// After it read something the thread sleeps this long before it looks again, so that under load it
 /// is woken by nobody. A crash of the agent costs no more than this.
@@ -122,6 +122,12 @@ impl Sender {
             return self.called(taken);
         }
         if taken { Answer::Taken } else { Answer::Full }
+    }
+
+    /// The same, where it is rare: the code of the frequent case stays short.
+    #[cold]
+    pub(super) fn put_aside(&mut self, tape: &mut Tape) -> Answer {
+        self.put(tape)
     }
 
     /// What does not fit onto the page.

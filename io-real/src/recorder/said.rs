@@ -59,16 +59,7 @@ pub(super) fn write(words: &mut Vec<u64>, input: &Input) -> Said {
             alloc,
             task,
             result: Ok(output),
-        }) if *output == HookOutput::default() => {
-            words.extend_from_slice(&[op.0, low(alloc.0), high(alloc.0)]);
-            match task {
-                None => Said::HookDone,
-                Some(task) => {
-                    write_name(words, task);
-                    Said::TaskHookDone
-                }
-            }
-        }
+        }) if *output == HookOutput::default() => write_hook(words, *op, *alloc, task.as_ref()),
         Input::Hook(_)
         | Input::Template(..)
         | Input::Store(StoreInput::Failed(..))
@@ -80,44 +71,65 @@ pub(super) fn write(words: &mut Vec<u64>, input: &Input) -> Said {
 }
 
 #[inline]
+fn write_hook(words: &mut Vec<u64>, op: Op, alloc: AllocId, task: Option<&TaskName>) -> Said {
+    let (said, name) = match task {
+        None => (Said::HookDone, ""),
+        Some(task) => (Said::TaskHookDone, task.as_str()),
+    };
+    let Some(first) = beginning(name) else {
+        return Said::Other;
+    };
+    words.extend_from_slice(&[op.0, low(alloc.0), high(alloc.0), first]);
+    write_rest(words, name);
+    said
+}
+
+#[inline]
 fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said {
-    const NO_EXIT: u64 = 0;
-    let (kind, Op(op), launch, exit) = match said {
+    let TaskKey { alloc, task } = key;
+    let Some(first) = beginning(task.as_str()) else {
+        return Said::Other;
+    };
+    // In one word what only some kinds say: the operation, or how it ended.
+    let (kind, one, launch) = match said {
         DriverInput::Started {
             op,
             launch,
             network: None,
-        } => (Said::Started, *op, launch, NO_EXIT),
+        } => (Said::Started, op.0, launch),
         DriverInput::Recovered {
             op,
             launch,
             found: Found::Running,
-        } => (Said::Running, *op, launch, NO_EXIT),
+        } => (Said::Running, op.0, launch),
         DriverInput::Exited { launch, result } => match of_exit(result) {
-            Some(exit) => (Said::Exited, Op(0), launch, exit),
+            Some(exit) => (Said::Exited, exit, launch),
             None => return Said::Other,
         },
         DriverInput::Stopped {
             op,
             launch,
             result: Ok(()),
-        } => (Said::Stopped, *op, launch, NO_EXIT),
+        } => (Said::Stopped, op.0, launch),
         DriverInput::Signaled {
             op,
             launch,
             result: Ok(()),
-        } => (Said::Signaled, *op, launch, NO_EXIT),
+        } => (Said::Signaled, op.0, launch),
         DriverInput::Destroyed {
             op,
             launch,
             result: Ok(None),
-        } => (Said::Destroyed, *op, launch, NO_EXIT),
+        } => (Said::Destroyed, op.0, launch),
         DriverInput::Destroyed {
             op,
             launch,
             result: Ok(Some(exit)),
         } => match of_exit(exit) {
-            Some(exit) => (Said::DestroyedWithExit, *op, launch, exit),
+            Some(exit) => {
+                words.push(exit);
+                (Said::DestroyedWithExit, op.0, launch)
+            }
             None => return Said::Other,
         },
         DriverInput::Started {
@@ -133,16 +145,15 @@ fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said
         | DriverInput::StartFailed { .. }
         | DriverInput::Said { .. } => return Said::Other,
     };
-    let TaskKey { alloc, task } = key;
     words.extend_from_slice(&[
-        op,
+        one,
         low(alloc.0),
         high(alloc.0),
         low(launch.0),
         high(launch.0),
-        exit,
+        first,
     ]);
-    write_name(words, task);
+    write_rest(words, task.as_str());
     kind
 }
 
@@ -163,15 +174,45 @@ fn of_exit(exit: &ExitResult) -> Option<u64> {
     Some(flags | signal | u64::from(code.unwrap_or(0).cast_unsigned()))
 }
 
+/// How many letters of a name stand in the word of its length.
+const AT_ONCE: usize = 6;
+
+/// A name's length and its first letters; none of a name that no task has.
 #[inline]
-fn write_name(words: &mut Vec<u64>, name: &TaskName) {
-    let bytes = name.as_str().as_bytes();
-    words.push(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    let (eights, rest) = bytes.as_chunks::<8>();
-    words.extend(eights.iter().map(|eight| u64::from_le_bytes(*eight)));
-    if !rest.is_empty() {
-        let little = rest.iter().rev();
-        words.push(little.fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+fn beginning(name: &str) -> Option<u64> {
+    let length = u16::try_from(name.len()).ok()?;
+    let bytes = name.as_bytes();
+    let first = bytes.get(..AT_ONCE).unwrap_or(bytes);
+    Some(u64::from(length) | word(first) << 16)
+}
+
+/// What [`beginning`] had no room for.
+#[inline]
+fn write_rest(words: &mut Vec<u64>, name: &str) {
+    if let Some(mut rest @ [_, ..]) = name.as_bytes().get(AT_ONCE..) {
+        while let Some((eight, more)) = rest.split_at_checked(8) {
+            words.push(word(eight));
+            rest = more;
+        }
+        if !rest.is_empty() {
+            words.push(word(rest));
+        }
+    }
+}
+
+/// Eight bytes or fewer, the first one lowest.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // Where they overlap they are the same.
+        (Some(first), Some(last)) => {
+            let last = u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
+            u64::from(u32::from_le_bytes(*first)) | last
+        }
+        _ => {
+            let little = bytes.iter().rev();
+            little.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        }
     }
 }
 
@@ -190,8 +231,10 @@ impl Numbers<'_> {
     }
 
     fn name(&mut self) -> Option<TaskName> {
-        let length = usize::try_from(self.next()?).ok()?;
-        let mut bytes = Vec::with_capacity(length);
+        let [a, b, first @ ..] = self.next()?.to_le_bytes();
+        let length = usize::from(u16::from_le_bytes([a, b]));
+        let mut bytes = Vec::with_capacity(length + AT_ONCE);
+        bytes.extend(first);
         while bytes.len() < length {
             bytes.extend(self.next()?.to_le_bytes());
         }
@@ -207,10 +250,8 @@ impl Numbers<'_> {
             Said::HookDone | Said::TaskHookDone => {
                 let op = Op(self.next()?);
                 let alloc = AllocId(self.id()?);
-                let task = match said {
-                    Said::TaskHookDone => Some(self.name()?),
-                    _ => None,
-                };
+                let name = self.name()?;
+                let task = (said == Said::TaskHookDone).then_some(name);
                 let result = Ok(HookOutput::default());
                 Some(Input::Hook(HookInput {
                     op,
@@ -230,10 +271,14 @@ impl Numbers<'_> {
     }
 
     fn driver(&mut self, said: Said) -> Option<Input> {
-        let op = Op(self.next()?);
+        let of_destroy = match said {
+            Said::DestroyedWithExit => exit(self.next()?),
+            _ => ExitResult::default(),
+        };
+        let one = self.next()?;
+        let op = Op(one);
         let alloc = AllocId(self.id()?);
         let launch = LaunchId(self.id()?);
-        let exit = self.exit()?;
         let task = self.name()?;
         let news = match said {
             Said::Started => DriverInput::Started {
@@ -248,7 +293,7 @@ impl Numbers<'_> {
             },
             Said::Exited => DriverInput::Exited {
                 launch,
-                result: exit,
+                result: exit(one),
             },
             Said::Stopped => DriverInput::Stopped {
                 op,
@@ -268,7 +313,7 @@ impl Numbers<'_> {
             Said::DestroyedWithExit => DriverInput::Destroyed {
                 op,
                 launch,
-                result: Ok(Some(exit)),
+                result: Ok(Some(of_destroy)),
             },
             Said::Timeout | Said::Saved | Said::HookDone | Said::TaskHookDone | Said::Other => {
                 return None;
@@ -276,16 +321,17 @@ impl Numbers<'_> {
         };
         Some(Input::Driver(TaskKey { alloc, task }, news))
     }
+}
 
-    fn exit(&mut self) -> Option<ExitResult> {
-        let [a, b, c, d, signal, flags, ..] = self.next()?.to_le_bytes();
-        let code = i32::from_le_bytes([a, b, c, d]);
-        Some(ExitResult {
-            code: (flags & 1 == 1).then_some(code),
-            signal: i32::from(signal),
-            oom_killed: flags & 2 == 2,
-            message: None,
-        })
+/// The end that was written as this.
+fn exit(word: u64) -> ExitResult {
+    let [a, b, c, d, signal, flags, ..] = word.to_le_bytes();
+    let code = i32::from_le_bytes([a, b, c, d]);
+    ExitResult {
+        code: (flags & 1 == 1).then_some(code),
+        signal: i32::from(signal),
+        oom_killed: flags & 2 == 2,
+        message: None,
     }
 }
 
@@ -405,9 +451,13 @@ mod tests {
         for name in [
             "",
             "ä",
-            "1234567",
-            "12345678",
-            "123456789",
+            "abc",
+            "abcd",
+            "abcde",
+            "abcdef",
+            "abcdefg",
+            "abcdefghijklmn",
+            "abcdefghijklmno",
             &"x".repeat(300),
         ] {
             let said = DriverInput::Stopped {
@@ -418,8 +468,16 @@ mod tests {
             all.push((Input::Driver(key(name), said), true));
             all.push((hook(Some(name), Ok(HookOutput::default())), true));
         }
+        let endless = "x".repeat(1 << 16);
         let full = "full".to_owned();
+        let ended = DriverInput::Destroyed {
+            op: OP,
+            launch: LAUNCH,
+            result: Ok(Some(exit(None))),
+        };
         all.extend([
+            (Input::Driver(key(&endless), ended), false),
+            (hook(Some(&endless), Ok(HookOutput::default())), false),
             (hook(None, Ok(HookOutput::default())), true),
             (hook(Some("main"), Ok(gives)), false),
             (hook(None, Err(Failure::fatal("no"))), false),
@@ -436,6 +494,7 @@ mod tests {
             let mut words = Vec::new();
             let said = write(&mut words, &input);
             assert_eq!(said != Said::Other, is_plain, "{input:?}");
+            assert!(is_plain || words.is_empty(), "{input:?}");
             let mut numbers = Numbers(words.iter());
             let read = numbers.input(said);
             assert_eq!(read.as_ref(), is_plain.then_some(&input));

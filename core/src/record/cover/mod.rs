@@ -21,6 +21,7 @@ use crate::time::Timestamp;
 pub(super) use records::commit;
 
 /// A number alone.
+#[inline]
 pub(super) fn number(number: u64) -> u64 {
     let mut fold = Fold::new(0);
     fold.row([number, 0, 0, 0]);
@@ -108,6 +109,7 @@ fn of_logs(logs: &LogConfig) -> [u64; 4] {
 }
 
 /// What is forgotten.
+#[inline]
 pub(super) fn forget(driver: &str, launch: LaunchId) -> u64 {
     let mut fold = Fold::new(2);
     fold.row([low(launch.0), high(launch.0), 0, 0]);
@@ -171,6 +173,7 @@ fn remote(fold: &mut Fold, remote: &RemotePrevious) {
 }
 
 /// What is asked about the machine.
+#[cold]
 pub(super) fn node(asked: &NodeEffect) -> u64 {
     let (kind, name) = match asked {
         NodeEffect::Probe { probe, .. } => (0, &**probe),
@@ -185,6 +188,7 @@ pub(super) fn node(asked: &NodeEffect) -> u64 {
 }
 
 /// An answer to who asked.
+#[cold]
 pub(super) fn reply(request: RequestId, reply: &Reply) -> u64 {
     let mut fold = Fold::new(5);
     let (kind, numbers) = match reply {
@@ -250,6 +254,7 @@ fn of_two(first: u128, second: Option<u128>) -> [u64; 4] {
 }
 
 /// A moment that may be missing: none is the beginning of time.
+#[inline]
 fn moment(time: Option<Timestamp>) -> u64 {
     time.map_or(i64::MIN, |time| time.0).cast_unsigned()
 }

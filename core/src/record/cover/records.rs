@@ -49,6 +49,7 @@ fn of_key(fold: &mut Fold, key: &Key, is_there: bool) {
     }
 }
 
+#[cold]
 fn of_job_key(fold: &mut Fold, job: &JobKey) {
     let JobKey { namespace, id } = job;
     fold.text(namespace);
@@ -228,6 +229,7 @@ fn of_health(health: &DeploymentHealth) -> (u64, u64) {
     (1 + u64::from(*healthy), timestamp.0.cast_unsigned())
 }
 
+#[cold]
 fn of_port(fold: &mut Fold, port: &AssignedPort) {
     let AssignedPort {
         label,
@@ -240,6 +242,7 @@ fn of_port(fold: &mut Fold, port: &AssignedPort) {
     fold.text(host_ip);
 }
 
+#[cold]
 fn of_meta(fold: &mut Fold, meta: &Meta) {
     let Meta {
         schema,
@@ -249,6 +252,7 @@ fn of_meta(fold: &mut Fold, meta: &Meta) {
     fold.row([u64::from(*schema), *index, low(node.0), high(node.0)]);
 }
 
+#[cold]
 fn of_job(fold: &mut Fold, record: &JobRecord) {
     let JobRecord {
         job,
@@ -286,6 +290,7 @@ fn of_job(fold: &mut Fold, record: &JobRecord) {
     }
 }
 
+#[cold]
 fn of_eval(fold: &mut Fold, eval: &Evaluation) {
     let Evaluation {
         // It is the key.
@@ -313,6 +318,7 @@ fn of_eval(fold: &mut Fold, eval: &Evaluation) {
     }
 }
 
+#[cold]
 fn of_deployment(fold: &mut Fold, deployment: &Deployment) {
     let Deployment {
         // It is the key.
