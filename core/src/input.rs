@@ -194,6 +194,9 @@ pub struct HookOutput {
     /// What people may want to know of it; nothing if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Which secrets directory the task has now: another one when what was in it is lost.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub secrets: String,
 }
 
 /// What is told of templates that are watched.

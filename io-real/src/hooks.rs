@@ -90,7 +90,6 @@ impl Hooks {
                 Ok(result) => result.map_err(|error| Failure::recoverable(error.to_string())),
                 Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
             };
-            let result = result.map(|()| HookOutput::default());
             inbox.deliver(Input::Hook(HookInput {
                 op,
                 alloc,
@@ -147,23 +146,40 @@ impl Hooks {
         });
     }
 
-    fn work(&self, alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> io::Result<()> {
-        match (work, task) {
+    fn work(
+        &self,
+        alloc: AllocId,
+        task: Option<&TaskName>,
+        work: &HookWork,
+    ) -> io::Result<HookOutput> {
+        let done = match (work, task) {
             (HookWork::BuildAllocDir, _) => self.dirs.build_alloc(alloc),
             (HookWork::InheritDisk { from, tasks }, _) => self.dirs.inherit(alloc, from, tasks),
-            (HookWork::BuildTaskDir { user }, Some(task)) => {
+            (HookWork::BuildTaskDir { user, made, .. }, Some(task)) if !made => {
                 let owner = match user.as_str() {
                     "" => None,
                     name => user::find(name).map(|user| Some((user.uid, user.gid)))?,
                 };
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
+            (HookWork::BuildTaskDir { .. }, Some(_)) => Ok(()),
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
             // That is no work of directories.
             (HookWork::FetchArtifacts { .. }, _) => Err(io::Error::other("others fetch")),
             (HookWork::Reserve { .. }, _) => Err(io::Error::other("plugins reserve devices")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
-        }
+        };
+        done?;
+        let secrets = match (work, task) {
+            (HookWork::BuildTaskDir { secrets_mb, .. }, Some(task)) => {
+                self.dirs.secrets(alloc, task.as_str(), *secrets_mb)?
+            }
+            _ => String::new(),
+        };
+        Ok(HookOutput {
+            secrets,
+            ..HookOutput::default()
+        })
     }
 }
