@@ -45,7 +45,7 @@ cleanup() {
         done
     done
     [ $code = 0 ] || { echo 'bench: the end of the log:'; tail -n 20 "$dir/log"; } >&2
-    rm -rf "$dir"
+    forget "$dir"
     rmdir "$memory_group" "$group" 2> /dev/null
     exit $code
 }
@@ -79,7 +79,13 @@ restart_agent() {
 stop_agent() {
     [ -z "$(helpers)" ] || fail 'tasks run still'
     end_agent TERM
-    rm -rf "$dir/data"
+    forget "$dir/data"
+}
+
+# Removes a directory, after the secrets of tasks that are mounted in it.
+forget() {
+    awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | xargs -r umount -l
+    rm -rf "$1"
 }
 
 kill_agent() { end_agent KILL; }

@@ -152,10 +152,10 @@ fn only_what_is_nobodys_is_removed() {
         ..asleep
     };
     // This one lives on without its directory, and that one is gone with it.
-    fs::remove_dir_all(&robbed.data).unwrap();
+    world.wipe(&robbed.data);
     let Node { agent, .. } = dead;
     agent.kill_9();
-    fs::remove_dir_all(&dead.data).unwrap();
+    world.wipe(&dead.data);
     let dead = (dead.pids, dead.launch, dead.data);
 
     let (code, before) = command(&addr, &[]);
@@ -250,7 +250,7 @@ fn a_group_without_processes_is_told_by_who_made_it() {
     let asleep = audit(&own.agent.addr);
     let group = find(&asleep, "cgroup", &dead.launch);
     assert_eq!(group["Owner"], "another agent", "it has its state");
-    fs::remove_dir_all(&dead.data).unwrap();
+    world.wipe(&dead.data);
     let (_, fixed) = command(&own.agent.addr, &["-fix"]);
     assert_eq!(find(&fixed, "cgroup", &dead.launch)["Done"], "removed");
     assert_eq!(groups(&dead.launch), Vec::<PathBuf>::new());

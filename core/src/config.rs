@@ -31,6 +31,9 @@ pub struct Config {
     /// How many allocations are cleaned away at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
+    /// Whether tasks' secrets are in memory, so that they are seen to before each start.
+    #[serde(default)]
+    pub secrets_in_memory: bool,
     /// How much of the disk may be taken before ended allocations are cleaned away; nobody looks
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,6 +161,7 @@ impl Config {
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
             parallel_destroys: PARALLEL_DESTROYS,
+            secrets_in_memory: true,
             room: None,
             patience: Patience::default(),
             probes: Vec::new(),

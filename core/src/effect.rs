@@ -211,10 +211,18 @@ pub enum HookWork {
         /// The tasks of the group.
         tasks: Vec<TaskName>,
     },
-    /// Make a task's directory.
+    /// Make a task's directory, and its secrets in memory. They are gone when the machine restarts,
+    /// so they are seen to before each start; who they are is told.
     BuildTaskDir {
         /// As whom the task runs; nobody in particular if empty.
         user: String,
+        /// Megabytes of the secrets; the usual room if 0.
+        #[serde(default)]
+        secrets_mb: u64,
+        /// Whether the directory was made before, and belongs to the task: only the secrets are
+        /// seen to.
+        #[serde(default)]
+        made: bool,
     },
     /// Fetch what the task needs, each into its place below the allocation's directory. What is
     /// there already is replaced, and nothing but what was wholly fetched and looked at gets there.

@@ -198,6 +198,9 @@ pub struct HookOutput {
     /// What another node said of an allocation, where that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
+    /// Which secrets directory the task has now: another one when what was in it is lost.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub secrets: String,
 }
 
 /// What is told of templates that are watched.

@@ -136,7 +136,7 @@ impl Hooks {
                 let (hooks, task) = (self.clone(), task.cloned());
                 let work = move || hooks.work(alloc, task.as_ref(), &work);
                 match self.gate.run(work).await {
-                    Ok(Ok(())) => Ok(HookOutput::default()),
+                    Ok(Ok(output)) => Ok(output),
                     Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
                     Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
                 }
@@ -156,17 +156,23 @@ impl Hooks {
         });
     }
 
-    fn work(&self, alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> io::Result<()> {
-        match (work, task) {
+    fn work(
+        &self,
+        alloc: AllocId,
+        task: Option<&TaskName>,
+        work: &HookWork,
+    ) -> io::Result<HookOutput> {
+        let done = match (work, task) {
             (HookWork::BuildAllocDir, _) => self.dirs.build_alloc(alloc),
             (HookWork::InheritDisk { from, tasks }, _) => self.dirs.inherit(alloc, from, tasks),
-            (HookWork::BuildTaskDir { user }, Some(task)) => {
+            (HookWork::BuildTaskDir { user, made, .. }, Some(task)) if !made => {
                 let owner = match user.as_str() {
                     "" => None,
                     name => user::find(name).map(|user| Some((user.uid, user.gid)))?,
                 };
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
+            (HookWork::BuildTaskDir { .. }, Some(_)) => Ok(()),
             (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
             (
                 HookWork::FetchArtifacts { .. }
@@ -177,6 +183,17 @@ impl Hooks {
             ) => Err(io::Error::other("that is no work of directories")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
             (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
-        }
+        };
+        done?;
+        let secrets = match (work, task) {
+            (HookWork::BuildTaskDir { secrets_mb, .. }, Some(task)) => {
+                self.dirs.secrets(alloc, task.as_str(), *secrets_mb)?
+            }
+            _ => String::new(),
+        };
+        Ok(HookOutput {
+            secrets,
+            ..HookOutput::default()
+        })
     }
 }

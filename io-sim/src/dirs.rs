@@ -16,6 +16,11 @@ pub struct Dirs {
     pub tasks: BTreeSet<(AllocId, TaskName)>,
     /// The tasks whose artifacts are there.
     pub fetched: BTreeSet<(AllocId, TaskName)>,
+    /// Of them, those that have some in their secrets.
+    secret: BTreeSet<(AllocId, TaskName)>,
+    /// The secrets of tasks, which are in memory, by number: each has another one.
+    secrets: BTreeMap<(AllocId, TaskName), u64>,
+    last_secrets: u64,
     /// Of each allocation's disk: tasks of which allocations wrote what is on it.
     pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
@@ -26,6 +31,19 @@ impl Dirs {
         if self.allocs.contains(&alloc) {
             self.disks.entry(alloc).or_default().insert(alloc);
         }
+    }
+
+    /// The machine starts again, and what was in memory is gone.
+    pub(crate) fn rebooted(&mut self) {
+        self.secrets.clear();
+        self.fetched.retain(|task| !self.secret.contains(task));
+        self.secret.clear();
+    }
+
+    /// Which secrets a task has now, as hooks tell it.
+    pub(crate) fn secrets_of(&self, alloc: AllocId, task: &TaskName) -> String {
+        let number = self.secrets.get(&(alloc, task.clone()));
+        number.map_or_else(String::new, u64::to_string)
     }
 
     fn inherit(&mut self, alloc: AllocId, from: &[AllocId]) {
@@ -50,11 +68,18 @@ impl Dirs {
             HookWork::BuildAllocDir => {
                 self.allocs.insert(alloc);
             }
-            HookWork::BuildTaskDir { .. } => {
-                if !self.allocs.contains(&alloc) {
-                    return Err(Failure::fatal("the allocation has no directory"));
+            HookWork::BuildTaskDir { made, .. } => {
+                let Some(task) = task.map(|task| (alloc, task.clone())) else {
+                    return Err(Failure::fatal("no task was named"));
+                };
+                if !self.allocs.contains(&alloc) || (*made && !self.tasks.contains(&task)) {
+                    return Err(Failure::fatal("it has no directory"));
                 }
-                self.tasks.extend(task.map(|task| (alloc, task.clone())));
+                self.tasks.insert(task.clone());
+                if !self.secrets.contains_key(&task) {
+                    self.last_secrets += 1;
+                    self.secrets.insert(task, self.last_secrets);
+                }
             }
             HookWork::InheritDisk { from, .. } => {
                 if !self.allocs.contains(&alloc) {
@@ -62,12 +87,21 @@ impl Dirs {
                 }
                 self.inherit(alloc, from);
             }
-            HookWork::FetchArtifacts { .. } => {
+            HookWork::FetchArtifacts { artifacts, .. } => {
                 let Some(task) = task.map(|task| (alloc, task.clone())) else {
                     return Err(Failure::fatal("no task was named"));
                 };
                 if !self.tasks.contains(&task) {
                     return Err(Failure::fatal("the task has no directory"));
+                }
+                if artifacts
+                    .iter()
+                    .any(|one| one.relative_dest.starts_with("secrets"))
+                {
+                    if !self.secrets.contains_key(&task) {
+                        return Err(Failure::fatal("the task has no secrets directory"));
+                    }
+                    self.secret.insert(task.clone());
                 }
                 self.fetched.insert(task);
             }
@@ -83,6 +117,8 @@ impl Dirs {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);
                 self.fetched.retain(|(of, _)| *of != alloc);
+                self.secret.retain(|(of, _)| *of != alloc);
+                self.secrets.retain(|(of, _), _| *of != alloc);
                 self.disks.remove(&alloc);
             }
         }

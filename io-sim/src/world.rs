@@ -420,6 +420,11 @@ impl World {
         let result = remote.unwrap_or_else(|| {
             result.map(|()| match (&work, &templates) {
                 (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
+                (HookWork::BuildTaskDir { .. }, _) => HookOutput {
+                    secrets: (task.as_ref())
+                        .map_or_else(String::new, |task| self.dirs.secrets_of(alloc, task)),
+                    ..HookOutput::default()
+                },
                 (work, _) => self.gives(&entity, work),
             })
         });
@@ -575,6 +580,7 @@ impl World {
     /// The machine starts again: nothing that lived lives, and nobody knows how it ended.
     pub(crate) fn rebooted(&mut self) {
         self.later.clear();
+        self.dirs.rebooted();
         for process in self.processes.values_mut() {
             if process.alive {
                 process.alive = false;

@@ -48,6 +48,9 @@ pub trait TaskWords: Sized {
     /// The same, needing something that is fetched from there.
     #[must_use]
     fn fetches(self, source: &str) -> Self;
+    /// The same, needing something that is fetched from there into its secrets.
+    #[must_use]
+    fn fetches_a_secret(self, source: &str) -> Self;
     /// The same with this restart policy.
     #[must_use]
     fn restarts(self, attempts: i64, interval: Span, delay: Span, mode: RestartMode) -> Self;
@@ -90,6 +93,15 @@ impl TaskWords for Task {
     fn fetches(mut self, source: &str) -> Task {
         self.artifacts.push(Artifact {
             getter_source: source.to_owned(),
+            ..Artifact::default()
+        });
+        self
+    }
+
+    fn fetches_a_secret(mut self, source: &str) -> Task {
+        self.artifacts.push(Artifact {
+            getter_source: source.to_owned(),
+            relative_dest: "secrets/".to_owned(),
             ..Artifact::default()
         });
         self

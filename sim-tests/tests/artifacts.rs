@@ -89,3 +89,28 @@ fn a_crash_in_the_middle_fetches_again() {
         sim.peace()
     });
 }
+
+/// What was fetched into memory is gone when the machine starts again, and what is on the disk is not.
+#[test]
+fn what_is_lost_with_the_machine_is_fetched_again() {
+    for secret in [true, false] {
+        for_seeds(100, |sim| {
+            let (keeper, source) = (task("main"), "https://files/x.key");
+            let main = match secret {
+                true => keeper.fetches_a_secret(source),
+                false => keeper.fetches(source),
+            };
+            let main = main.restarts(50, Span::secs(3600), Span::secs(1), RestartMode::Delay);
+            sim.register(&service("web", [main]));
+            sim.until(SOON, |sim| sim.runs("web", "main"))?;
+            let before = events(sim, EventType::DownloadingArtifacts);
+            sim.reboot();
+            sim.restart()?;
+            sim.run(Span::secs(300))?;
+            sim.expect_that(sim.runs("web", "main"), "it runs again")?;
+            let again = events(sim, EventType::DownloadingArtifacts) > before;
+            sim.expect_that(again == secret, "only what was lost is fetched again")?;
+            sim.peace()
+        });
+    }
+}

@@ -366,6 +366,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.probes = probes.collect();
     config.keep_terminal = wanted.gc.keep;
     config.parallel_destroys = wanted.gc.parallel;
+    // Nobody else may mount.
+    config.secrets_in_memory = rustix::process::geteuid().is_root();
     config.room = Some(wanted.gc.room);
     config.host_env = filter_env(env, HOST_ENV_DENYLIST);
     config

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -61,8 +62,10 @@ impl World {
     }
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
+impl World {
+    /// Ends all tasks with their shims, as the end of the machine would, and removes their control
+    /// groups.
+    pub fn end_tasks(&self) {
         let pids = shims(self.0.path());
         let mut launches = Vec::new();
         for pid in &pids {
@@ -85,6 +88,29 @@ impl Drop for World {
                 }
             }
         }
+    }
+
+    /// Removes a directory of this world, whatever is mounted in it.
+    pub fn wipe(&self, dir: &Path) {
+        unmount_below(dir);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
+
+/// Takes away what is mounted below a directory: secrets of tasks that nobody cleaned away.
+fn unmount_below(dir: &Path) {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    for point in points.filter(|point| Path::new(point).starts_with(dir)) {
+        // Gone already, if it was mounted in another one.
+        let _ = unmount(point, UnmountFlags::DETACH);
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.end_tasks();
+        unmount_below(self.0.path());
     }
 }
 

@@ -178,6 +178,9 @@ pub struct TaskRecord {
     /// What of its templates the last start found, or was told of since.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<str>>,
+    /// Into which secrets directory artifacts were fetched.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub secrets: String,
     /// When the pause before the next start ends. Wall time, because it must outlive the agent.
     pub paused_until: Option<Timestamp>,
     /// Whether the end of this launch is a restart that an operator asked for.

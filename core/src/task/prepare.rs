@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::destination;
 use super::destroyer::Destroyer;
 use super::environment::{self, EnvInput, PortBinding};
 use super::interpolate::{self, Names};
@@ -56,8 +57,8 @@ impl TaskHook {
     /// Whether it runs once in a task's life, or before every start.
     fn once(self) -> bool {
         match self {
-            TaskHook::Validate | TaskHook::Templates => false,
-            TaskHook::TaskDir | TaskHook::Artifacts | TaskHook::Devices => true,
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Templates => false,
+            TaskHook::Artifacts | TaskHook::Devices => true,
         }
     }
 
@@ -113,7 +114,13 @@ impl TaskRunner {
     }
 
     fn begin_hook(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>, hook: TaskHook) -> Begun {
-        if hook.once() && self.record.hooks_done.contains_key(hook.name()) {
+        let once = match hook {
+            TaskHook::TaskDir => !cx.config.secrets_in_memory,
+            TaskHook::Validate | TaskHook::Artifacts | TaskHook::Devices | TaskHook::Templates => {
+                hook.once()
+            }
+        };
+        if once && self.is_done(hook) && !self.is_lost(cx, scope, hook) {
             return Begun::Done;
         }
         match hook {
@@ -122,13 +129,19 @@ impl TaskRunner {
                 Some(problem) => Begun::Failed(Failure::fatal(problem)),
             },
             TaskHook::TaskDir => {
-                self.push(
-                    cx,
-                    TaskEvent::new(EventType::TaskSetup, cx.now.wall, "Building Task Directory")
-                        .detail("message", "Building Task Directory"),
-                );
-                let user = self.spec.task().user.clone();
-                self.hook_work(cx, hook, HookWork::BuildTaskDir { user })
+                let made = self.is_done(hook);
+                if !made {
+                    let words = "Building Task Directory";
+                    let event = TaskEvent::new(EventType::TaskSetup, cx.now.wall, words);
+                    self.push(cx, event.detail("message", words));
+                }
+                let task = self.spec.task();
+                let work = HookWork::BuildTaskDir {
+                    user: task.user.clone(),
+                    secrets_mb: u64::try_from(task.resources.secrets_mb).unwrap_or(0),
+                    made,
+                };
+                self.hook_work(cx, hook, work)
             }
             TaskHook::Artifacts => match self.artifacts(cx, scope) {
                 None => Begun::Done,
@@ -149,6 +162,30 @@ impl TaskRunner {
             }
             TaskHook::Templates => self.render_templates(cx, scope),
         }
+    }
+
+    fn is_done(&self, hook: TaskHook) -> bool {
+        self.record.hooks_done.contains_key(hook.name())
+    }
+
+    /// Whether what this hook did once is lost: what was fetched into secrets that are gone.
+    fn is_lost(&self, cx: &Cx<'_>, scope: Scope<'_>, hook: TaskHook) -> bool {
+        if hook != TaskHook::Artifacts || self.record.secrets == self.secrets {
+            return false;
+        }
+        let Some(HookWork::FetchArtifacts {
+            artifacts, root, ..
+        }) = self.artifacts(cx, scope)
+        else {
+            return false;
+        };
+        let task = self.spec.key.task.as_str();
+        let secrets = format!("{task}/secrets");
+        artifacts.iter().any(|one| {
+            let place = destination::place(&one.relative_dest, task, &root);
+            let rest = place.as_ref().ok().and_then(|it| it.strip_prefix(&secrets));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: TaskHook, work: HookWork) -> Begun {
@@ -213,7 +250,16 @@ impl TaskRunner {
             let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
             self.push(cx, event.detail("message", &words));
         }
+        match hook {
+            TaskHook::TaskDir => self.secrets = given.secrets,
+            TaskHook::Artifacts if self.record.secrets != self.secrets => {
+                let secrets = self.secrets.clone();
+                self.edit().secrets = secrets;
+            }
+            TaskHook::Artifacts | TaskHook::Validate | TaskHook::Devices | TaskHook::Templates => {}
+        }
         if hook.once()
+            || (hook == TaskHook::TaskDir && !self.is_done(hook))
             || !given.env.is_empty()
             || !given.mounts.is_empty()
             || !given.nodes.is_empty()

@@ -110,6 +110,9 @@ pub struct TaskRunner {
     pub(super) phase: Phase,
     pub(super) kill: Option<Kill>,
     pub(super) signals: Vec<PendingSignal>,
+    /// Which secrets directory it has, once that was seen to.
+    #[serde(default)]
+    pub(super) secrets: String,
     #[serde(default)]
     pub(super) templates: Templates,
     /// Whether something happened that its allocation has not noted yet.
@@ -125,6 +128,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            secrets: String::new(),
             templates: Templates::default(),
             news: false,
         };
@@ -140,6 +144,7 @@ impl TaskRunner {
             phase: Phase::Waiting,
             kill: None,
             signals: Vec::new(),
+            secrets: String::new(),
             templates: Templates::default(),
             news: false,
         };
@@ -170,6 +175,7 @@ impl TaskRunner {
             phase: Phase::Dead(Destroyer::default()),
             kill: None,
             signals: Vec::new(),
+            secrets: String::new(),
             templates: Templates::default(),
             news: false,
         };

@@ -11,6 +11,7 @@
 mod files;
 mod inherit;
 mod remove;
+mod secrets;
 
 pub use files::{Access, Glimpse, Seen, TaskFiles};
 pub(crate) use inherit::ARRIVING;
@@ -33,6 +34,7 @@ use rustix::path::Arg;
 pub struct AllocDirs {
     root: Arc<OwnedFd>,
     inheriting: Arc<Mutex<()>>,
+    mounting: Arc<Mutex<()>>,
 }
 
 /// As whom a directory is made: nobody in particular, or the user of its task.
@@ -47,6 +49,7 @@ impl AllocDirs {
         AllocDirs {
             root,
             inheriting: Arc::default(),
+            mounting: Arc::default(),
         }
     }
 
@@ -74,7 +77,10 @@ impl AllocDirs {
         let owner = owner.or(Some(NOBODY));
         let dir = make(own.as_fd(), task, 0o777, owner)?;
         make(dir.as_fd(), "local", 0o777, owner)?;
-        make(dir.as_fd(), "secrets", mode, owner)?;
+        // What is in memory already stays.
+        if !matches!(open_dir(dir.as_fd(), "secrets"), Err(Errno::XDEV)) {
+            make(dir.as_fd(), "secrets", mode, owner)?;
+        }
         make(dir.as_fd(), "tmp", 0o1777, owner)?;
         Ok(())
     }
@@ -106,13 +112,14 @@ impl AllocDirs {
         })
     }
 
-    /// Removes an allocation's directory with all that is in it, without following a link or
+    /// Removes an allocation's directory with all that is in it, its secrets first, without following a link or
     /// leaving its file system. What is not there is removed already.
     ///
     /// # Errors
     /// The first that went wrong; everything that could be removed is.
     pub fn remove(&self, alloc: AllocId) -> io::Result<()> {
         let arrival = self.leave_arrival(alloc);
+        self.drop_secrets(alloc)?;
         remove::tree(self.root.as_fd(), &alloc.to_string()).and(arrival)
     }
 }

@@ -97,10 +97,13 @@ impl Checker {
                 self.a_removal_is_remembered_first(world, *alloc)?;
                 self.no_directory_is_removed_under_a_process(world, *alloc)
             }
-            (HookWork::BuildTaskDir { .. }, Some(task)) => {
+            (HookWork::BuildTaskDir { made, .. }, Some(task)) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.tasks_are_set_up_in_their_allocation(world, *alloc, task)?;
-                self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir")
+                match made {
+                    true => Ok(()),
+                    false => self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir"),
+                }
             }
             (HookWork::FetchArtifacts { .. }, Some(task)) => {
                 let there = (*alloc, task.clone());
@@ -187,7 +190,12 @@ impl Checker {
     ) -> Verdict {
         let key = Key::Task(alloc, task.clone());
         let done = match world.disk.records().get(&key) {
-            Some(Record::Task(task)) => task.hooks_done.contains_key(hook),
+            // What was fetched into secrets that are gone is fetched again.
+            Some(Record::Task(saved)) if hook == "artifacts" => {
+                let lost = saved.secrets != world.dirs.secrets_of(alloc, task);
+                saved.hooks_done.contains_key(hook) && !lost
+            }
+            Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),
             _ => false,
         };
         self.holds(Property::AFinishedHookIsNotRunAgain, !done, || {

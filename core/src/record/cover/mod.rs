@@ -131,7 +131,11 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             }
             (1, count(from.len()) << 32 | count(tasks.len()), "")
         }
-        HookWork::BuildTaskDir { user } => (2, 0, user.as_str()),
+        HookWork::BuildTaskDir {
+            user,
+            secrets_mb,
+            made,
+        } => (2, secrets_mb << 1 | u64::from(*made), user.as_str()),
         HookWork::Reserve { devices } => (3, count(devices.len()), ""),
         HookWork::RemoveAllocDir => (4, 0, ""),
         HookWork::FetchArtifacts {

@@ -75,6 +75,7 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
         hooks_done,
         reserved,
         templates,
+        secrets,
         paused_until,
         restarting,
     } = record;
@@ -93,7 +94,8 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
     ]);
     let sizes = count(events.len()) | count(hooks_done.len()) << 32;
     let given = count(reserved.mounts.len()) | count(reserved.nodes.len()) << 32;
-    fold.row([sizes, given, count(templates.len()), 0]);
+    let secrets = u64::from(!secrets.is_empty());
+    fold.row([sizes, given, count(templates.len()), secrets]);
     // Those before it were the last ones of earlier commits.
     if let Some(last) = events.last() {
         fold.row(of_event(last));

@@ -1,0 +1,157 @@
+//! A task's secrets: a file system of their own in memory, which no disk ever sees.
+//!
+//! It is mounted onto the handle of a directory, so that no link leads it elsewhere, and carries
+//! nothing that could be executed. It is gone when the machine restarts and is made again before
+//! the task's next start. So each bears an id: whoever remembers another one knows that what was put
+//! there is there no more.
+//!
+//! Without the right to mount, secrets are a plain directory, as in the field, and have no id.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use drover_core::ids::AllocId;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+};
+
+use super::{AllocDirs, NOBODY, make, named, open_dir, retried};
+use crate::facts;
+
+/// The directory.
+const NAME: &str = "secrets";
+/// The file in it that has its id.
+const MARK: &str = ".drover-secrets";
+/// More layers than this nobody mounts over each other by mistake.
+const MOST_LAYERS: u32 = 16;
+
+const MIB: u64 = 1024 * 1024;
+
+impl AllocDirs {
+    /// Makes sure that the secrets of a task, whose directory was made, are in memory, with room for
+    /// so many megabytes; 0 for one. Returns their id.
+    ///
+    /// # Errors
+    /// The task's directory is not there, something else stands in the way, or the machine says no.
+    pub fn secrets(&self, alloc: AllocId, task: &str, megabytes: u64) -> io::Result<String> {
+        // Two at once would mount one over the other.
+        let _one_at_a_time = self
+            .mounting
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner());
+        let dir = self.open(alloc, task)?;
+        let plain = match open_dir(dir.as_fd(), NAME) {
+            Err(Errno::XDEV) => return id_of(&open_mounted(dir.as_fd())?),
+            // Its task removed it.
+            Err(Errno::NOENT) => make(dir.as_fd(), NAME, 0o777, Some(NOBODY))?,
+            plain => plain.map_err(|error| named(error, NAME))?,
+        };
+        if !rustix::process::geteuid().is_root() {
+            return Ok(String::new());
+        }
+        match mount(&plain, megabytes.max(1).saturating_mul(MIB)) {
+            // Root without its rights, as in some containers.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!(%error, task, "secrets lie on a disk: they cannot be mounted");
+                Ok(String::new())
+            }
+            mounted => mounted,
+        }
+    }
+
+    /// Takes the secrets of all tasks of an allocation away, also while somebody uses them: they
+    /// are gone for everybody who has not got them open.
+    pub(super) fn drop_secrets(&self, alloc: AllocId) -> io::Result<()> {
+        let own = match open_dir(self.root.as_fd(), &alloc.to_string()) {
+            // What is no directory of ours has none of our mounts.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            own => own?,
+        };
+        for entry in Dir::read_from(&own)? {
+            let entry = entry?;
+            let Ok(task) = open_dir(own.as_fd(), entry.file_name()) else {
+                continue;
+            };
+            let path = format!("/proc/self/fd/{}/{NAME}", task.as_raw_fd());
+            for _ in 0..MOST_LAYERS {
+                if !matches!(open_dir(task.as_fd(), NAME), Err(Errno::XDEV)) {
+                    break;
+                }
+                unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a new file system of this size onto a directory, with its owner and rights. Its id.
+fn mount(plain: &OwnedFd, bytes: u64) -> io::Result<String> {
+    let stat = fstat(plain)?;
+    let fs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    // Empty files take memory as well.
+    let inodes = bytes / 1024;
+    let options = [
+        ("source", "drover-secrets".to_owned()),
+        ("size", bytes.to_string()),
+        ("nr_inodes", inodes.to_string()),
+        ("mode", format!("{:o}", stat.st_mode & 0o7777)),
+        ("uid", stat.st_uid.to_string()),
+        ("gid", stat.st_gid.to_string()),
+    ];
+    for (key, value) in options {
+        fsconfig_set_string(&fs, key, value)?;
+    }
+    // Before Linux 6.4 this is no option, and what is in memory may be swapped out.
+    let _ = fsconfig_set_flag(&fs, "noswap");
+    fsconfig_create(&fs)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    let id = write_id(mount.as_fd())?;
+    let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&mount, "", plain, "", empty)?;
+    Ok(id)
+}
+
+fn open_mounted(task: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    Ok(retried(|| {
+        openat2(task, NAME, flags, Mode::empty(), resolve)
+    })?)
+}
+
+/// The id of what is mounted; a new one if there is none that we wrote, because then nobody knows
+/// what else is missing.
+fn id_of(mounted: &OwnedFd) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = openat(mounted, MARK, flags, Mode::empty()) {
+        let stat = fstat(&file)?;
+        let mut id = String::new();
+        let plain = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_uid == 0;
+        if plain && File::from(file).take(64).read_to_string(&mut id).is_ok() && id.len() == 32 {
+            return Ok(id);
+        }
+        crate::dirs::remove_tree(mounted.as_fd(), MARK)?;
+    }
+    write_id(mounted.as_fd())
+}
+
+fn write_id(mount: BorrowedFd<'_>) -> io::Result<String> {
+    let id = format!("{:032x}", facts::random());
+    match unlinkat(mount, MARK, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
+    let file = openat(mount, MARK, flags | OFlags::CLOEXEC, Mode::RUSR)?;
+    File::from(file).write_all(id.as_bytes())?;
+    Ok(id)
+}
