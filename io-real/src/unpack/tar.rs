@@ -69,12 +69,13 @@ pub(crate) fn tar(
 }
 
 fn attributes(header: &Header) -> io::Result<Attributes> {
-    let id = |id: io::Result<u64>| u32::try_from(id?).map_err(io::Error::other);
+    // What is not said, or makes no sense, is root's and very old.
+    let id = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(0);
     Ok(Attributes {
         mode: header.mode()?,
-        user: id(header.uid())?,
-        group: id(header.gid())?,
-        modified: header.mtime()?,
+        user: id(header.uid()),
+        group: id(header.gid()),
+        modified: header.mtime().unwrap_or(0),
     })
 }
 
