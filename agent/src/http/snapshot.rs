@@ -108,7 +108,7 @@ impl Write for Pieces {
 /// What another node needs in order to take over a job: which allocations its copies replace, and
 /// the tokens for their disks.
 pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let secret = Arc::clone(&api.settings);
+    let settings = Arc::clone(&api.settings);
     let allocs = api.door.ask(move |view: View<'_>| {
         view.job(&key)?;
         let mut allocs: Vec<_> = view.allocs_of(&key).map(|alloc| alloc.record()).collect();
@@ -121,7 +121,7 @@ pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer
             id: record.id.to_string(),
             group: record.group.to_string(),
             index: record.index,
-            token: secret.secret.token(record.id),
+            token: settings.secret.token(record.id),
             address: String::new(),
         });
         Some(handed.collect::<Vec<_>>())

@@ -1,5 +1,6 @@
 //! Where an artifact goes: below its task's directory, or below what the allocation shares.
 
+use super::place::names;
 use crate::text::quote;
 
 /// The longest destination, in bytes.
@@ -20,32 +21,10 @@ pub fn place(destination: &str, task: &str, root: &str) -> Result<String, String
     if destination.contains(char::is_control) {
         return Err("must not contain control characters".to_owned());
     }
-    let mut at: Vec<&str> = Vec::new();
-    let path = match of_alloc(destination, root) {
-        Some(path) => path,
-        None => {
-            at.push(task);
-            destination
-        }
-    };
-    let out = || format!("{} leads out of the task's directory", quote(destination));
-    for step in path.split('/') {
-        match step {
-            "" | "." => {}
-            ".." => drop(at.pop().ok_or_else(out)?),
-            name => at.push(name),
-        }
-    }
-    match at.first() {
-        Some(top) if *top == task || *top == "alloc" => Ok(at.join("/")),
-        Some(_) | None => Err(out()),
-    }
-}
-
-/// The rest of an absolute path that names something of the allocation.
-fn of_alloc<'a>(destination: &'a str, root: &str) -> Option<&'a str> {
-    let rest = destination.strip_prefix(root)?;
-    (!root.is_empty() && (rest.is_empty() || rest.starts_with('/'))).then_some(rest)
+    let names = names(destination, root, task);
+    let names =
+        names.ok_or_else(|| format!("{} leads out of the task's directory", quote(destination)))?;
+    Ok(names.join("/"))
 }
 
 #[cfg(test)]

@@ -39,31 +39,16 @@ impl Place {
                 "the path must not have NUL in it or be longer than {MAX_PATH} bytes"
             ));
         }
-        let below_root = text.strip_prefix(root);
-        let below_root = below_root.filter(|_| !root.is_empty());
-        let below_root = below_root.and_then(|rest| rest.strip_prefix('/'));
-        let mut names: Vec<&str> = match below_root {
-            Some(_) => Vec::new(),
-            None => vec![task],
-        };
-        for name in below_root.unwrap_or(text).split('/') {
-            match name {
-                "" | "." => {}
-                ".." if names.pop().is_none() => return Err(leads_out(text)),
-                ".." => {}
-                _ if name.len() > MAX_NAME => {
-                    return Err(format!(
-                        "a name in the path is longer than {MAX_NAME} bytes"
-                    ));
-                }
-                _ => names.push(name),
-            }
+        let names = names(text, root, task).ok_or_else(|| leads_out(text))?;
+        if names.iter().any(|name| name.len() > MAX_NAME) {
+            return Err(format!(
+                "a name in the path is longer than {MAX_NAME} bytes"
+            ));
         }
         let (first, rest) = names.split_first().ok_or_else(|| leads_out(text))?;
         let base = match *first {
-            "alloc" => Base::Shared,
             name if name == task => Base::Task,
-            _ => return Err(leads_out(text)),
+            _ => Base::Shared,
         };
         if rest.is_empty() {
             return Err(format!("{text:?} is a directory of the agent's own"));
@@ -72,6 +57,32 @@ impl Place {
         Ok(Place { base, path })
     }
 }
+
+/// The names on the way that `text` means, from the directory of the allocation (`root`) on: the
+/// first is that of `task` or of what tasks share. None if it leads elsewhere.
+///
+/// What is relative begins in the task's directory, and so does a whole path that is not below
+/// `root`, as in the field.
+pub(super) fn names<'a>(text: &'a str, root: &str, task: &'a str) -> Option<Vec<&'a str>> {
+    let below_root = text.strip_prefix(root).filter(|_| !root.is_empty());
+    let below_root = below_root.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let mut names: Vec<&str> = match below_root {
+        Some(_) => Vec::new(),
+        None => vec![task],
+    };
+    for name in below_root.unwrap_or(text).split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()?),
+            name => names.push(name),
+        }
+    }
+    let first = *names.first()?;
+    (first == task || first == SHARED).then_some(names)
+}
+
+/// The directory of what the tasks of an allocation share.
+const SHARED: &str = "alloc";
 
 fn leads_out(text: &str) -> String {
     format!("{text:?} leads out of the directories of the task and its allocation")
@@ -100,6 +111,7 @@ mod tests {
             "..",
             "../other/local/a",
             "../../2/web/a",
+            "/alloc/1",
             "/alloc/1/other/a",
             "/alloc/1/../2/web/a",
             "a/../../..",

@@ -4,6 +4,7 @@
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;
 use crate::effect::{DriverEffect, Effect, Refusal, Reply};
+use crate::ids::LaunchId;
 use crate::input::RequestId;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
@@ -21,23 +22,8 @@ impl TaskRunner {
         if self.signals.len() >= MAX_PENDING_SIGNALS {
             return refuse(cx, request, "too many signals are under way; try again");
         }
-        let event = TaskEvent::new(
-            EventType::Signaling,
-            cx.now.wall,
-            "Task being sent a signal",
-        )
-        .detail("signal", signal);
-        self.push(cx, event);
-        let awaited = cx.awaited(cx.config.patience.signal);
-        self.signals.push(PendingSignal {
-            awaited,
-            request: Some(request),
-        });
-        let effect = DriverEffect::Signal {
-            op: awaited.op,
-            launch,
-            signal: signal.to_owned(),
-        };
+        let words = "Task being sent a signal";
+        let effect = self.signal_effect(cx, launch, signal, Some(request), words);
         cx.drive(&self.spec.driver, &self.spec.key, effect);
     }
 
@@ -49,18 +35,28 @@ impl TaskRunner {
         if self.signals.len() >= MAX_PENDING_SIGNALS {
             return self.signal_failed(cx, "too many signals are under way");
         }
-        let message = "Template re-rendered";
-        let event = TaskEvent::new(EventType::Signaling, cx.now.wall, message);
+        let effect = self.signal_effect(cx, launch, signal, None, "Template re-rendered");
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
+    }
+
+    /// A signal that is awaited and told from now on.
+    fn signal_effect(
+        &mut self,
+        cx: &mut Cx<'_>,
+        launch: LaunchId,
+        signal: &str,
+        request: Option<RequestId>,
+        words: &str,
+    ) -> DriverEffect {
+        let event = TaskEvent::new(EventType::Signaling, cx.now.wall, words);
         self.push(cx, event.detail("signal", signal));
         let awaited = cx.awaited(cx.config.patience.signal);
-        let request = None;
         self.signals.push(PendingSignal { awaited, request });
-        let effect = DriverEffect::Signal {
+        DriverEffect::Signal {
             op: awaited.op,
             launch,
             signal: signal.to_owned(),
-        };
-        cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
+        }
     }
 
     fn signal_failed(&mut self, cx: &mut Cx<'_>, why: &str) {

@@ -10,7 +10,7 @@ use drover_core::model::artifact::{Artifact, GetterMode};
 use drover_core::op::Failure;
 use drover_core::task::destination;
 use drover_core::text::quote;
-use rustix::fs::{AtFlags, Dir, Gid, Mode, Uid, chownat, fchmod, fchown, mkdirat, statat};
+use rustix::fs::{AtFlags, Dir, Gid, Mode, Uid, chownat, fchmod, fchown, statat};
 
 use super::place::{self, Owner};
 use super::process::{self, Fetched};
@@ -19,7 +19,7 @@ use super::source::{Holds, Source, Wanted};
 use super::wire::{DOWNLOAD, Request, TREE};
 use super::{Asked, Inner};
 use crate::cancel::Cancel;
-use crate::dirs::NOBODY;
+use crate::dirs::{NOBODY, enter, make};
 use crate::on_the_way::Coming;
 use crate::user;
 
@@ -152,9 +152,7 @@ impl Job<'_> {
 
     /// The part of a tree that is wanted: a directory, or a file in one.
     fn part(&self, scratch: &Scratch<'_>) -> io::Result<(OwnedFd, Option<CString>)> {
-        let open = |path: &str| -> io::Result<OwnedFd> {
-            Ok(place::open_dir(scratch.dir.as_fd(), &CString::new(path)?)?)
-        };
+        let open = |path: &str| -> io::Result<OwnedFd> { Ok(enter(scratch.dir.as_fd(), path)?) };
         let part = &self.wanted.part;
         if part.is_empty() {
             return Ok((open(TREE)?, None));
@@ -208,7 +206,7 @@ struct Scratch<'a> {
 impl Scratch<'_> {
     fn new(inner: &Inner) -> io::Result<Scratch<'_>> {
         let name = inner.nth.fetch_add(1, Ordering::Relaxed).to_string();
-        let dir = own_dir(&inner.work, &name, 0o700)?;
+        let dir = make(inner.work.as_fd(), &name, 0o700, None)?;
         let scratch = Scratch {
             work: &inner.work,
             name,
@@ -260,17 +258,6 @@ fn allowed(settings: &Settings, source: &Source) -> Result<(), String> {
          filesystem_isolation_extra_paths or disable_filesystem_isolation } }"
             .to_owned(),
     )
-}
-
-/// A directory of ours, made if need be.
-pub(super) fn own_dir(at: &OwnedFd, name: &str, mode: u32) -> io::Result<OwnedFd> {
-    match mkdirat(at, name, Mode::RWXU) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let dir = place::open_dir(at.as_fd(), &CString::new(name)?)?;
-    fchmod(&dir, Mode::from_raw_mode(mode))?;
-    Ok(dir)
 }
 
 fn is_root() -> bool {

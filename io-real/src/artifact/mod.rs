@@ -34,12 +34,12 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use self::cache::Cache;
-use self::job::{Job, own_dir};
+use self::job::Job;
 use self::process::Fetched;
 pub use self::process::HELPER;
 use self::settings::Settings;
 use crate::cancel::{Cancel, UnderWay};
-use crate::dirs::AllocDirs;
+use crate::dirs::{AllocDirs, make};
 use crate::on_the_way::OnTheWay;
 
 /// How many artifacts of one task are fetched at a time.
@@ -91,8 +91,8 @@ impl Artifacts {
         // Tools go to their own directory by its whole path.
         fchmod(&home, Mode::from_raw_mode(0o711))?;
         crate::dirs::remove_tree(home.as_fd(), "work")?;
-        let work = own_dir(&home, "work", 0o711)?;
-        let cache = Cache::new(own_dir(&home, "cache", 0o700)?, settings.cache);
+        let work = make(home.as_fd(), "work", 0o711, None)?;
+        let cache = Cache::new(make(home.as_fd(), "cache", 0o700, None)?, settings.cache);
         Ok(Artifacts(Arc::new(Inner {
             places: Semaphore::new(settings.parallel.max(1)),
             settings,

@@ -13,6 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::dirs::{enter, retried};
 use crate::unpack::stays_inside;
 
 /// How deep a tree may be.
@@ -74,7 +75,7 @@ impl Check {
     fn entry(&mut self, dir: BorrowedFd<'_>, name: &CStr, depth: usize) -> io::Result<()> {
         let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.dir(open_dir(dir, name)?.as_fd(), depth + 1),
+            FileType::Directory => self.dir(enter(dir, name)?.as_fd(), depth + 1),
             FileType::RegularFile => self.file(dir, name),
             FileType::Symlink => {
                 let target = readlinkat(dir, name, Vec::new())?;
@@ -100,7 +101,7 @@ impl Check {
 
     fn file(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat2(dir, name, flags, Mode::empty(), inside())?;
+        let file = retried(|| openat2(dir, name, flags, Mode::empty(), inside()))?;
         let stat = fstat(&file)?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Err(io::Error::other("is no plain file"));
@@ -147,7 +148,7 @@ pub(super) fn make_dirs(top: &OwnedFd, path: &str, owner: Owner) -> io::Result<O
             Err(error) => return Err(in_the_way(step, error)),
         };
         let name = CString::new(step)?;
-        at = open_dir(at.as_fd(), &name).map_err(|error| in_the_way(step, error))?;
+        at = enter(at.as_fd(), &name).map_err(|error| in_the_way(step, error))?;
         if made {
             Check { owner, seen: 0 }.own(at.as_fd())?;
             fchmod(&at, Mode::from_raw_mode(0o755))?;
@@ -189,8 +190,8 @@ fn merge_dir(from: &OwnedFd, name: &CStr, into: &OwnedFd) -> io::Result<()> {
         },
         Err(error) => return Err(error.into()),
     }
-    let there = open_dir(into.as_fd(), name).map_err(|error| in_the_way("it", error))?;
-    merge(&open_dir(from.as_fd(), name)?, &there)
+    let there = enter(into.as_fd(), name).map_err(|error| in_the_way("it", error))?;
+    merge(&enter(from.as_fd(), name)?, &there)
 }
 
 /// Moves one file or link, which was looked at, to `to` in `into`.
@@ -218,7 +219,7 @@ fn copy_file(from: &OwnedFd, name: &CStr, into: &OwnedFd, to: &CStr) -> io::Resu
         symlinkat(readlinkat(from, name, Vec::new())?, into, NEW)?;
     } else {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let old = openat2(from, name, flags, Mode::empty(), inside())?;
+        let old = retried(|| openat2(from, name, flags, Mode::empty(), inside()))?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
         let new = openat2(into, NEW, flags | OFlags::CLOEXEC, mode, inside())?;
@@ -233,18 +234,6 @@ fn copy_file(from: &OwnedFd, name: &CStr, into: &OwnedFd, to: &CStr) -> io::Resu
         Ok(()) => Ok(()),
         Err(Errno::ISDIR) => Err(io::Error::other("a directory stands where it goes")),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Opens a directory of what was fetched, or of where it goes: no link on the way.
-pub(super) fn open_dir(at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    loop {
-        match openat2(at, path, flags, Mode::empty(), inside()) {
-            // Something was renamed meanwhile: the kernel asks to look again.
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            result => return result,
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{AllocDirs, retried};
+use super::{AllocDirs, enter, retried};
 
 /// The directories that files of one task may be in.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl TaskFiles {
         let mut handle = self.base(place).try_clone_to_owned()?;
         let mut glimpses = Vec::new();
         for name in place.path.split('/') {
-            let next = step(handle.as_fd(), name);
+            let next = enter(handle.as_fd(), name);
             let name = Some(name.to_owned());
             glimpses.push(Glimpse { handle, name });
             match next {
@@ -134,7 +134,7 @@ impl TaskFiles {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            dir = step(dir.as_fd(), parent)?;
+            dir = enter(dir.as_fd(), parent)?;
         }
         let new = beside(name);
         let written = write_new(dir.as_fd(), &new, bytes, access);
@@ -179,15 +179,6 @@ fn write_new(dir: BorrowedFd<'_>, name: &str, bytes: &[u8], access: Access) -> i
 fn split(path: &str) -> (impl Iterator<Item = &str>, &str) {
     let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
     (parents.split('/').filter(|name| !name.is_empty()), name)
-}
-
-/// Goes into a directory that is no link.
-fn step(at: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    Ok(retried(|| {
-        openat2(at, name, flags, Mode::empty(), resolve)
-    })?)
 }
 
 /// Opens what `path` leads to without leaving `at`; none if there is nothing.

@@ -131,14 +131,27 @@ fn percent(part: u64, whole: u64) -> u8 {
 }
 
 /// Opens a directory relative to another; no link on the way, no other file system.
-fn open_dir(at: BorrowedFd<'_>, path: impl Arg + Copy) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+pub(crate) fn open_dir(at: BorrowedFd<'_>, path: impl Arg + Copy) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    open_as(at, path, resolve)
+}
+
+/// The same, also of another file system, such as secrets in memory.
+pub(crate) fn enter(at: BorrowedFd<'_>, path: impl Arg + Copy) -> Result<OwnedFd, Errno> {
+    open_as(at, path, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+}
+
+fn open_as(
+    at: BorrowedFd<'_>,
+    path: impl Arg + Copy,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     retried(|| openat2(at, path, flags, Mode::empty(), resolve))
 }
 
 /// Opens again what the kernel asks to look for again, because something was renamed meanwhile.
-fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+pub(crate) fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     loop {
         match open() {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -147,7 +160,8 @@ fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> 
     }
 }
 
-fn make(at: BorrowedFd<'_>, name: &str, mode: u32, owner: Owner) -> io::Result<OwnedFd> {
+/// Makes a directory, or finds it, and gives it this mode and owner.
+pub(crate) fn make(at: BorrowedFd<'_>, name: &str, mode: u32, owner: Owner) -> io::Result<OwnedFd> {
     match mkdirat(at, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(named(error, name)),

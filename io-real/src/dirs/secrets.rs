@@ -12,16 +12,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use drover_core::ids::AllocId;
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
-use super::{AllocDirs, NOBODY, make, named, open_dir, retried};
+use super::{AllocDirs, NOBODY, enter, make, named, open_dir};
 use crate::facts;
 
 /// The directory.
@@ -47,7 +45,7 @@ impl AllocDirs {
             .unwrap_or_else(|lock| lock.into_inner());
         let dir = self.open(alloc, task)?;
         let plain = match open_dir(dir.as_fd(), NAME) {
-            Err(Errno::XDEV) => return id_of(&open_mounted(dir.as_fd())?),
+            Err(Errno::XDEV) => return id_of(&enter(dir.as_fd(), NAME)?),
             // Its task removed it.
             Err(Errno::NOENT) => make(dir.as_fd(), NAME, 0o777, Some(NOBODY))?,
             plain => plain.map_err(|error| named(error, NAME))?,
@@ -118,14 +116,6 @@ fn mount(plain: &OwnedFd, bytes: u64) -> io::Result<String> {
     let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&mount, "", plain, "", empty)?;
     Ok(id)
-}
-
-fn open_mounted(task: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    Ok(retried(|| {
-        openat2(task, NAME, flags, Mode::empty(), resolve)
-    })?)
 }
 
 /// The id of what is mounted; a new one if there is none that we wrote, because then nobody knows

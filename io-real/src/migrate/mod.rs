@@ -80,7 +80,7 @@ impl Migration {
             () = cancel.cancelled() => Err(cancelled()),
         };
         self.under_way.ended(op);
-        Ok(output(said?, String::new()))
+        Ok(output(Some(said?), String::new()))
     }
 
     /// Fetches what an allocation left. Must have begun.

@@ -1,5 +1,6 @@
 //! Another node's HTTP API, as far as it is asked. What it says is bounded in size and time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -13,12 +14,11 @@ use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-
-use crate::on_the_way::{Amount, Coming};
-use std::collections::BTreeMap;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::on_the_way::{Amount, Coming};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -94,10 +94,10 @@ impl<'a> Peer<'a> {
     ///
     /// # Errors
     /// There is no answer, or none that makes sense.
-    pub(super) async fn ask(&self, alloc: AllocId, index: u64) -> Result<Option<Remote>, Failure> {
+    pub(super) async fn ask(&self, alloc: AllocId, index: u64) -> Result<Remote, Failure> {
         let path = format!("/v1/allocation/{alloc}?index={index}&wait={WAIT}");
         let Said::Yes(response) = self.get(&path, None).await? else {
-            return Ok(Some(Remote::Unknown));
+            return Ok(Remote::Unknown);
         };
         let header = response.headers().get("x-nomad-index");
         let index = header.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -108,12 +108,12 @@ impl<'a> Peer<'a> {
             .map_err(|error| self.trouble(error))?;
         let said: Alloc = serde_json::from_slice(&body.to_bytes())
             .map_err(|error| self.trouble(format!("its answer makes no sense: {error}")))?;
-        Ok(Some(if said.is_over() {
+        Ok(if said.is_over() {
             Remote::Ended
         } else {
             let index = index.unwrap_or(0);
             Remote::Runs { index }
-        }))
+        })
     }
 
     /// Opens what an allocation left.

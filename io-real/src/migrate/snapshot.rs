@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::{Builder, EntryType, Header};
 
-use crate::dirs::AllocDirs;
+use crate::dirs::{AllocDirs, open_dir, retried};
 
 /// How deep a directory may be.
 const MAX_DEPTH: usize = 120;
@@ -68,16 +68,11 @@ fn all(
 
 /// Opens a directory; none if there is nothing, or something else.
 fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat2(at, name, flags, Mode::empty(), inside()) {
+    match open_dir(at, name) {
         Ok(dir) => Ok(Some(dir)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-fn inside() -> ResolveFlags {
-    ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV
 }
 
 struct Out<W: Write> {
@@ -123,8 +118,7 @@ impl<W: Write> Out<W> {
         let stat = statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-                let dir = openat2(at, name, flags, Mode::empty(), inside());
+                let dir = open_dir(at, name);
                 self.dir(
                     dir.map_err(|error| unread(path, error))?.as_fd(),
                     path,
@@ -134,7 +128,9 @@ impl<W: Write> Out<W> {
             FileType::RegularFile => {
                 // A pipe in its place must not make anybody wait.
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-                let file = openat2(at, name, flags, Mode::empty(), inside());
+                let resolve =
+                    ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+                let file = retried(|| openat2(at, name, flags, Mode::empty(), resolve));
                 let file = File::from(file.map_err(|error| unread(path, error))?);
                 self.file(file, path)
             }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::links::stays_inside;
 use super::trouble::Trouble;
+use crate::dirs::enter;
 
 /// The longest name of an entry, in bytes.
 const MAX_NAME: usize = 4_096;
@@ -269,9 +270,7 @@ impl Sink {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(failed(name, error)),
             }
-            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            at = match openat2(at.as_fd(), *step, flags, Mode::empty(), resolve) {
+            at = match enter(at.as_fd(), *step) {
                 Ok(dir) => dir,
                 Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => {
                     return Err(refused(name, "goes through a link or a file"));

@@ -72,7 +72,9 @@ impl Checker {
             let same = |handed: &Handed| handed.group == *group && handed.index == *index;
             *of != key || !from.iter().any(same)
         });
-        self.remotes.asked_for.insert(request, (key, from.to_vec()));
+        let asked_for = &mut self.remotes.asked_for;
+        asked_for.retain(|_, (of, _)| *of != key);
+        asked_for.insert(request, (key, from.to_vec()));
     }
 
     /// A job is taken in.
