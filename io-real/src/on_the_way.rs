@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use drover_core::ids::AllocId;
 use tokio::sync::watch;
@@ -45,6 +46,19 @@ impl Amount {
             total: totals.map(|(one, other)| one.saturating_add(other)),
         }
     }
+}
+
+/// Bytes for people, such as `3.5` mebibytes.
+pub fn mib(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10) >> 20;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// What came, and how long that took, for people.
+pub(crate) fn in_all(bytes: u64, time: Duration) -> String {
+    let millis = time.as_millis();
+    let (seconds, tenths) = (millis / 1000, millis % 1000 / 100);
+    format!("{} MiB in {seconds}.{tenths} s", mib(bytes))
 }
 
 /// One thing on its way; it is here, or will not come, when this is dropped.

@@ -1,11 +1,11 @@
 //! All jobs: listing, submitting, parsing, validating.
 
 use axum::extract::{Request, State};
-use axum::http::uri::Authority;
 use drover_core::alloc::remote::{Handed, RemotePrevious};
 use drover_core::effect::Reply;
 use drover_core::input::LocalInput;
 use drover_core::model::job::Job;
+use drover_io_real::migrate::authority;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -132,9 +132,7 @@ fn taken_over(handed: &[HandedAlloc]) -> Result<Vec<Handed>, ApiError> {
 fn one_taken_over(handed: &HandedAlloc) -> Result<Handed, ApiError> {
     let bad = |why: &str| ApiError::bad(format!("TakeOver of allocation {:?}: {why}", handed.id));
     let alloc = handed.id.parse().map_err(|_| bad("the ID is no UUID"))?;
-    let authority = handed.address.strip_prefix("http://");
-    let is_address = authority.is_some_and(|rest| rest.parse::<Authority>().is_ok());
-    if !is_address || handed.address.len() > MAX_WORD {
+    if authority(&handed.address).is_none() || handed.address.len() > MAX_WORD {
         return Err(bad("the Address is not http://HOST:PORT"));
     }
     let readable = handed.token.bytes().all(|byte| byte.is_ascii_graphic());

@@ -40,7 +40,7 @@ pub use self::process::HELPER;
 use self::settings::Settings;
 use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::{AllocDirs, make};
-use crate::on_the_way::OnTheWay;
+use crate::on_the_way::{OnTheWay, in_all};
 
 /// How many artifacts of one task are fetched at a time.
 const OF_ONE_TASK: usize = 3;
@@ -220,14 +220,6 @@ fn about(artifacts: &[Artifact], nth: usize, why: &str) -> String {
 }
 
 fn told(many: usize, bytes: u64, time: Duration) -> String {
-    let tenths = bytes.saturating_mul(10) >> 20;
-    let millis = time.as_millis();
     let plural = if many == 1 { "artifact" } else { "artifacts" };
-    format!(
-        "Downloaded {many} {plural}, {}.{} MiB in {}.{} s",
-        tenths / 10,
-        tenths % 10,
-        millis / 1000,
-        millis % 1000 / 100
-    )
+    format!("Downloaded {many} {plural}, {}", in_all(bytes, time))
 }

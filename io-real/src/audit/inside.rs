@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use drover_core::host::{Bears, Home};
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::Dir;
 use rustix::io::Errno;
 
 use super::shims::Processes;
 use super::{Inner, Kind, Thing};
-use crate::dirs::ARRIVING;
+use crate::dirs::{ARRIVING, enter};
 use crate::plugin::{Address, Reattach};
 use crate::plugins::remembered;
 
@@ -164,9 +164,7 @@ fn unescape(text: &str) -> PathBuf {
 
 /// Opens a directory of the agent's own; none if there is none.
 pub(super) fn dir(at: BorrowedFd<'_>, path: &str) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match openat2(at, path, flags, Mode::empty(), resolve) {
+    match enter(at, path) {
         Ok(dir) => Ok(Some(dir)),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),

@@ -71,7 +71,7 @@ impl AllocDirs {
         arrival: &OwnedFd,
         tasks: &[TaskName],
     ) -> io::Result<()> {
-        self.take_all(alloc, &[arrival.try_clone()?], tasks)
+        self.take_all(alloc, std::slice::from_ref(arrival), tasks)
     }
 
     /// Removes what arrived, or began to.

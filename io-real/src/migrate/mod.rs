@@ -25,7 +25,7 @@ use self::peer::{Peer, Said};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::AllocDirs;
-use crate::on_the_way::OnTheWay;
+use crate::on_the_way::{OnTheWay, in_all};
 
 /// Takes over from other nodes. Cheap to clone.
 #[derive(Clone)]
@@ -154,14 +154,14 @@ fn output(remote: Option<Remote>, message: String) -> HookOutput {
 }
 
 fn told(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
-    let tenths = bytes.saturating_mul(10) >> 20;
-    let (millis, id) = (time.as_millis(), previous.alloc.short());
-    format!(
-        "Took over the disk of allocation {id} at {}: {}.{} MiB in {}.{} s",
-        previous.address,
-        tenths / 10,
-        tenths % 10,
-        millis / 1000,
-        millis % 1000 / 100
-    )
+    let (id, address) = (previous.alloc.short(), &previous.address);
+    let came = in_all(bytes, time);
+    format!("Took over the disk of allocation {id} at {address}: {came}")
+}
+
+/// The host and port of a node's address, `http://HOST:PORT`; none of what is no such address.
+pub fn authority(address: &str) -> Option<&str> {
+    let authority = address.strip_prefix("http://")?;
+    let is_one = authority.parse::<http::uri::Authority>().is_ok();
+    is_one.then_some(authority)
 }

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::authority;
 use crate::on_the_way::{Amount, Coming};
 
 /// How long a connection may take.
@@ -83,9 +84,7 @@ impl<'a> Peer<'a> {
     /// # Errors
     /// That is no such address.
     pub(super) fn of(address: &'a str) -> Result<Peer<'a>, Failure> {
-        let authority = address.strip_prefix("http://");
-        let authority = authority.filter(|rest| rest.parse::<http::uri::Authority>().is_ok());
-        authority
+        authority(address)
             .map(|authority| Peer { authority })
             .ok_or_else(|| Failure::fatal(format!("{address:?} is no address http://HOST:PORT")))
     }

@@ -9,7 +9,7 @@ use drover_core::model::task::Task;
 use drover_core::store::record::AllocRecord;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::Timestamp;
-use drover_io_real::on_the_way::{Amount, OnTheWay};
+use drover_io_real::on_the_way::{Amount, OnTheWay, mib};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -226,8 +226,6 @@ const NOT_STARTED: &str = "No tasks have started";
 
 /// How much came, in words.
 pub(crate) fn how_far(amount: Amount) -> String {
-    let tenths = |bytes: u64| bytes.saturating_mul(10) >> 20;
-    let mib = |bytes: u64| format!("{}.{}", tenths(bytes) / 10, tenths(bytes) % 10);
     match amount.total {
         Some(total) => format!("{} of {} MiB", mib(amount.bytes), mib(total)),
         None => format!("{} MiB so far", mib(amount.bytes)),
