@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
+use crate::time::Span;
+
+/// For how long a disk is kept for another node that takes it over.
+pub const PROMISED: Span = Span::secs(24 * 3600);
+/// For how long it is kept when that node has read it to the end.
+pub const DELIVERED: Span = Span::secs(600);
 
 /// Chooses among the allocations of a node those to clean away so that `keep` ended ones are
 /// left. Those that are being cleaned away already count as gone: one too many costs one.

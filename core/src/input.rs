@@ -301,6 +301,16 @@ pub enum OperatorInput {
         /// Which.
         alloc: AllocId,
     },
+    /// Another node takes over its disk: keep it for that node.
+    Promise {
+        /// Which.
+        alloc: AllocId,
+    },
+    /// Another node has read its disk to the end.
+    Delivered {
+        /// Which.
+        alloc: AllocId,
+    },
     /// Start tasks again.
     Restart {
         /// Whose.

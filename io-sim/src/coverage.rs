@@ -276,6 +276,8 @@ fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) 
     match asked {
         OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
         OperatorInput::Collect { alloc } => (*alloc, "clean away"),
+        OperatorInput::Promise { alloc } => (*alloc, "keep its disk"),
+        OperatorInput::Delivered { alloc } => (*alloc, "its disk was read"),
         OperatorInput::Restart { alloc, tasks } => (
             *alloc,
             match tasks {

@@ -71,6 +71,16 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
         _ if one_task >= 21 => What::ChangeTemplate,
         _ if one_task == 4 => What::TakeOver { job },
         _ if one_task == 3 => What::CollectAlloc { job, nth },
+        _ if one_task == 5 => What::KeepDisk {
+            job,
+            nth,
+            read: false,
+        },
+        _ if one_task == 6 => What::KeepDisk {
+            job,
+            nth,
+            read: true,
+        },
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
         2 => What::Register { job, change: None },

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use drover_core::agent::View;
+use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey, TaskName};
+use drover_core::input::OperatorInput;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::snapshot;
 use tokio::sync::mpsc;
@@ -52,10 +54,15 @@ pub(super) async fn get(
     };
     let (pieces, mut taken) = mpsc::channel(AHEAD);
     let dirs = AllocDirs::new(api.door.alloc_root());
+    let door = api.door.clone();
     // It ends when nobody takes its pieces any more.
-    tokio::task::spawn_blocking(move || {
-        send(&dirs, id, tasks, pieces);
+    tokio::spawn(async move {
+        let sent = tokio::task::spawn_blocking(move || send(&dirs, id, tasks, pieces)).await;
         drop(place);
+        if matches!(sent, Ok(true)) {
+            // Untold, the disk is only kept for longer.
+            let _ = door.operator(OperatorInput::Delivered { alloc: id }).await;
+        }
     });
     let stream = futures::stream::poll_fn(move |cx| taken.poll_recv(cx));
     let mut response = Response::new(Body::from_stream(stream));
@@ -64,20 +71,23 @@ pub(super) async fn get(
     Ok(response)
 }
 
+/// Returns whether all of it was read and taken.
 fn send(
     dirs: &AllocDirs,
     alloc: AllocId,
     tasks: Vec<TaskName>,
     pieces: mpsc::Sender<io::Result<Bytes>>,
-) {
+) -> bool {
     let mut out = Pieces {
         to: pieces,
         piece: BytesMut::new(),
     };
-    if let Err(error) = snapshot::write(dirs, alloc, &tasks, &mut out) {
+    let written = snapshot::write(dirs, alloc, &tasks, &mut out);
+    written.unwrap_or_else(|error| {
         // The connection breaks off, so that nobody takes a part for the whole.
         let _ = out.to.blocking_send(Err(error));
-    }
+        false
+    })
 }
 
 /// Hands on what is written, in pieces.
@@ -106,7 +116,7 @@ impl Write for Pieces {
 }
 
 /// What another node needs in order to take over a job: which allocations its copies replace, and
-/// the tokens for their disks.
+/// the tokens for their disks. Those are kept for it from now on.
 pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer {
     let settings = Arc::clone(&api.settings);
     let allocs = api.door.ask(move |view: View<'_>| {
@@ -126,8 +136,15 @@ pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer
         });
         Some(handed.collect::<Vec<_>>())
     });
-    match allocs.await? {
-        Some(allocs) => answer::json(params, &Handover { allocs }),
-        None => Err(ApiError::not_found("job not found")),
+    let Some(allocs) = allocs.await? else {
+        return Err(ApiError::not_found("job not found"));
+    };
+    for handed in &allocs {
+        let alloc = uuid("alloc", &handed.id)?;
+        match api.door.operator(OperatorInput::Promise { alloc }).await? {
+            Reply::Done { .. } => {}
+            other => return Err(ApiError::unexpected(other)),
+        }
     }
+    answer::json(params, &Handover { allocs })
 }

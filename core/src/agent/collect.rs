@@ -22,13 +22,15 @@ impl Agent {
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
         let awaited = self.awaited_disks();
-        let collectable = records.filter(|alloc| !self.is_needed(alloc, &awaited));
-        let collectable = collectable.filter(|alloc| alloc.finished && !alloc.destroying);
+        let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
+        let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
+        let collectable = ended.clone().filter(|alloc| !alloc.is_promised(now.wall));
         let kept = collectable.clone().count();
         // How much the oldest frees is known only when it is gone: one at a time.
         let keep = keep.min(kept.saturating_sub(usize::from(crowded)));
         let chosen = gc::surplus(collectable, keep);
-        let left = kept > chosen.len() && self.shutdown.is_none();
+        // What is promised may go some day.
+        let left = ended.count() > chosen.len() && self.shutdown.is_none();
         let goes = chosen.first().copied().filter(|_| crowded);
         let room = &mut self.machine.room;
         room.look(&mut cx(&self.config, &mut self.shared, now), goes, left);

@@ -6,10 +6,12 @@ use super::{Agent, cx, scheduling};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
+use crate::gc::{DELIVERED, PROMISED};
 use crate::ids::{AllocId, TaskName};
 use crate::input::{OperatorInput, RequestId, RestartScope};
 use crate::model::alloc::TaskLife;
 use crate::model::eval::Trigger;
+use crate::store::record::AllocRecord;
 use crate::time::Now;
 
 impl Agent {
@@ -23,12 +25,16 @@ impl Agent {
         let id = match &input {
             OperatorInput::StopAlloc { alloc }
             | OperatorInput::Collect { alloc }
+            | OperatorInput::Promise { alloc }
+            | OperatorInput::Delivered { alloc }
             | OperatorInput::Restart { alloc, .. }
             | OperatorInput::Signal { alloc, .. } => *alloc,
         };
         let reply = match input {
             OperatorInput::StopAlloc { .. } => Some(self.stop_by_operator(now, id)),
             OperatorInput::Collect { .. } => Some(self.collect_one(now, id)),
+            OperatorInput::Promise { .. } => Some(self.promise(now, id)),
+            OperatorInput::Delivered { .. } => Some(self.delivered(now, id)),
             OperatorInput::Restart { tasks, .. } => Some(self.restart(now, id, &tasks)),
             OperatorInput::Signal { task, signal, .. } => {
                 self.signal(now, id, task.as_ref(), &signal, request)
@@ -76,6 +82,33 @@ impl Agent {
             );
         }
         self.clean_away(now, id);
+        Reply::Done {
+            index: self.shared.index,
+        }
+    }
+
+    /// Keeps the disk of an allocation for another node.
+    fn promise(&mut self, now: Now, id: AllocId) -> Reply {
+        let until = now.wall + PROMISED;
+        self.keep_disk(now, id, |record| record.promised = Some(until))
+    }
+
+    /// The other node has what it wanted; a while longer, for it may die before it makes use of it.
+    fn delivered(&mut self, now: Now, id: AllocId) -> Reply {
+        let until = now.wall + DELIVERED;
+        self.keep_disk(now, id, |record| {
+            record.promised = record.promised.map(|promised| promised.min(until));
+        })
+    }
+
+    fn keep_disk(&mut self, now: Now, id: AllocId, keep: impl FnOnce(&mut AllocRecord)) -> Reply {
+        let Some(alloc) = self.allocs.get_mut(&id) else {
+            return unknown(id);
+        };
+        if alloc.record().destroying {
+            return conflict("the allocation is being cleaned away");
+        }
+        alloc.edit(&mut cx(&self.config, &mut self.shared, now), keep);
         Reply::Done {
             index: self.shared.index,
         }

@@ -23,6 +23,8 @@ pub(super) struct RoomWatch {
     crowded: bool,
     /// Who goes because there was too little.
     going: Option<AllocId>,
+    /// Whether the pause before the next question is over.
+    wanted: bool,
 }
 
 impl RoomWatch {
@@ -45,7 +47,10 @@ impl RoomWatch {
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let due = self.deadline().is_some_and(|at| at <= now);
         if due {
-            *self = RoomWatch::default();
+            *self = RoomWatch {
+                wanted: true,
+                ..RoomWatch::default()
+            };
         }
         due
     }
@@ -75,15 +80,22 @@ impl RoomWatch {
     }
 
     /// `goes` is cleaned away for want of room. Asks how much there is, unless that was done lately,
-    /// as long as anything is `left` that could go.
+    /// as long as anything is `left` that could go. The first question comes after a pause: who just
+    /// ended is of interest to people.
     pub(super) fn look(&mut self, cx: &mut Cx<'_>, goes: Option<AllocId>, left: bool) {
         self.going = goes.or(self.going);
+        let wanted = core::mem::take(&mut self.wanted);
         let idle = self.asked.is_none() && self.due.is_none();
-        if left && idle && cx.config.room.is_some() {
-            let awaited = cx.awaited(cx.config.patience.probe);
-            self.asked = Some(awaited);
-            cx.send(Effect::Node(NodeEffect::MeasureRoom { op: awaited.op }));
+        let Some(limits) = cx.config.room.filter(|_| left && idle) else {
+            return;
+        };
+        if !wanted {
+            self.due = Some(cx.now.at + limits.interval);
+            return;
         }
+        let awaited = cx.awaited(cx.config.patience.probe);
+        self.asked = Some(awaited);
+        cx.send(Effect::Node(NodeEffect::MeasureRoom { op: awaited.op }));
     }
 
     /// An allocation is gone. If it went for want of room, it is looked at again at once.
@@ -91,6 +103,7 @@ impl RoomWatch {
         if self.going == Some(alloc) {
             self.going = None;
             self.due = None;
+            self.wanted = true;
         }
     }
 }

@@ -148,6 +148,8 @@ fn operator(asked: &OperatorInput) -> String {
     match asked {
         OperatorInput::StopAlloc { alloc } => format!("stop allocation {}", alloc.short()),
         OperatorInput::Collect { alloc } => format!("clean away allocation {}", alloc.short()),
+        OperatorInput::Promise { alloc } => format!("keep the disk of {}", alloc.short()),
+        OperatorInput::Delivered { alloc } => format!("the disk of {} was read", alloc.short()),
         OperatorInput::Restart { alloc, tasks } => {
             format!("restart {tasks:?} of {}", alloc.short())
         }

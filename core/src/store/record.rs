@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::alloc::remote::{Handed, RemotePrevious};
+use crate::gc::PROMISED;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 /// How many earlier versions of a job are kept for people; versions in use are kept anyway.
 pub const KEPT_VERSIONS: usize = 6;
@@ -105,6 +106,9 @@ pub struct AllocRecord {
     pub finished: bool,
     /// Whether it is being cleaned away.
     pub destroying: bool,
+    /// Until when its disk is kept for another node that takes it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Timestamp>,
     /// When the allocations before it in this place were given up and replaced, oldest first.
     pub reschedules: Vec<Timestamp>,
     /// Whether it is healthy, once that is known.
@@ -131,6 +135,13 @@ impl AllocRecord {
     /// Whether nothing more is to run: somebody wants it to end, or it did.
     pub fn is_terminal(&self) -> bool {
         self.desired.is_terminal() || self.status.is_terminal()
+    }
+
+    /// Whether its disk is kept for another node. A clock that was set back does not make that
+    /// any longer.
+    pub fn is_promised(&self, now: Timestamp) -> bool {
+        let left = self.promised.map(|until| until - now);
+        left.is_some_and(|left| left > Span::ZERO && left <= PROMISED)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::dirs::{AllocDirs, open_dir, retried};
 const MAX_DEPTH: usize = 120;
 
 /// Writes the disk of an allocation with these tasks. `into` gets a whole archive also where
-/// something cannot be read.
+/// something cannot be read. Returns whether everything could be.
 ///
 /// # Errors
 /// `into` takes no more.
@@ -32,17 +32,19 @@ pub fn write(
     alloc: AllocId,
     tasks: &[TaskName],
     into: impl Write,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let mut out = Out {
         tar: Builder::new(into),
         broke: false,
     };
     let written = all(dirs, alloc, tasks, &mut out);
+    let whole = written.is_ok();
     match written {
         Err(error) if !out.broke => out.says(alloc, &error)?,
         written => written?,
     }
-    out.tar.into_inner()?.flush()
+    out.tar.into_inner()?.flush()?;
+    Ok(whole)
 }
 
 fn all(

@@ -13,6 +13,7 @@ mod forward;
 mod groups;
 mod lives;
 mod machine;
+mod promises;
 pub mod property;
 mod reached;
 mod records;
@@ -42,6 +43,7 @@ use crate::check::ending::Ending;
 use crate::check::exits::Exits;
 use crate::check::lives::Lives;
 use crate::check::machine::Devices;
+use crate::check::promises::Promises;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::remote::Remotes;
@@ -108,6 +110,7 @@ pub struct Checker {
     words: Words,
     templates: Templates,
     remotes: Remotes,
+    promises: Promises,
     removals: Removals,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
@@ -146,6 +149,7 @@ impl Checker {
             words: Words::default(),
             templates: Templates::default(),
             remotes: Remotes::default(),
+            promises: Promises::default(),
             removals: Removals::new(places),
             newborn: true,
             keep_terminal,
@@ -184,6 +188,7 @@ impl Checker {
             Some(Input::Operator(request, asked)) => {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
+                self.promises.asked(world.now().wall, *request, asked);
                 if let OperatorInput::Collect { alloc } = asked {
                     self.note_collection(agent, *alloc);
                 }
@@ -257,6 +262,7 @@ impl Checker {
         self.removals.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
+        self.promises.agent_died();
         self.ending = Ending::default();
         self.words = Words::default();
         self.leaving = false;

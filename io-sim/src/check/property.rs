@@ -342,6 +342,8 @@ properties! {
     OneCommitAtATime: "one_commit_at_a_time", [P6], Always;
     /// The records of an allocation go last: it is over, clean, and its directory is gone.
     RecordsGoLast: "records_go_last", [P14 P17], Always;
+    /// A disk that was promised to another node is there for as long as that was said.
+    APromisedDiskStays: "a_promised_disk_stays", [P17 P7], Always;
     /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
     /// too many.
     NoMoreIsCollectedThanNeeded: "no_more_is_collected_than_needed", [P17], Always;

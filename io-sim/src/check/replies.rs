@@ -82,6 +82,7 @@ impl Checker {
         reply: &Reply,
     ) -> Verdict {
         let before = self.replies.given.insert(request, reply.clone());
+        self.promises.answered(request, reply);
         self.holds(Property::OneReplyToOneRequest, before.is_none(), || {
             format!("{request:?}")
         })?;
@@ -141,6 +142,9 @@ impl Checker {
                 Reply::Stopping { eval: Some(_), .. },
             ) => saved_alloc(world, *alloc)
                 .is_none_or(|saved| saved.desired.is_terminal() || saved.finished),
+            (Input::Operator(_, OperatorInput::Promise { alloc }), Reply::Done { .. }) => {
+                saved_alloc(world, *alloc).is_none_or(|saved| saved.promised.is_some())
+            }
             (Input::Operator(_, OperatorInput::Collect { alloc }), Reply::Done { .. }) => {
                 saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying)
             }

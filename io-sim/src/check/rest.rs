@@ -61,7 +61,8 @@ impl Checker {
             waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
         };
         let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
-        let kept = ended.find(|alloc| crowded && !decides(alloc));
+        let promised = |alloc: &&AllocRunner| alloc.record().is_promised(world.now().wall);
+        let kept = ended.find(|alloc| crowded && !decides(alloc) && !promised(alloc));
         self.holds(Property::TheDiskHasRoom, kept.is_none(), || {
             let name = kept.map(|alloc| alloc.record().name.clone());
             format!("{} % are full, and {name:?} is kept", world.fullness())

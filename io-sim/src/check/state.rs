@@ -73,6 +73,7 @@ impl Checker {
         self.deadlines_are_kept_unless_leaving(agent, alloc)?;
         self.an_allocation_waits_for_something(agent, alloc)?;
         self.an_allocation_goes_forward(alloc)?;
+        self.a_promised_disk_stays(world, agent, alloc)?;
         self.no_more_is_collected_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
         self.placed(agent, alloc)?;

@@ -59,6 +59,8 @@ impl Touched {
                 _,
                 OperatorInput::StopAlloc { alloc }
                 | OperatorInput::Collect { alloc }
+                | OperatorInput::Promise { alloc }
+                | OperatorInput::Delivered { alloc }
                 | OperatorInput::Restart { alloc, .. }
                 | OperatorInput::Signal { alloc, .. },
             )) => self.siblings(agent, *alloc),

@@ -166,6 +166,8 @@ impl Entity {
             Input::Operator(_, asked) => match asked {
                 OperatorInput::StopAlloc { alloc }
                 | OperatorInput::Collect { alloc }
+                | OperatorInput::Promise { alloc }
+                | OperatorInput::Delivered { alloc }
                 | OperatorInput::Restart { alloc, .. } => self.is_alloc(*alloc),
                 OperatorInput::Signal { alloc, task, .. } => self.is_task(*alloc, task.as_ref()),
             },

@@ -109,6 +109,15 @@ pub enum What {
         /// Which; counted around.
         nth: usize,
     },
+    /// The disk of an allocation is kept for another node, or was read by it: the n-th oldest.
+    KeepDisk {
+        /// Whose.
+        job: String,
+        /// Which; counted around.
+        nth: usize,
+        /// Whether the other node has read it to the end.
+        read: bool,
+    },
     /// The tasks of the job's latest allocation that is not over get a signal.
     Signal {
         /// Whose.
@@ -145,6 +154,7 @@ impl What {
             | What::SignalTask { job, .. }
             | What::StopAlloc { job, .. }
             | What::CollectAlloc { job, .. }
+            | What::KeepDisk { job, .. }
             | What::Signal { job } => Some(job),
             What::Collect
             | What::Driver { .. }

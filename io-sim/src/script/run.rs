@@ -135,6 +135,14 @@ impl Sim {
                     self.operate(OperatorInput::Collect { alloc });
                 }
             }
+            What::KeepDisk { job, nth, read } => {
+                if let Some(alloc) = self.one_of(job, Some(*nth)) {
+                    self.operate(match read {
+                        false => OperatorInput::Promise { alloc },
+                        true => OperatorInput::Delivered { alloc },
+                    });
+                }
+            }
             What::Signal { job } => {
                 if let Some(alloc) = self.one_of(job, None) {
                     self.operate(OperatorInput::Signal {

@@ -35,6 +35,8 @@ impl Sim {
         let (OperatorInput::Restart { alloc, .. }
         | OperatorInput::StopAlloc { alloc }
         | OperatorInput::Collect { alloc }
+        | OperatorInput::Promise { alloc }
+        | OperatorInput::Delivered { alloc }
         | OperatorInput::Signal { alloc, .. }) = &input;
         if matches!(&input, OperatorInput::Restart { .. }) {
             self.checker.asked_again(*alloc);

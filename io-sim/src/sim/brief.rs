@@ -51,6 +51,8 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let (alloc, what) = match input {
                 OperatorInput::StopAlloc { alloc } => (alloc, "stop".to_owned()),
                 OperatorInput::Collect { alloc } => (alloc, "clean away".to_owned()),
+                OperatorInput::Promise { alloc } => (alloc, "keep the disk of".to_owned()),
+                OperatorInput::Delivered { alloc } => (alloc, "has read".to_owned()),
                 OperatorInput::Restart { alloc, tasks } => (alloc, format!("restart {tasks:?}")),
                 OperatorInput::Signal { alloc, signal, .. } => (alloc, signal.clone()),
             };

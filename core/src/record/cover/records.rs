@@ -156,6 +156,7 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
         forced,
         finished,
         destroying,
+        promised,
         reschedules,
         health,
         ports,
@@ -198,6 +199,9 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
     }
     if let Some(remote) = remote {
         super::remote(fold, remote);
+    }
+    if let Some(until) = promised {
+        fold.row([until.0.cast_unsigned(), 2, 0, 0]);
     }
     for id in inherits {
         fold.row([low(id.0), high(id.0), 0, 0]);

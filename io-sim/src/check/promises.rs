@@ -1,0 +1,82 @@
+//! Disks that are kept for other nodes.
+
+use std::collections::BTreeMap;
+
+use drover_core::agent::Agent;
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::effect::Reply;
+use drover_core::gc::{DELIVERED, PROMISED};
+use drover_core::ids::AllocId;
+use drover_core::input::{OperatorInput, RequestId};
+use drover_core::time::{Span, Timestamp};
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// Until when which disk is to be there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Promises {
+    /// What was asked for, and is not answered yet.
+    asked: BTreeMap<RequestId, (AllocId, Timestamp)>,
+    made: BTreeMap<AllocId, Timestamp>,
+}
+
+impl Promises {
+    pub(super) fn agent_died(&mut self) {
+        self.asked.clear();
+    }
+
+    pub(super) fn asked(&mut self, wall: Timestamp, request: RequestId, asked: &OperatorInput) {
+        match asked {
+            OperatorInput::Promise { alloc } => {
+                self.asked.insert(request, (*alloc, wall + PROMISED));
+            }
+            OperatorInput::Delivered { alloc } => {
+                if let Some(until) = self.made.get_mut(alloc) {
+                    *until = (*until).min(wall + DELIVERED);
+                }
+            }
+            OperatorInput::StopAlloc { .. }
+            | OperatorInput::Collect { .. }
+            | OperatorInput::Restart { .. }
+            | OperatorInput::Signal { .. } => {}
+        }
+    }
+
+    pub(super) fn answered(&mut self, request: RequestId, reply: &Reply) {
+        let asked = self.asked.remove(&request);
+        if let (Some((alloc, until)), Reply::Done { .. }) = (asked, reply) {
+            self.made.insert(alloc, until);
+        }
+    }
+
+    /// Whether this disk is to be there. A clock that was set back makes that no longer.
+    pub(super) fn holds(&self, alloc: AllocId, wall: Timestamp) -> bool {
+        let left = self.made.get(&alloc).map(|until| *until - wall);
+        left.is_some_and(|left| left > Span::ZERO && left <= PROMISED)
+    }
+}
+
+impl Checker {
+    /// A disk that was promised to another node is there for as long as that was said, unless
+    /// somebody asks to clean away just this one, or to forget its job.
+    pub(super) fn a_promised_disk_stays(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let record = alloc.record();
+        if !record.destroying || !self.promises.holds(record.id, world.now().wall) {
+            return Ok(());
+        }
+        self.promises.made.remove(&record.id);
+        let job = agent.view().job(&record.job);
+        let asked = self.replies.collects_one(record.id)
+            || self.replies.purges(&record.job)
+            || job.is_none_or(|job| job.purge);
+        self.holds(Property::APromisedDiskStays, asked, || {
+            format!("{} goes", record.name)
+        })
+    }
+}

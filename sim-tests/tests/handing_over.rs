@@ -1,0 +1,130 @@
+//! Disks that other nodes take over, on a disk that is too full: they stay until those have them.
+
+use drover_core::effect::Reply;
+use drover_core::ids::AllocId;
+use drover_core::input::{LocalInput, OperatorInput};
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+const HOUR: i64 = 3600;
+/// How often the disk is looked at.
+const INTERVAL: Span = Span::secs(1000);
+
+fn keeper() -> Job {
+    job(
+        "db",
+        JobType::Service,
+        [group("g", [task("main")]).migrates()],
+    )
+}
+
+/// One that runs on a disk which is too full.
+fn crowded(sim: &mut Sim) -> Result<AllocId, Violation> {
+    sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+    sim.register(&keeper());
+    sim.until(SOON, |sim| sim.runs("db", "main"))?;
+    Ok(sim
+        .live("db")
+        .map(|alloc| alloc.record().id)
+        .unwrap_or_default())
+}
+
+/// The same, promised to another node, and over.
+fn promised(sim: &mut Sim) -> Result<AllocId, Violation> {
+    let alloc = crowded(sim)?;
+    let asked = sim.operate(OperatorInput::Promise { alloc });
+    sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+    let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
+    sim.expect_that(done, "it is promised")?;
+    sim.deregister("db", false);
+    sim.run(SOON)?;
+    Ok(alloc)
+}
+
+/// It is cleaned away; in the world without faults there is room enough.
+fn goes(sim: &Sim, alloc: AllocId) -> bool {
+    sim.seed() == 0 || !is_there(sim, alloc)
+}
+
+fn is_there(sim: &Sim, alloc: AllocId) -> bool {
+    sim.world.dirs.allocs.contains(&alloc)
+}
+
+#[test]
+fn what_just_ended_can_still_be_looked_at() {
+    for_seeds(100, |sim| {
+        let alloc = crowded(sim)?;
+        sim.deregister("db", false);
+        sim.run(Span::secs(900))?;
+        sim.expect_that(is_there(sim, alloc), "one interval is for people")?;
+        sim.until(INTERVAL, |sim| goes(sim, alloc))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_promised_disk_is_kept_for_a_day() {
+    for_seeds(20, |sim| {
+        let alloc = promised(sim)?;
+        sim.run(Span::secs(20 * HOUR))?;
+        sim.ask(LocalInput::Collect);
+        sim.run(Span::secs(HOUR))?;
+        sim.expect_that(is_there(sim, alloc), "nobody came for it yet")?;
+        sim.until(Span::secs(4 * HOUR), |sim| goes(sim, alloc))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_disk_that_was_read_goes_soon() {
+    for_seeds(60, |sim| {
+        let alloc = promised(sim)?;
+        sim.operate(OperatorInput::Delivered { alloc });
+        sim.run(Span::secs(500))?;
+        sim.expect_that(is_there(sim, alloc), "who read it may still die")?;
+        sim.until(INTERVAL, |sim| goes(sim, alloc))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn who_asks_for_just_this_one_gets_his_way() {
+    for_seeds(60, |sim| {
+        let alloc = promised(sim)?;
+        sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| goes(sim, alloc))?;
+        let late = sim.operate(OperatorInput::Promise { alloc });
+        sim.until(SOON, |sim| sim.reply(late).is_some())?;
+        let refused = matches!(sim.reply(late), Some(Reply::Refused(_)));
+        sim.expect_that(refused, "there is nothing to keep")?;
+        sim.peace()
+    });
+}
+
+/// A promise outlives the agent that made it.
+#[test]
+fn a_promise_is_kept_though_the_agent_dies() {
+    for seed in 1..6 {
+        let steps = each_crash(seed, |sim| {
+            sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+            sim.register(&keeper());
+            sim.run(SOON)?;
+            let Some(alloc) = sim.live("db").map(|alloc| alloc.record().id) else {
+                // Of a request that a crash swallowed nothing is known.
+                return sim.peace();
+            };
+            let asked = sim.operate(OperatorInput::Promise { alloc });
+            sim.run(SOON)?;
+            let kept = sim.reply(asked).is_some();
+            sim.deregister("db", false);
+            sim.run(Span::secs(2 * HOUR))?;
+            sim.expect_that(!kept || is_there(sim, alloc), "it was promised")?;
+            sim.peace()
+        });
+        assert!(steps > 20, "seed {seed}: {steps} steps");
+    }
+}
