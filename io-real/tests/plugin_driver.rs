@@ -39,10 +39,11 @@ async fn a_task_of_a_plugin_lives_and_ends() {
         .unwrap();
     let exit = world.exit(1).await;
     assert_eq!((exit.code, exit.signal), (Some(3), 0));
-    assert_eq!(world.log("web.stdout.0"), "out\n");
-    assert_eq!(world.log("web.stderr.0"), "err\n");
+    world.wrote("web.stdout.0", "out\n").await;
+    world.wrote("web.stderr.0", "err\n").await;
     // Told already; found again until it is forgotten.
     assert_eq!(world.destroy(1).await, Ok(None));
+    assert_eq!(world.collecting(), 0);
     world.begin_again();
     assert_eq!(world.recover(1).await, Found::Exited(exit));
     world.forget(1);

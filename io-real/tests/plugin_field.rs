@@ -87,7 +87,12 @@ async fn a_driver_of_the_field_runs_unmodified() {
     task.config.clear();
     world.start(1, task).await.unwrap();
     assert_eq!(world.exit(1).await.code, Some(0));
-    assert!(world.log("web.stdout.0").contains("Hello, World!"));
+    let said = async {
+        while !world.log("web.stdout.0").contains("Hello, World!") {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(said).await;
     assert_eq!(world.destroy(1).await, Ok(None));
     plugin.prepare_end().await.unwrap();
     assert_eq!(soon(plugin.stop(false)).await, Exit::Code(0));

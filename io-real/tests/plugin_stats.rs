@@ -18,8 +18,10 @@ use drover_io_real::data_dir::DataDir;
 use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::Inbox;
+use drover_io_real::driver::external::Collectors;
 use drover_io_real::gate::Gate;
 use drover_io_real::plugins::{PluginConfig, PluginSettings};
+use drover_io_real::shim::ShimHome;
 use drover_io_real::stats::Sampler;
 use plugin_world::{World, sh};
 use plugins::{Plugins, example, soon};
@@ -62,12 +64,14 @@ impl Files {
             .into(),
         };
         let (inbox, _) = tokio::sync::mpsc::unbounded_channel();
+        let home = ShimHome::open(data.path()).unwrap();
+        let dirs = AllocDirs::new(data.allocs());
         let settings = PluginSettings {
             dir: plugins.path().to_owned(),
             memory: data.own("plugin-state", None).unwrap(),
             handles: data.own("plugin-tasks", None).unwrap(),
             sockets: plugins.path().join("run"),
-            dirs: AllocDirs::new(data.allocs()),
+            collectors: Collectors::open(&home, data.path(), dirs).unwrap(),
             root: data.alloc_root(),
             processors: Processors::default(),
             inbox: Inbox::new(inbox),

@@ -24,6 +24,7 @@ use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::door::Door;
+use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
@@ -141,7 +142,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let (answers_in, answers) = mpsc::unbounded_channel();
     let inbox = Inbox::new(answers_in);
     let dirs = AllocDirs::new(data_dir.allocs());
-    let (own, groups) = (home.clone(), cgroups.clone());
+    let (own, shims, groups) = (home.clone(), home.clone(), cgroups.clone());
     let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
     let whole = opened.damaged.is_empty();
     let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
@@ -161,7 +162,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
     drivers.retain(|driver| wanted.drivers.allows(driver.name()));
-    let plugins = plugins(settings, &data_dir, &dirs, &inbox)?;
+    let collectors = collectors(&data_dir, &shims, &dirs, known_launches(&opened.saved))?;
+    let plugins = plugins(settings, &data_dir, collectors, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let on_the_way = OnTheWay::default();
     let artifacts = artifacts(settings, &data_dir, &dirs, on_the_way.clone())
@@ -271,11 +273,29 @@ fn own_devices(file: &FileConfig) -> Vec<Arc<dyn DevicePlugin>> {
     own
 }
 
+/// Those who collect the output of plugins' tasks; what collects for nobody ends.
+fn collectors(
+    data_dir: &DataDir,
+    home: &ShimHome,
+    dirs: &AllocDirs,
+    known: BTreeSet<LaunchId>,
+) -> Result<Collectors, SetupError> {
+    let collectors = Collectors::open(home, data_dir.path(), dirs.clone())
+        .map_err(|error| SetupError::Io("collect the output of plugins' tasks", error))?;
+    let all = collectors.clone();
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = all.end_unknown(&known) {
+            tracing::error!(%error, "cannot look for what collects output for nobody");
+        }
+    });
+    Ok(collectors)
+}
+
 /// The plugins that the configuration names.
 fn plugins(
     settings: &Settings,
     data_dir: &DataDir,
-    dirs: &AllocDirs,
+    collectors: Collectors,
     inbox: &Inbox,
 ) -> Result<Plugins, SetupError> {
     if settings.file.plugins.is_empty() {
@@ -293,7 +313,7 @@ fn plugins(
         memory: own("plugin-state")?,
         handles: own("plugin-tasks")?,
         sockets: data_dir.path().join("sockets"),
-        dirs: dirs.clone(),
+        collectors,
         root: data_dir.alloc_root(),
         processors: Processors::default(),
         inbox: inbox.clone(),

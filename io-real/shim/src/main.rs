@@ -43,7 +43,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::{fchdir, getpid, set_child_subreaper, setsid, umask};
-use spec::{Fault, Spec};
+use spec::{Fault, Job, Spec};
 use stream::Stream;
 use supervise::{Main, Supervisor};
 use wire::{Step, Verdict};
@@ -99,10 +99,13 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         core::mem::take(&mut spec.fds);
     fchdir(some(&run_dir)?).map_err(Fault::at(Step::Record))?;
     let launch = &spec.keep.launch;
-    let (claim, listener) = if spec.start.is_some() {
-        claim::fresh(launch)?
-    } else {
-        claim::inherit(launch)?
+    let (claim, listener) = match spec.job {
+        Job::Start(_) => claim::fresh(launch)?,
+        Job::Adopt => claim::inherit(launch)?,
+        Job::Collect => match claim::inherit(launch) {
+            Err(Refusal::Taken) => claim::fresh(launch)?,
+            inherited => inherited?,
+        },
     };
     let keep = spec.keep;
     let kept = keep.max_files > 0;
@@ -118,15 +121,17 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         listener,
         client: None,
     };
-    let supervisor = if let Some(start) = &spec.start {
-        let ends = Ends {
-            task_dir: some(&task_dir)?,
-            null: some(&null)?,
-            outputs: [some(&out_end)?, some(&err_end)?],
-        };
-        start_task(claim, control, streams, keep, start, &ends)?
-    } else {
-        adopt_task(claim, control, streams, keep)?
+    let supervisor = match &spec.job {
+        Job::Start(start) => {
+            let ends = Ends {
+                task_dir: some(&task_dir)?,
+                null: some(&null)?,
+                outputs: [some(&out_end)?, some(&err_end)?],
+            };
+            start_task(claim, control, streams, keep, start, &ends)?
+        }
+        Job::Adopt => adopt_task(claim, control, streams, keep)?,
+        Job::Collect => collect(claim, control, streams, keep)?,
     };
     spec.release();
     Ok(supervisor)
@@ -199,6 +204,30 @@ fn adopt_task(
         claim.save().map_err(Fault::at(Step::Record))?;
     }
     Ok(Supervisor::new(claim, control, streams, keep, main))
+}
+
+/// Moves output only, from where a dead shim was, if there was one.
+fn collect(
+    mut claim: Claim,
+    control: Control,
+    mut streams: [Stream; 2],
+    keep: spec::Keep,
+) -> Result<Supervisor, Refusal> {
+    for (stream, log) in streams.iter_mut().zip(claim.record.logs) {
+        stream.resume(log).map_err(Fault::at(Step::Log))?;
+    }
+    if claim.record.state != State::Running {
+        claim.record.started_ns = kernel::now_ns();
+        claim.record.state = State::Running;
+        claim.save().map_err(Fault::at(Step::Record))?;
+    }
+    Ok(Supervisor::new(
+        claim,
+        control,
+        streams,
+        keep,
+        Main::Nobody,
+    ))
 }
 
 /// Tells the agent how it went. If it is gone, the record tells the next one.

@@ -92,12 +92,22 @@ pub struct Start {
     pub envp: *const *const u8,
 }
 
+/// What a shim is for.
+pub enum Job {
+    /// Starting a task.
+    Start(Start),
+    /// Going on with the task of a shim that died.
+    Adopt,
+    /// Moving the output of a task that somebody else starts.
+    Collect,
+}
+
 /// All that came.
 pub struct Spec {
     /// For as long as the task runs.
     pub keep: Keep,
-    /// For a start; `None` = adopt.
-    pub start: Option<Start>,
+    /// What to do.
+    pub job: Job,
     /// The descriptors, in the order that [`wire`] gives.
     pub fds: [Option<OwnedFd>; wire::START_FDS],
     base: *mut u8,
@@ -108,7 +118,8 @@ pub struct Spec {
 impl Spec {
     /// Frees what only the start needed.
     pub fn release(&mut self) {
-        self.start = None;
+        // Done, whatever it was; only a start holds anything.
+        self.job = Job::Adopt;
         let kept = self.kept.next_multiple_of(4096);
         if kept < self.size {
             // SAFETY: `start` was all that pointed there. With pages larger than 4 KiB the call may
@@ -211,17 +222,18 @@ pub fn receive(agent: BorrowedFd<'_>) -> Result<Spec, Errno> {
     let mut reader = Reader { bytes };
     let keep = reader.keep().ok_or(Errno::PROTO)?;
     let kept = counts.body - reader.bytes.len();
-    let start = match mode {
+    let job = match mode {
         wire::START => {
             // SAFETY: the size above leaves room for the pointers and the groups.
             let arena = unsafe { base.add(body) };
-            Some(parse_start(&mut reader, &counts, arena).ok_or(Errno::PROTO)?)
+            Job::Start(parse_start(&mut reader, &counts, arena).ok_or(Errno::PROTO)?)
         }
-        _ => None,
+        wire::COLLECT => Job::Collect,
+        _ => Job::Adopt,
     };
     Ok(Spec {
         keep,
-        start,
+        job,
         fds,
         base,
         kept,
@@ -237,7 +249,7 @@ fn parse_header(header: &[u8; wire::HEADER]) -> Option<Counts> {
     };
     let known = word(0)? == wire::MAGIC
         && u16::from_le_bytes([header[4], header[5]]) == wire::VERSION
-        && matches!(header[6], 1 | 2);
+        && matches!(header[6], 1..=3);
     let counts = Counts {
         body: word(8)? as usize,
         procs: word(12)?,

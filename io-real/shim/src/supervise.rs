@@ -29,6 +29,8 @@ pub enum Main {
     Adopted(Adopted),
     /// Ended, and its end is on record.
     Gone,
+    /// There is none: output is moved until a kill.
+    Nobody,
 }
 
 enum Phase {
@@ -71,7 +73,7 @@ impl Supervisor {
         } else {
             Phase::Running
         };
-        let adopted = !matches!(main, Main::Child(_));
+        let adopted = matches!(main, Main::Adopted(_) | Main::Gone);
         Self {
             claim,
             control,
@@ -269,6 +271,9 @@ impl Supervisor {
                 leftovers::kill_group(self.keep.kill);
                 // What is in no cgroup follows when the main process is gone.
                 let _ = self.signal(Signal::KILL);
+                if matches!(self.main, Main::Nobody) {
+                    self.ended(Exit::Code(0));
+                }
                 self.control.answer(0);
             }
         }
@@ -278,7 +283,7 @@ impl Supervisor {
         match &self.main {
             Main::Child(pid) => kill_process(*pid, signal),
             Main::Adopted(task) => pidfd_send_signal(&task.handle, signal),
-            Main::Gone => Err(Errno::SRCH),
+            Main::Gone | Main::Nobody => Err(Errno::SRCH),
         }
     }
 

@@ -4,7 +4,7 @@
 //! of [`HEADER`] bytes with the descriptors attached (`SCM_RIGHTS`), then the body; the shim
 //! answers once with [`ANSWER`] bytes. All numbers are little-endian.
 //!
-//! Header: `u32` magic `DRSP`, `u16` version, `u16` mode (1 start, 2 adopt), then `u32` each: body
+//! Header: `u32` magic `DRSP`, `u16` version, `u16` mode (1 start, 2 adopt, 3 collect), then `u32` each: body
 //! length, and the number of cgroup files, candidate paths, arguments, variables and groups.
 //!
 //! A *string* is a `u32` length that counts the final NUL, and the bytes with that NUL. Body:
@@ -17,10 +17,10 @@
 //! 5. strings: working directory (empty = the task directory), then the cgroup files, candidate
 //!    paths, arguments, variables
 //!
-//! An adopt body ends after 2.
+//! The bodies of the others end after 2.
 //!
 //! Descriptors for start: run directory, log directory, stdout and stderr read ends, task
-//! directory, `/dev/null`, stdout and stderr write ends. For adopt: the first four. Where output is
+//! directory, `/dev/null`, stdout and stderr write ends. For the others: the first four. Where output is
 //! thrown away, `/dev/null` stands for the log directory and for the ends of the pipes.
 //!
 //! Answer: `u32` kind (see [`Verdict`]), then for a failure `u32` step, `i32` errno, `u32` path;
@@ -42,9 +42,11 @@ pub const MAX_BODY: usize = 4 << 20;
 pub const START: u16 = 1;
 /// Mode: take over the task of a shim that died.
 pub const ADOPT: u16 = 2;
+/// Mode: move the output of a task that somebody else starts, until a kill.
+pub const COLLECT: u16 = 3;
 /// Descriptors that come with a start.
 pub const START_FDS: usize = 8;
-/// Descriptors that come with an adoption.
+/// Descriptors that come with an adoption, and with a collection.
 pub const ADOPT_FDS: usize = 4;
 
 /// Flag: switch to the given uid and gid.

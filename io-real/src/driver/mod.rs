@@ -5,6 +5,7 @@ mod answer;
 pub mod external;
 pub mod mock;
 pub mod raw_exec;
+mod shims;
 mod signal;
 mod stream;
 

@@ -23,8 +23,7 @@ use drover_core::op::Failure;
 
 use crate::allowed::Allowed;
 use crate::device::DevicePlugin;
-use crate::dirs::AllocDirs;
-use crate::driver::external::{Handles, PluginDriver};
+use crate::driver::external::{Collectors, Handles, PluginDriver};
 use crate::driver::{DriverStream, Inbox};
 use crate::plugin::PluginDir;
 
@@ -55,11 +54,11 @@ pub struct PluginSettings {
     pub memory: OwnedFd,
     /// What is remembered of drivers' tasks; a directory that belongs to the agent alone.
     pub handles: OwnedFd,
+    /// Those who collect the output of tasks.
+    pub collectors: Collectors,
     /// Where their sockets are made.
     pub sockets: PathBuf,
-    /// The directories of tasks.
-    pub dirs: AllocDirs,
-    /// The same, as tasks see them.
+    /// The directories of allocations, as tasks see them.
     pub root: PathBuf,
     /// The machine's processors.
     pub processors: Processors,
@@ -118,8 +117,8 @@ impl Plugins {
             dir,
             memory: Memory::new(settings.memory),
             handles: Handles::new(settings.handles),
+            collectors: settings.collectors,
             sockets: settings.sockets,
-            dirs: settings.dirs,
             root: settings.root,
             processors: settings.processors,
             inbox: settings.inbox,

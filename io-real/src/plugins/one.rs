@@ -13,9 +13,8 @@ use super::PluginConfig;
 use super::memory::{Memory, Remembered};
 use super::status::{Named, Notes, Status};
 use crate::allowed::Allowed;
-use crate::dirs::AllocDirs;
 use crate::driver::Inbox;
-use crate::driver::external::{Handles, PluginDriver};
+use crate::driver::external::{Collectors, Handles, PluginDriver};
 use crate::one_task::OneTask;
 use crate::plugin::{
     DriverSettings, LaunchSpec, Limits, Plugin, PluginDir, PluginError, PluginInfo, PluginKind,
@@ -30,8 +29,8 @@ pub(super) struct Place {
     pub(super) dir: PluginDir,
     pub(super) memory: Memory,
     pub(super) handles: Handles,
+    pub(super) collectors: Collectors,
     pub(super) sockets: PathBuf,
-    pub(super) dirs: AllocDirs,
     pub(super) root: PathBuf,
     pub(super) processors: Processors,
     pub(super) inbox: Inbox,
@@ -149,9 +148,9 @@ impl One {
     fn make_driver(&self, name: &str) -> PluginDriver {
         let place = &self.place;
         let make = || {
-            let (handles, dirs) = (place.handles.clone(), place.dirs.clone());
             let (root, inbox) = (place.root.clone(), place.inbox.clone());
-            PluginDriver::new(name.to_owned(), handles, dirs, root, inbox)
+            let (handles, collectors) = (place.handles.clone(), place.collectors.clone());
+            PluginDriver::new(name.to_owned(), handles, collectors, root, inbox)
         };
         self.held_driver().get_or_insert_with(make).clone()
     }

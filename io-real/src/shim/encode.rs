@@ -53,6 +53,11 @@ pub(super) fn adopt(launch: &Id, logs: &Logs<'_>, cgroup: &Cgroup<'_>) -> io::Re
     Body::new(launch, logs, cgroup)?.finish(wire::ADOPT, [0; 5])
 }
 
+/// Encodes header and body of a collection.
+pub(super) fn collect(launch: &Id, logs: &Logs<'_>) -> io::Result<Vec<u8>> {
+    Body::new(launch, logs, &Cgroup::default())?.finish(wire::COLLECT, [0; 5])
+}
+
 /// Header and body in the making.
 struct Body {
     bytes: Vec<u8>,

@@ -53,6 +53,27 @@ impl ShimHome {
         })
     }
 
+    /// The same program, with records and sockets of its own in `name` below the same data
+    /// directory.
+    ///
+    /// # Errors
+    /// What the file system says, with the path.
+    pub fn beside(&self, data_dir: &Path, name: &str) -> io::Result<Self> {
+        let at = |error: io::Error| {
+            let path = data_dir.join(name);
+            named(&error, format!("shim directory {}", path.display()))
+        };
+        let data = File::open(data_dir).map_err(at)?;
+        make_dir(data.as_fd(), name, 0o700).map_err(at)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let run = openat(&data, name, flags, Mode::empty()).map_err(|errno| at(errno.into()))?;
+        Ok(Self {
+            program: self.program.clone(),
+            run: Arc::new(run),
+            null: self.null.clone(),
+        })
+    }
+
     /// The directory of records and sockets.
     pub(crate) fn run_dir(&self) -> BorrowedFd<'_> {
         self.run.as_fd()
@@ -79,7 +100,7 @@ impl ShimHome {
         }
     }
 
-    /// Removes a launch's record and socket; it is no error if they are gone.
+    /// Removes a launch's record, socket and pipes; it is no error if they are gone.
     ///
     /// Only for a launch that is over or was never started: without its record, nothing stops a
     /// shim on its way from starting it.
@@ -89,7 +110,7 @@ impl ShimHome {
     pub fn forget(&self, launch: &str) -> io::Result<()> {
         lock::parse_id(launch)?;
         // The record last: as long as it is there, the launch is still listed.
-        for suffix in ["s", "r"] {
+        for suffix in ["s", "o", "e", "r"] {
             match self.remove(launch, suffix) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),

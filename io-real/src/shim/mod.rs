@@ -20,6 +20,7 @@
 //!   shim itself was killed. Then the task lives on, its output waits in the pipes that the agent
 //!   holds too, and [`ShimHome::takeover`] gives it a new shim.
 
+mod collect;
 mod encode;
 mod home;
 mod live;

@@ -150,7 +150,7 @@ impl ShimHome {
     }
 
     /// Runs a shim, tells it what to do, and hears how it went.
-    fn spawn(
+    pub(super) fn spawn(
         &self,
         message: &[u8],
         fds: &[BorrowedFd<'_>],

@@ -14,9 +14,11 @@ use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::driver::external::{Handles, PluginDriver};
+use drover_io_real::driver::external::{Collectors, Handles, PluginDriver};
 use drover_io_real::driver::{Driver, Inbox};
 use drover_io_real::plugin::{Limits, Plugin, PluginKind, Reattach};
+use drover_io_real::shim::ShimHome;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -250,6 +252,41 @@ impl World {
         fs::read_to_string(path.join("alloc/logs").join(name)).unwrap()
     }
 
+    /// Waits until the task wrote this, and nothing else.
+    pub async fn wrote(&self, name: &str, text: &str) {
+        let read = async {
+            while self.log(name) != text {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(read).await;
+    }
+
+    /// The log files, by their names.
+    pub fn logs(&self) -> Vec<String> {
+        let path = self.data.alloc_root().join(ALLOC.to_string());
+        let logs = fs::read_dir(path.join("alloc/logs")).unwrap();
+        let mut names: Vec<_> = logs
+            .map(|log| log.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The files of those who collect output.
+    pub fn collecting(&self) -> usize {
+        let dir = self.data.path().join("plugin-logs");
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    /// The process that collects the output of a launch.
+    pub fn collector(&self, launch: u128) -> i32 {
+        let home = ShimHome::open(self.data.path()).unwrap();
+        let home = home.beside(self.data.path(), "plugin-logs").unwrap();
+        let record = home.read_record(&LaunchId(launch).to_string());
+        record.unwrap().unwrap().shim.pid
+    }
+
     /// The number that the task wrote first, as soon as it has.
     pub async fn pid(&self, log: &str) -> i32 {
         let read = async {
@@ -284,7 +321,15 @@ impl Drop for World {
                 kill(pid);
             }
         }
+        collectors(&self.data)
+            .end_unknown(&BTreeSet::new())
+            .unwrap();
     }
+}
+
+fn collectors(data: &DataDir) -> Collectors {
+    let home = ShimHome::open(data.path()).unwrap();
+    Collectors::open(&home, data.path(), AllocDirs::new(data.allocs())).unwrap()
 }
 
 fn driver(data: &DataDir) -> (PluginDriver, UnboundedReceiver<Input>) {
@@ -293,7 +338,7 @@ fn driver(data: &DataDir) -> (PluginDriver, UnboundedReceiver<Input>) {
     let driver = PluginDriver::new(
         "example_exec".to_owned(),
         handles,
-        AllocDirs::new(data.allocs()),
+        collectors(data),
         data.alloc_root(),
         Inbox::new(inbox),
     );

@@ -8,6 +8,7 @@ mod destroy;
 mod events;
 mod handles;
 mod held;
+mod logs;
 mod setup;
 mod stats;
 mod watch;
@@ -21,12 +22,14 @@ use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, DriverNetwork, Found, TaskKey};
 use drover_core::model::node::DriverInfo;
+use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 use tokio::sync::watch::Sender;
 use tokio::time::timeout;
 
 pub use self::handles::Handles;
+pub use self::logs::Collectors;
 
 use self::handles::Stage;
 use self::held::Held;
@@ -34,7 +37,6 @@ use self::stats::Measured;
 use super::answer::Answer;
 use super::{Driver, Inbox};
 use crate::cgroup::field::Roots;
-use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::one_task::OneTask;
 use crate::plugin::{Handle, Plugin, PluginError};
@@ -51,7 +53,7 @@ pub struct PluginDriver {
 struct World {
     name: String,
     handles: Handles,
-    dirs: AllocDirs,
+    collectors: Collectors,
     root: PathBuf,
     inbox: Inbox,
     plugin: Sender<Option<Arc<Attached>>>,
@@ -70,11 +72,12 @@ struct Attached {
 }
 
 impl PluginDriver {
-    /// A driver of this name without a plugin. Its tasks work in `dirs`, which they see as `root`.
+    /// A driver of this name without a plugin. Its tasks see the allocations'
+    /// directories below `root`.
     pub fn new(
         name: String,
         handles: Handles,
-        dirs: AllocDirs,
+        collectors: Collectors,
         root: PathBuf,
         inbox: Inbox,
     ) -> PluginDriver {
@@ -87,7 +90,7 @@ impl PluginDriver {
             world: Arc::new(World {
                 name,
                 handles,
-                dirs,
+                collectors,
                 root,
                 inbox,
                 plugin: Sender::new(None),
@@ -150,8 +153,8 @@ impl Driver for PluginDriver {
                     });
                 }
             }
-            DriverEffect::Recover { op, launch, .. } => {
-                tokio::spawn(world.recover(owed, task, op, launch));
+            DriverEffect::Recover { op, launch, logs } => {
+                tokio::spawn(world.recover(owed, task, op, launch, logs));
             }
             DriverEffect::Stop {
                 op,
@@ -173,6 +176,9 @@ impl Driver for PluginDriver {
             DriverEffect::Destroy { op, launch } => {
                 tokio::spawn(async move {
                     let result = world.destroy(&task, launch).await;
+                    if result.is_ok() {
+                        world.end_collecting(launch).await;
+                    }
                     owed.give(DriverInput::Destroyed { op, launch, result });
                 });
             }
@@ -184,6 +190,7 @@ impl Driver for PluginDriver {
         tokio::spawn(async move {
             world.held.forget(launch);
             world.measured.forget(launch);
+            world.end_collecting(launch).await;
             let handles = world.handles.clone();
             if let Err(failure) = world.blocking(move || handles.remove(launch)).await {
                 let error = failure.message;
@@ -223,7 +230,11 @@ impl World {
         launch: LaunchId,
         config: Arc<TaskConfig>,
     ) {
-        match self.clone().try_start(&task, launch, config).await {
+        let started = self.clone().try_start(&task, launch, config).await;
+        if started.is_err() {
+            self.end_collecting(launch).await;
+        }
+        match started {
             Ok((handle, network, attached)) => {
                 owed.give(DriverInput::Started {
                     op,
@@ -260,14 +271,11 @@ impl World {
                 if let Err(error) = Roots::detect().make() {
                     tracing::debug!(%error, "cannot make the groups that some drivers want");
                 }
-                let setup = setup::task(
-                    &asked.schema,
-                    &world.dirs,
-                    &world.root,
-                    &key,
-                    launch,
-                    &config,
-                );
+                let pipes = world.collectors.pipes(launch);
+                let setup = setup::task(&asked.schema, &world.root, &key, launch, &config, pipes);
+                if setup.is_ok() {
+                    world.collect(&key, launch, config.logs)?;
+                }
                 // Remembered before it is asked for: what is not remembered was not asked for.
                 if setup.is_ok() {
                     world.handles.write(launch, &Stage::Asked)?;
@@ -306,7 +314,15 @@ impl World {
         Ok((started.handle, started.network, attached))
     }
 
-    async fn recover(self: Arc<Self>, owed: Answer, task: TaskKey, op: Op, launch: LaunchId) {
+    async fn recover(
+        self: Arc<Self>,
+        owed: Answer,
+        task: TaskKey,
+        op: Op,
+        launch: LaunchId,
+        logs: LogConfig,
+    ) {
+        self.collect_on(&task, launch, logs).await;
         let (found, handle) = match self.try_recover(launch).await {
             Ok(found) => found,
             Err(failure) => {

@@ -1,8 +1,6 @@
 //! From what the core says of a start to what a driver's plugin is told.
 
-use std::io;
-use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use drover_core::driver::spec::{Spec, Strictness, decode};
 use drover_core::effect::TaskConfig;
@@ -10,41 +8,31 @@ use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
 use drover_core::model::device::DeviceNode;
 use drover_core::op::Failure;
-use rustix::fs::{Mode, OFlags, openat};
-use rustix::io::Errno;
 
-use crate::dirs::AllocDirs;
 use crate::plugin::driver::{
     AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, Device,
     LinuxResources, Mount, Resources, TaskSetup,
 };
 use crate::plugin::msgpack;
 
-/// More log files of one stream are not made.
-const MAX_LOGS: u32 = 10_000;
-
-/// A task as its driver is told of it. Makes its log files.
+/// A task as its driver is told of it, with the pipes that its output goes to.
 pub(super) fn task(
     spec: &Spec,
-    dirs: &AllocDirs,
     root: &Path,
     task: &TaskKey,
     launch: LaunchId,
     config: &TaskConfig,
+    pipes: [PathBuf; 2],
 ) -> Result<TaskSetup, Failure> {
     let decoded = decode(spec, &config.config, Strictness::Resolved).map_err(|problems| {
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::fatal(texts.join("; "))
     })?;
     let alloc_dir = root.join(task.alloc.to_string());
-    let log = |stream: &str| -> Result<String, Failure> {
-        if config.logs.disabled {
-            return Ok("/dev/null".to_owned());
-        }
-        let name = log_file(dirs, task, stream)
-            .map_err(|error| Failure::recoverable(format!("cannot make a log file: {error}")))?;
-        Ok(text(&alloc_dir.join("alloc/logs").join(name)))
-    };
+    let [stdout_path, stderr_path] = pipes.map(|pipe| match config.logs.disabled {
+        true => "/dev/null".to_owned(),
+        false => text(&pipe),
+    });
     Ok(TaskSetup {
         id: id(launch),
         name: task.task.to_string(),
@@ -52,8 +40,8 @@ pub(super) fn task(
         env: config.env.clone(),
         resources: Some(resources(config)),
         user: config.user.clone(),
-        stdout_path: log("stdout")?,
-        stderr_path: log("stderr")?,
+        stdout_path,
+        stderr_path,
         alloc_dir: text(&alloc_dir),
         task_group_name: config.group.clone(),
         job_name: config.job.clone(),
@@ -115,22 +103,6 @@ fn resources(config: &TaskConfig) -> Resources {
         linux_resources: Some(linux),
         ports: Vec::new(),
     }
-}
-
-/// Makes the next log file of a stream: drivers open what is there and write from its beginning.
-fn log_file(dirs: &AllocDirs, task: &TaskKey, stream: &str) -> io::Result<String> {
-    let dir = dirs.open(task.alloc, "alloc/logs")?;
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
-    for number in 0..MAX_LOGS {
-        let name = format!("{}.{stream}.{number}", task.task);
-        let mode = Mode::from_raw_mode(0o644);
-        match openat(dir.as_fd(), &name, flags | OFlags::CLOEXEC, mode) {
-            Ok(_) => return Ok(name),
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(io::Error::other("there are too many already"))
 }
 
 fn text(path: &Path) -> String {

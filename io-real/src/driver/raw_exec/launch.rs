@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use drover_core::driver::config::RawExecConfig;
@@ -18,7 +18,8 @@ use rustix::process::geteuid;
 use super::program;
 use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
-use crate::shim::{Cgroup, LaunchSpec, Live, Logs, ShimHome, StartError, Step, User};
+use crate::driver::shims::LogNames;
+use crate::shim::{Cgroup, LaunchSpec, Live, ShimHome, StartError, Step, User};
 use crate::user;
 
 /// What launches are made with.
@@ -172,37 +173,6 @@ fn explain(error: StartError, command: &str) -> LaunchError {
         } if errno == Errno::NOENT.raw_os_error() => LaunchError::NotFound(command.to_owned()),
         error => LaunchError::Shim(error),
     }
-}
-
-struct LogNames {
-    stdout: String,
-    stderr: String,
-}
-
-impl LogNames {
-    fn of(task: &TaskKey) -> LogNames {
-        LogNames {
-            stdout: format!("{}.stdout", task.task),
-            stderr: format!("{}.stderr", task.task),
-        }
-    }
-
-    fn logs<'a>(&'a self, dir: BorrowedFd<'a>, config: LogConfig) -> Logs<'a> {
-        Logs {
-            discarded: config.disabled,
-            dir,
-            stdout: &self.stdout,
-            stderr: &self.stderr,
-            max_files: u32::try_from(config.max_files.max(1)).unwrap_or(u32::MAX),
-            max_file_size: file_size(config.max_file_size_mb),
-        }
-    }
-}
-
-fn file_size(megabytes: i64) -> u64 {
-    u64::try_from(megabytes.max(1))
-        .unwrap_or(1)
-        .saturating_mul(1024 * 1024)
 }
 
 fn limits(config: &TaskConfig) -> Limits {

@@ -1,17 +1,15 @@
 //! Watching launches until they end.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use super::{World, exit_result};
+use crate::driver::shims;
 use crate::shim::{Live, Outcome};
 
 impl World {
@@ -31,7 +29,7 @@ impl World {
             result: ExitResult::unknown("nobody watches its process any more"),
         };
         loop {
-            match self.outcome(&live).await {
+            match shims::outcome(&live, &self.gate).await {
                 Ok(Outcome::Exited(exit)) => {
                     end.result = exit_result(&exit);
                     return;
@@ -76,23 +74,6 @@ impl World {
         })
         .await
     }
-
-    async fn outcome(&self, live: &Arc<Live>) -> io::Result<Outcome> {
-        // SAFETY: the descriptor is the launch's pidfd, which it owns, never replaces, and closes
-        // only when it is dropped; `Watched` keeps it alive for as long as this registration lives.
-        let registered =
-            unsafe { AsyncFd::register_with_interest(Watched(live.clone()), Interest::READABLE) };
-        let watched = registered?;
-        loop {
-            let mut ready = watched.readable().await?;
-            let live = live.clone();
-            // Reading the record touches the disk.
-            if let Some(outcome) = self.blocking(move || live.outcome()).await? {
-                return Ok(outcome);
-            }
-            ready.clear_ready();
-        }
-    }
 }
 
 /// The end of a launch, told when this is dropped: also if the watch is given up or panics.
@@ -111,14 +92,5 @@ impl Drop for End {
             let said = DriverInput::Exited { launch, result };
             self.world.inbox.say(&self.task, said);
         }
-    }
-}
-
-/// A launch as a descriptor that the runtime can wait for.
-struct Watched(Arc<Live>);
-
-impl AsRawFd for Watched {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
     }
 }
