@@ -58,7 +58,7 @@ impl<'a> Sample<'a> {
             sum,
             max: millis(timing.longest),
             mean: sum / timing.count.max(1) as f64,
-            labels: &timed.labels.of(Kind::Counter).map,
+            labels: timed.labels.map(Kind::Counter),
         }
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn shape(metrics: &Metrics, now: Timestamp) -> Shape<'_> {
     let (mut gauges, mut counters) = (Vec::new(), Vec::new());
     for (name, (kind, series)) in &metrics.told {
         for (labels, value) in series {
-            let (value, labels) = (*value, &labels.of(*kind).map);
+            let (value, labels) = (*value, labels.map(*kind));
             match kind {
                 Kind::Gauge => gauges.push(Gauge {
                     name,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Kind;
 
@@ -11,69 +11,103 @@ pub(super) type Map = BTreeMap<Cow<'static, str>, String>;
 
 /// Labels, as gauges and as other metrics bear them. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Labels(Arc<[Written; 2]>);
+pub(super) struct Labels(Arc<Written>);
 
-/// Labels, and the text of Prometheus for them.
+/// Labels, and the texts of Prometheus for them.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) map: Map,
+struct Written {
+    map: Map,
+    /// Gauges have the host's name as well, if it is to be told.
+    host: Option<String>,
+    /// All of a gauge's labels, once somebody asked for them.
+    with_host: OnceLock<Map>,
     /// `a="b",c="d"`: without braces, since buckets have one more.
-    pub(super) text: String,
+    of_others: String,
+    /// The same for gauges, if it is another.
+    of_gauges: Option<String>,
 }
 
 impl Labels {
-    /// These labels. Gauges have the host's name as well, if it is to be told.
+    /// These labels, and the host's name for gauges.
     pub(super) fn new(map: Map, host: Option<&str>) -> Labels {
-        let mut of_gauges = map.clone();
-        if let Some(host) = host {
-            of_gauges.insert("host".into(), host.to_owned());
-        }
-        Labels(Arc::new([of_gauges, map].map(Written::of)))
+        Labels(Arc::new(Written {
+            of_others: text(&map, None),
+            of_gauges: host.map(|host| text(&map, Some(host))),
+            host: host.map(str::to_owned),
+            with_host: OnceLock::new(),
+            map,
+        }))
     }
 
     /// These and one more.
     pub(super) fn with(&self, name: &'static str, value: &str) -> Labels {
-        let more = self.0.each_ref().map(|written| {
-            let mut map = written.map.clone();
-            map.insert(name.into(), value.to_owned());
-            Written::of(map)
+        let mut map = self.0.map.clone();
+        map.insert(name.into(), value.to_owned());
+        Labels::new(map, self.0.host.as_deref())
+    }
+
+    /// The text, as metrics of this kind bear it.
+    pub(super) fn text(&self, kind: Kind) -> &str {
+        match (kind, &self.0.of_gauges) {
+            (Kind::Gauge, Some(text)) => text,
+            (Kind::Gauge, None) | (Kind::Counter, _) => &self.0.of_others,
+        }
+    }
+
+    /// By name, as metrics of this kind bear them.
+    pub(super) fn map(&self, kind: Kind) -> &Map {
+        match (kind, &self.0.host) {
+            (Kind::Gauge, Some(host)) => self.0.with_host.get_or_init(|| {
+                let mut map = self.0.map.clone();
+                map.insert(HOST.into(), host.clone());
+                map
+            }),
+            (Kind::Gauge, None) | (Kind::Counter, _) => &self.0.map,
+        }
+    }
+}
+
+/// The label with the host's name.
+const HOST: &str = "host";
+
+/// The text of these labels in the order of their names, the host's among them.
+fn text(map: &Map, host: Option<&str>) -> String {
+    let mut pairs: Vec<(&str, &str)> = map
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    if let Some(host) = host {
+        pairs.retain(|(name, _)| *name != HOST);
+        pairs.push((HOST, host));
+        pairs.sort_unstable();
+    }
+    let mut text = String::with_capacity(LENGTH);
+    for (name, value) in pairs {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(name);
+        text.push_str("=\"");
+        escape(&mut text, value);
+        text.push('"');
+    }
+    text
+}
+
+/// About how long the text of a task's labels is.
+const LENGTH: usize = 192;
+
+fn escape(text: &mut String, mut value: &str) {
+    while let Some(at) = value.find(['\\', '"', '\n']) {
+        let (plain, rest) = value.split_at(at);
+        text.push_str(plain);
+        let (special, rest) = rest.split_at(1);
+        text.push_str(match special {
+            "\n" => "\\n",
+            "\"" => "\\\"",
+            _ => "\\\\",
         });
-        Labels(Arc::new(more))
+        value = rest;
     }
-
-    /// As metrics of this kind bear them.
-    pub(super) fn of(&self, kind: Kind) -> &Written {
-        let [of_gauges, of_others] = &*self.0;
-        match kind {
-            Kind::Gauge => of_gauges,
-            Kind::Counter => of_others,
-        }
-    }
-}
-
-impl Written {
-    fn of(map: Map) -> Written {
-        let mut text = String::new();
-        for (name, value) in &map {
-            if !text.is_empty() {
-                text.push(',');
-            }
-            text.push_str(name);
-            text.push_str("=\"");
-            escape(&mut text, value);
-            text.push('"');
-        }
-        Written { map, text }
-    }
-}
-
-fn escape(text: &mut String, value: &str) {
-    for letter in value.chars() {
-        match letter {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            letter => text.push(letter),
-        }
-    }
+    text.push_str(value);
 }

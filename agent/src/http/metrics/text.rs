@@ -18,7 +18,7 @@ pub(super) fn text(metrics: &Metrics) -> String {
         };
         head(&mut text, &name, word);
         for (labels, value) in series {
-            line(&mut text, &name, &labels.of(*kind).text, *value);
+            line(&mut text, &name, labels.text(*kind), *value);
         }
     }
     for (name, timed) in &metrics.timed {
@@ -32,14 +32,14 @@ fn length(metrics: &Metrics) -> usize {
     /// What stands between a name, its labels and the next line, and a value.
     const REST: usize = 24;
     let told = metrics.told.iter().map(|(name, (kind, series))| {
-        let labels = series.iter().map(|(labels, _)| labels.of(*kind).text.len());
+        let labels = series.iter().map(|(labels, _)| labels.text(*kind).len());
         labels
             .map(|labels| name.len() + labels + REST)
             .sum::<usize>()
             + 2 * (name.len() + REST)
     });
     let timed = metrics.timed.iter().map(|(name, timed)| {
-        let labels = timed.labels.of(Kind::Counter).text.len();
+        let labels = timed.labels.text(Kind::Counter).len();
         (name.len() + labels + 2 * REST) * (BOUNDS.len() + 5)
     });
     told.chain(timed).sum()
@@ -62,15 +62,19 @@ fn line(text: &mut String, name: &str, labels: &str, value: f64) {
         text.push_str(labels);
         text.push('}');
     }
-    let _ = writeln!(text, " {value}");
+    // Most are whole, and those are written in a tenth of the time.
+    let _ = match whole(value) {
+        Some(number) => writeln!(text, " {number}"),
+        None => writeln!(text, " {value}"),
+    };
 }
 
 fn histogram(text: &mut String, name: &str, timed: &Timed) {
     head(text, name, "histogram");
-    let labels = &timed.labels.of(Kind::Counter).text;
+    let labels = timed.labels.text(Kind::Counter);
     let timing = &timed.timing;
     let mut bucket = |bound: &str, count: u64| {
-        let labels = match labels.as_str() {
+        let labels = match labels {
             "" => format!("le=\"{bound}\""),
             labels => format!("{labels},le=\"{bound}\""),
         };
@@ -86,6 +90,13 @@ fn histogram(text: &mut String, name: &str, timed: &Timed) {
     bucket("+Inf", count);
     line(text, &format!("{name}_sum"), labels, seconds(timing.sum));
     line(text, &format!("{name}_count"), labels, count as f64);
+}
+
+/// The value, if that is a whole number of which a float knows every digit. Zero may have a sign.
+fn whole(value: f64) -> Option<u64> {
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    let fits = value >= 1.0 && value < EXACT && value.fract() == 0.0;
+    fits.then_some(value as u64)
 }
 
 /// Seconds; whole nanoseconds are exact enough to be written shortly.
