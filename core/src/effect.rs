@@ -13,6 +13,7 @@ use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::event::TaskEvent;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
+use crate::model::variable::VariableMeta;
 use crate::op::Op;
 use crate::store::{Batch, CommitId};
 use crate::task::place::Place;
@@ -372,6 +373,8 @@ pub enum Reply {
         /// The state's index.
         index: u64,
     },
+    /// The variable is put.
+    Variable(VariableMeta),
     /// It is done, or under way.
     Done {
         /// The state's index.

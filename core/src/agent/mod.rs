@@ -10,6 +10,7 @@ mod plugins;
 mod restore;
 mod room;
 mod scheduling;
+mod variables;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,5 +1,6 @@
 //! Read-only questions: the API's, and the checkers'.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plugins::{self, Listened};
@@ -11,6 +12,7 @@ use crate::input::ShutdownMode;
 use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
+use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::{AllocRecord, JobRecord};
 
 /// The agent, to look at.
@@ -130,6 +132,11 @@ impl<'a> View<'a> {
     /// Whether an allocation is to be cleaned away, and others go first.
     pub fn awaits_cleaning(self, alloc: AllocId) -> bool {
         self.agent.shared.destroys.awaits(alloc)
+    }
+
+    /// Every variable, by name.
+    pub fn variables(self) -> &'a Arc<BTreeMap<VariableKey, Arc<Variable>>> {
+        &self.agent.local.variables
     }
 
     /// Every evaluation that is kept, by id.

@@ -16,3 +16,4 @@ pub mod task;
 pub mod template;
 pub mod validate;
 pub mod value;
+pub mod variable;

@@ -10,7 +10,7 @@
 
 mod artifact;
 mod group;
-mod names;
+pub(super) mod names;
 mod policy;
 mod task;
 mod template;

@@ -27,6 +27,7 @@ mod shown;
 mod state;
 mod templates;
 mod touched;
+mod variables;
 mod waits;
 mod words;
 
@@ -50,6 +51,7 @@ use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
+use crate::check::variables::Variables;
 use crate::check::words::Words;
 use crate::coverage::Coverage;
 use crate::world::World;
@@ -107,6 +109,7 @@ pub struct Checker {
     devices: Devices,
     words: Words,
     templates: Templates,
+    variables: Variables,
     remotes: Remotes,
     removals: Removals,
     /// Whether this life of the agent was not looked at yet.
@@ -145,6 +148,7 @@ impl Checker {
             devices: Devices::default(),
             words: Words::default(),
             templates: Templates::default(),
+            variables: Variables::default(),
             remotes: Remotes::default(),
             removals: Removals::new(places),
             newborn: true,
@@ -174,6 +178,7 @@ impl Checker {
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);
+                self.variables.asked(agent, *request, asked);
                 if let LocalInput::TakeOver { job, from } = asked {
                     self.is_handed(agent, *request, job, from);
                 }
@@ -268,6 +273,7 @@ impl Checker {
         if core::mem::take(&mut self.newborn) {
             self.lives.awake(world);
             self.templates.awake(world);
+            self.variables.awake(world);
             let unread = world
                 .alive()
                 .any(|(_, one)| world.unread.contains(&one.key));

@@ -199,6 +199,12 @@ properties! {
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 
+    // Variables.
+    /// A variable changes for who knows what is there, and for nobody else.
+    AVariableChangesForWhoKnowsIt: "a_variable_changes_for_who_knows_it", [P6], Always;
+    /// An agent knows the variables that an earlier life saved, and no others.
+    VariablesOutliveTheAgent: "variables_outlive_the_agent", [P6], Always;
+
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
     AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;
