@@ -35,6 +35,7 @@ mod system_audit;
 pub mod table;
 mod top;
 mod usage;
+mod var;
 
 #[cfg(test)]
 mod tests;
@@ -162,6 +163,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Var(command) => var::run(cx, command).await,
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,

@@ -26,6 +26,7 @@ mod serve;
 pub mod shapes;
 mod snapshot;
 mod stats;
+mod vars;
 
 #[cfg(test)]
 mod file_tests;
@@ -160,5 +161,7 @@ fn routes() -> Router<Api> {
         .route("/v1/status/leader", get(agent::leader))
         .route("/v1/status/peers", get(agent::peers))
         .route("/v1/regions", get(agent::regions))
+        .route("/v1/vars", get(vars::list))
+        .route("/v1/var/{*path}", any(vars::any))
         .route("/v1/system/gc", put(agent::collect))
 }

@@ -5,6 +5,7 @@ mod alloc;
 mod job;
 mod rehearse;
 mod replay;
+mod var;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -17,6 +18,7 @@ pub use job::{
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
+pub use var::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -77,6 +79,9 @@ pub enum Command {
     /// Look at roll-outs
     #[command(subcommand)]
     Deployment(DeploymentCommand),
+    /// Put, get, list and delete variables, which templates read
+    #[command(subcommand)]
+    Var(VarCommand),
     /// Watch what runs and what it uses
     Top(TopArgs),
     /// Act on the whole of what the agent keeps

@@ -9,6 +9,7 @@ mod machine;
 mod node;
 mod plugin;
 mod stats;
+mod variable;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
@@ -30,3 +31,4 @@ pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
     HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
 };
+pub use variable::{VariableShape, VariableStub};
