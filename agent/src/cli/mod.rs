@@ -31,6 +31,7 @@ mod plugin_status;
 mod rehearse;
 mod replay;
 pub mod screen;
+mod service;
 mod system_audit;
 pub mod table;
 mod top;
@@ -163,6 +164,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Service(command) => service::run(cx, command).await,
         Command::Var(command) => var::run(cx, command).await,
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,

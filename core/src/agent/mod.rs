@@ -10,6 +10,7 @@ mod plugins;
 mod restore;
 mod room;
 mod scheduling;
+mod services;
 mod variables;
 mod view;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use plugins::{Condition, Listened};
+pub use services::{Registration, choose};
 pub use view::{AllocView, View};
 
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plugins::{self, Listened};
+use super::services::{self, Registration};
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
@@ -18,7 +19,7 @@ use crate::store::record::{AllocRecord, JobRecord};
 /// The agent, to look at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    agent: &'a Agent,
+    pub(super) agent: &'a Agent,
 }
 
 /// An allocation, to look at: its record, its job's version and its tasks.
@@ -137,6 +138,11 @@ impl<'a> View<'a> {
     /// Every variable, by name.
     pub fn variables(self) -> &'a Arc<BTreeMap<VariableKey, Arc<Variable>>> {
         &self.agent.local.variables
+    }
+
+    /// Every instance of a service that is registered now.
+    pub fn services(self) -> Vec<Registration> {
+        services::services(self)
     }
 
     /// Every evaluation that is kept, by id.

@@ -12,6 +12,7 @@ pub mod group;
 pub mod job;
 pub mod node;
 pub mod policy;
+pub mod service;
 pub mod task;
 pub mod template;
 pub mod validate;

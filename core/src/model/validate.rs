@@ -12,6 +12,7 @@ mod artifact;
 mod group;
 pub(super) mod names;
 mod policy;
+mod service;
 mod task;
 mod template;
 

@@ -1,16 +1,19 @@
-//! What templates ask of the agent's own state: variables. It is asked for when the first template
-//! does, and again whenever the state's index rises; nobody who renders waits for the core.
+//! What templates ask of the agent's own state: variables and services. It is asked for when the
+//! first template does, and again whenever the state's index rises; nobody who renders waits for the
+//! core.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use drover_core::agent::{Registration, choose};
 use drover_core::model::variable::{Reads, Variable, VariableKey};
-use drover_template::{Answer, Need, Variable as Found, VariableMeta};
-use tokio::sync::watch;
+use drover_template::{Answer, Instance, Need, Service, Variable as Found, VariableMeta};
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+use super::source::Asked;
 use crate::door::{Door, Gone};
 
 /// The core is asked no oftener than this.
@@ -20,6 +23,8 @@ const PACE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Known {
     variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
+    /// None while no template asked for them: they are worked out each time.
+    services: Option<Arc<[Registration]>>,
 }
 
 impl Known {
@@ -34,12 +39,44 @@ impl Known {
                 Ok(keys) => self.variables(&keys),
                 Err(why) => Answer::Refused(why),
             }),
-            Need::Service(_) | Need::ServiceChoice { .. } | Need::Services => {
-                let why = "this agent knows no services";
-                Some(Answer::Refused(why.to_owned()))
+            Need::Service(name) => {
+                let found = self.instances(name, reads)?;
+                Some(Answer::Instances(found.iter().map(instance).collect()))
             }
+            Need::ServiceChoice { name, count, key } => {
+                let count = usize::try_from(*count).unwrap_or(usize::MAX);
+                let found = choose(self.instances(name, reads)?, count, key);
+                Some(Answer::Instances(found.iter().map(instance).collect()))
+            }
+            Need::Services => Some(Answer::Services(self.names(reads)?)),
             Need::Env(_) | Need::File(_) | Need::Time => None,
         }
+    }
+
+    /// Whether it has an answer to each of these.
+    pub(super) fn covers(&self, asked: &Asked) -> bool {
+        self.services.is_some() || !asked.keys().any(is_of_services)
+    }
+
+    /// The instances of a service in the namespace of the task.
+    fn instances(&self, name: &str, reads: &Reads) -> Option<Vec<Registration>> {
+        let all = self.services.as_ref()?.iter();
+        let of = |one: &&Registration| one.name == name && one.job.namespace == reads.namespace;
+        Some(all.filter(of).cloned().collect())
+    }
+
+    fn names(&self, reads: &Reads) -> Option<Vec<Service>> {
+        let mut tags: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let all = self.services.as_ref()?.iter();
+        for one in all.filter(|one| one.job.namespace == reads.namespace) {
+            let tags = tags.entry(&one.name).or_default();
+            tags.extend(one.tags.iter().map(String::as_str));
+        }
+        let service = |(name, tags): (&str, BTreeSet<&str>)| Service {
+            name: name.to_owned(),
+            tags: tags.into_iter().map(str::to_owned).collect(),
+        };
+        Some(tags.into_iter().map(service).collect())
     }
 
     fn variable(&self, key: &VariableKey) -> Answer {
@@ -56,6 +93,27 @@ impl Known {
             Some(meta(key, variable))
         });
         Answer::Variables(there.collect())
+    }
+}
+
+fn is_of_services(need: &Need) -> bool {
+    matches!(
+        need,
+        Need::Service(_) | Need::ServiceChoice { .. } | Need::Services
+    )
+}
+
+fn instance(one: &Registration) -> Instance {
+    Instance {
+        id: one.id.clone(),
+        name: one.name.clone(),
+        node: one.node.to_string(),
+        address: one.address.clone(),
+        port: i64::from(one.port),
+        datacenter: one.datacenter.clone(),
+        tags: one.tags.clone(),
+        job_id: one.job.id.to_string(),
+        alloc_id: one.alloc.to_string(),
     }
 }
 
@@ -78,6 +136,9 @@ pub(super) type News = watch::Receiver<Option<Known>>;
 pub(super) struct Feed {
     door: Door,
     begun: Arc<AtomicBool>,
+    /// Whether somebody asked for services, and whoever is to hear of that.
+    services: Arc<AtomicBool>,
+    nudge: Arc<Notify>,
     known: Arc<watch::Sender<Option<Known>>>,
 }
 
@@ -86,6 +147,8 @@ impl Feed {
         Feed {
             door,
             begun: Arc::default(),
+            services: Arc::default(),
+            nudge: Arc::default(),
             known: Arc::new(watch::Sender::new(None)),
         }
     }
@@ -95,8 +158,11 @@ impl Feed {
         self.known.subscribe()
     }
 
-    /// Sees to it that the state is asked from now on.
-    pub(super) fn begin(&self) {
+    /// Sees to it that the state is asked for these from now on.
+    pub(super) fn begin(&self, asked: &Asked) {
+        if asked.keys().any(is_of_services) && !self.services.swap(true, Ordering::Relaxed) {
+            self.nudge.notify_one();
+        }
         if !self.begun.swap(true, Ordering::Relaxed) {
             let feed = self.clone();
             tokio::spawn(async move {
@@ -111,8 +177,10 @@ impl Feed {
         loop {
             // Noted before looking: a change in between leads to another look.
             changes.borrow_and_update();
-            let look = self.door.ask(|view| Known {
+            let services = self.services.load(Ordering::Relaxed);
+            let look = self.door.ask(move |view| Known {
                 variables: view.variables().clone(),
+                services: services.then(|| view.services().into()),
             });
             let now = Some(look.await?);
             self.known.send_if_modified(|known| {
@@ -121,7 +189,10 @@ impl Feed {
                 is_new
             });
             sleep(PACE).await;
-            changes.changed().await.map_err(|_| Gone)?;
+            tokio::select! {
+                changed = changes.changed() => changed.map_err(|_| Gone)?,
+                () = self.nudge.notified() => {}
+            }
         }
     }
 }

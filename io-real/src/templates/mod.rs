@@ -24,7 +24,7 @@ use drover_template::{Answer, Need};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use self::feed::{Feed, News};
+use self::feed::{Feed, Known, News};
 use self::render::{Outcome, Renderer, Round};
 use self::source::Asked;
 use self::watch::Watcher;
@@ -138,7 +138,7 @@ impl Going {
         let mut pause = Duration::ZERO;
         loop {
             let state = self.state.borrow_and_update().clone();
-            let knows = state.is_some();
+            let known = state.clone();
             let work = move || (renderer.round(state.as_ref()), renderer);
             let round = match self.all.gate.run(work).await {
                 Ok((round, back)) => {
@@ -152,10 +152,11 @@ impl Going {
                 glimpses,
                 asked,
             } = round;
-            if !asked.is_empty() && !knows {
-                self.all.feed.begin();
+            let covers = |known: &Option<Known>| known.as_ref().is_some_and(|it| it.covers(&asked));
+            if !asked.is_empty() && !covers(&known) {
+                self.all.feed.begin(&asked);
                 // The agent is asked for the first time, and answers soon; nothing is missing yet.
-                if self.state.wait_for(Option::is_some).await.is_err() {
+                if self.state.wait_for(covers).await.is_err() {
                     return self.failed("the agent ends");
                 }
                 continue;

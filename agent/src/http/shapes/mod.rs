@@ -8,6 +8,7 @@ mod job;
 mod machine;
 mod node;
 mod plugin;
+mod service;
 mod stats;
 mod variable;
 
@@ -27,6 +28,7 @@ pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};
 pub use plugin::PluginShape;
 pub(super) use plugin::plugins;
+pub use service::ServiceInstance;
 pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
     HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
