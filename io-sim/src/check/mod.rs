@@ -23,6 +23,7 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod services;
 mod shown;
 mod state;
 mod templates;
@@ -49,6 +50,7 @@ use crate::check::remote::Remotes;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
+use crate::check::services::Services;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::variables::Variables;
@@ -110,6 +112,7 @@ pub struct Checker {
     words: Words,
     templates: Templates,
     variables: Variables,
+    services: Services,
     remotes: Remotes,
     removals: Removals,
     /// Whether this life of the agent was not looked at yet.
@@ -149,6 +152,7 @@ impl Checker {
             words: Words::default(),
             templates: Templates::default(),
             variables: Variables::default(),
+            services: Services::default(),
             remotes: Remotes::default(),
             removals: Removals::new(places),
             newborn: true,
@@ -165,6 +169,9 @@ impl Checker {
     pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
         self.awake(world);
         self.coverage.input(agent, input);
+        input
+            .into_iter()
+            .for_each(|input| self.services.heard(input));
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
             Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
@@ -211,6 +218,7 @@ impl Checker {
         self.awake(world);
         self.touched.effect(effect);
         self.coverage.effect(effect);
+        self.services.asked(effect);
         self.nothing_follows_the_stop(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
@@ -262,6 +270,7 @@ impl Checker {
         self.removals.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
+        self.services = Services::default();
         self.ending = Ending::default();
         self.words = Words::default();
         self.leaving = false;
