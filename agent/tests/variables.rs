@@ -242,3 +242,100 @@ fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
     restarted.line("begins three");
     setup.run(&["job", "stop", "-purge", "web"]).ok();
 }
+
+/// One that is found, and one that finds it.
+const SERVICES: &str = r#"
+job "pair" {
+  group "found" {
+    network {
+      port "http" {}
+    }
+    service {
+      name     = "of-${NOMAD_GROUP_NAME}"
+      port     = "http"
+      tags     = ["v1", "n${NOMAD_ALLOC_INDEX}"]
+      provider = "nomad"
+    }
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+      service {
+        name     = "plain"
+        port     = 8080
+        address  = "example.org"
+        provider = "nomad"
+      }
+    }
+  }
+  group "finds" {
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "trap 'echo told $(cat local/out)' HUP; echo begins; kill -HUP $$; while true; do sleep 0.1; done"]
+      }
+      template {
+        data          = "{{ range nomadService \"of-found\" }}at {{ .Address }}:{{ .Port }}{{ else }}nobody{{ end }} of {{ len nomadServices }}\n"
+        destination   = "local/out"
+        change_mode   = "signal"
+        change_signal = "SIGHUP"
+        splay         = "0s"
+      }
+    }
+  }
+}
+"#;
+
+#[test]
+fn services_are_there_while_their_tasks_run() {
+    let setup = Setup::new();
+    let none = setup.run(&["service", "list"]).ok();
+    assert!(none.contains("No service registrations found"), "{none}");
+    let file = setup.world.file("pair.hcl", SERVICES);
+    let file = file.to_str().unwrap();
+    setup.run(&["job", "run", "-detach", file]).ok();
+    let one = setup
+        .agent
+        .wait_for("/v1/service/of-found", |all| Some(all.get(0)?.clone()));
+    let (alloc, port) = (
+        one["AllocID"].as_str().unwrap(),
+        one["Port"].as_u64().unwrap(),
+    );
+    let id = format!("_nomad-task-{alloc}-group-found-of-found-http");
+    assert_eq!(one["ID"], json!(id));
+    assert_eq!(one["Tags"], json!(["v1", "n0"]));
+    assert_eq!(one["Address"], json!("127.0.0.1"));
+    let shown = setup.run(&["service", "info", "of-found"]).ok();
+    assert!(shown.contains(&format!("127.0.0.1:{port}")), "{shown}");
+    let list = setup.run(&["service", "list"]).ok();
+    assert!(
+        list.contains("of-found") && list.contains("[n0,v1]"),
+        "{list}"
+    );
+    let plain = setup.run(&["service", "info", "plain"]).ok();
+    assert!(plain.contains("example.org:8080"), "{plain}");
+    assert_eq!(setup.agent.get("/v1/service/nobody"), json!([]));
+    setup.run(&["service", "info", "nobody"]).failed();
+    let refused = setup.agent.delete(&format!("/v1/service/of-found/{id}"));
+    assert_eq!(refused.map(|(status, _)| status), Some(501));
+
+    let finds = setup.agent.wait_for("/v1/job/pair/allocations", |allocs| {
+        let mut allocs = allocs.as_array()?.iter();
+        let finds = allocs.find(|alloc| alloc["TaskGroup"] == "finds")?;
+        (finds["ClientStatus"] == "running").then(|| finds["ID"].as_str().unwrap().to_owned())
+    });
+    let logs = setup.start(&["alloc", "logs", "-f", &finds]);
+    logs.line(&format!("told at 127.0.0.1:{port} of 2"));
+    // Whoever is not meant to run is not found, and who finds is told.
+    let without = SERVICES.replace("group \"found\" {", "group \"found\" {\n count = 0\n");
+    let without = setup.world.file("without.hcl", &without);
+    setup
+        .run(&["job", "run", "-detach", without.to_str().unwrap()])
+        .ok();
+    logs.line("told nobody of 0");
+    assert_eq!(setup.agent.get("/v1/services"), json!([]));
+    setup.run(&["job", "stop", "-purge", "pair"]).ok();
+}

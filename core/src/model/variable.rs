@@ -153,22 +153,42 @@ pub fn check_path(path: &str) -> Result<(), String> {
 pub struct Reads {
     /// The namespace.
     pub namespace: Arc<str>,
-    /// The paths.
-    pub paths: Vec<Arc<str>>,
+    /// The job.
+    pub job: Arc<str>,
+    /// The group.
+    pub group: Arc<str>,
+    /// The task.
+    pub task: Arc<str>,
 }
 
 impl Reads {
     /// Of the task of this name.
     pub fn of(namespace: &str, job: &str, group: &str, task: &str) -> Reads {
-        let paths = [
+        Reads {
+            namespace: namespace.into(),
+            job: job.into(),
+            group: group.into(),
+            task: task.into(),
+        }
+    }
+
+    /// Where they are.
+    fn paths(&self) -> [String; 4] {
+        let Reads {
+            job, group, task, ..
+        } = self;
+        [
             "nomad/jobs".to_owned(),
             format!("nomad/jobs/{job}"),
             format!("nomad/jobs/{job}/{group}"),
             format!("nomad/jobs/{job}/{group}/{task}"),
-        ];
-        Reads {
-            namespace: namespace.into(),
-            paths: paths.map(Into::into).into(),
+        ]
+    }
+
+    fn key(&self, path: &str) -> VariableKey {
+        VariableKey {
+            namespace: self.namespace.clone(),
+            path: path.into(),
         }
     }
 
@@ -178,12 +198,9 @@ impl Reads {
     /// It may not be read; the words say what may.
     pub fn find(&self, named: &str) -> Result<VariableKey, String> {
         let (path, namespace) = named.split_once('@').unwrap_or((named, &self.namespace));
-        let path = self.paths.iter().find(|one| &***one == path);
-        match path {
-            Some(path) if namespace == &*self.namespace => Ok(VariableKey {
-                namespace: self.namespace.clone(),
-                path: path.clone(),
-            }),
+        let mut paths = self.paths().into_iter();
+        match paths.find(|one| one == path) {
+            Some(path) if namespace == &*self.namespace => Ok(self.key(&path)),
             Some(_) | None => Err(self.refusal(named)),
         }
     }
@@ -194,12 +211,9 @@ impl Reads {
     /// None of those that may be read can begin so; the words say what may be read.
     pub fn below(&self, named: &str) -> Result<Vec<VariableKey>, String> {
         let (prefix, namespace) = named.split_once('@').unwrap_or((named, &self.namespace));
-        let of = self.paths.iter().filter(|path| path.starts_with(prefix));
-        let keys = of.map(|path| VariableKey {
-            namespace: self.namespace.clone(),
-            path: path.clone(),
-        });
-        let keys: Vec<VariableKey> = keys.collect();
+        let paths = self.paths().into_iter();
+        let of = paths.filter(|path| path.starts_with(prefix));
+        let keys: Vec<VariableKey> = of.map(|path| self.key(&path)).collect();
         if keys.is_empty() || namespace != &*self.namespace {
             return Err(self.refusal(named));
         }
@@ -207,7 +221,7 @@ impl Reads {
     }
 
     fn refusal(&self, named: &str) -> String {
-        let may = self.paths.join(", ");
+        let may = self.paths().join(", ");
         let namespace = &self.namespace;
         format!(
             "variable {}: Permission denied: this task may read {may} in the namespace {namespace}",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use drover_core::agent::{Agent, Registration};
 use drover_core::effect::{DriverEffect, Effect};
 use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Found, Input};
+use drover_core::input::{DriverInput, Found, Input, ShutdownMode};
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
@@ -61,8 +61,11 @@ impl Services {
 }
 
 impl Checker {
-    /// Looks at all registrations.
+    /// Looks at all registrations. An agent that leaves its tasks alone listens to nobody any more.
     pub(super) fn services(&mut self, agent: &Agent) -> Verdict {
+        if agent.view().shutdown() == Some(ShutdownMode::KeepTasks) {
+            return Ok(());
+        }
         let now = agent.view().services();
         for one in &now {
             self.no_service_of_a_dead_task(agent, one)?;

@@ -34,8 +34,11 @@ impl Variables {
         self.saved = Some(records.filter_map(variable).collect());
     }
 
-    /// Somebody is about to ask.
+    /// Somebody is about to ask. An agent that ends refuses everybody.
     pub(super) fn asked(&mut self, agent: &Agent, request: RequestId, asked: &LocalInput) {
+        if agent.view().shutdown().is_some() {
+            return;
+        }
         if let LocalInput::PutVariable { key, .. } | LocalInput::DeleteVariable { key, .. } = asked
         {
             let there = agent.view().variables().get(key);
@@ -63,11 +66,11 @@ impl Checker {
         };
         let right = expect.is_none_or(|expect| expect == there);
         let refused = matches!(reply, Reply::Refused(Refusal::Conflict(_)));
-        // An agent that ends refuses whoever asks.
-        let so = right != refused || (refused && self.leaving);
-        self.holds(Property::AVariableChangesForWhoKnowsIt, so, || {
-            format!("{expect:?} was expected, {there} was there, and the answer is {reply:?}")
-        })
+        self.holds(
+            Property::AVariableChangesForWhoKnowsIt,
+            right != refused,
+            || format!("{expect:?} was expected, {there} was there, and the answer is {reply:?}"),
+        )
     }
 
     /// What an agent finds when it begins.
