@@ -29,6 +29,7 @@ use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
 use drover_core::model::template::Template;
+use drover_core::model::variable::{Items, VariableKey};
 use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -428,6 +429,21 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         expect_index: None,
     };
     first.tell(Some(Input::Local(RequestId(1), register)));
+    let put = LocalInput::PutVariable {
+        key: VariableKey {
+            namespace: "default".into(),
+            path: "nomad/jobs/job".into(),
+        },
+        items: Items::new(BTreeMap::from([(
+            format!("{SECRET}-key"),
+            format!("{SECRET}-item"),
+        )]))
+        .unwrap(),
+        expect: Some(0),
+    };
+    first.tell(Some(Input::Local(RequestId(3), put.clone())));
+    // Refused: it is there already.
+    first.tell(Some(Input::Local(RequestId(4), put)));
     live_slowly(&mut first, dir, steps);
     while files(dir) < segments {
         live_slowly(&mut first, dir, 100);
@@ -507,6 +523,7 @@ fn no_secret_is_in_a_recording_wherever_it_was() {
         "\"Restore\"",
         "FROM_HOOK",
         "HOST_TOKEN",
+        "PutVariable",
         "redacted:",
         "90s",
     ] {

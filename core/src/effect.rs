@@ -13,6 +13,7 @@ use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::event::TaskEvent;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
+use crate::model::variable::{Reads, VariableMeta};
 use crate::op::Op;
 use crate::store::{Batch, CommitId};
 use crate::task::place::Place;
@@ -251,8 +252,10 @@ pub enum HookWork {
 pub struct Rendering {
     /// The templates, in the order of the job file.
     pub templates: Vec<TemplateWork>,
-    /// The variables that they may use.
+    /// The variables of the environment that they may use.
     pub env: BTreeMap<String, String>,
+    /// The Nomad variables that they may read.
+    pub reads: Reads,
     /// The allocation's directory, as the variables name it.
     pub root: String,
     /// Whether the task runs already: what is rendered once, or depends on the time, stays as it
@@ -372,6 +375,8 @@ pub enum Reply {
         /// The state's index.
         index: u64,
     },
+    /// The variable is put.
+    Variable(VariableMeta),
     /// It is done, or under way.
     Done {
         /// The state's index.

@@ -16,6 +16,7 @@ use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
 use crate::model::alloc::ExitResult;
 use crate::model::device::{DeviceNode, Mount};
 use crate::model::job::Job;
+use crate::model::variable::{Items, VariableKey};
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
 
@@ -286,6 +287,22 @@ pub enum LocalInput {
     },
     /// Clean up every ended allocation.
     Collect,
+    /// Put a variable in the place of what is there.
+    PutVariable {
+        /// Which; its path is one that a variable may have.
+        key: VariableKey,
+        /// What it holds from now.
+        items: Items,
+        /// The index of the change that must be its last one; 0 if it must not be there.
+        expect: Option<u64>,
+    },
+    /// Delete a variable.
+    DeleteVariable {
+        /// Which.
+        key: VariableKey,
+        /// As for [`LocalInput::PutVariable`].
+        expect: Option<u64>,
+    },
 }
 
 /// What an operator asks of an allocation.

@@ -10,6 +10,7 @@ use drover_core::op::{Failure, Op};
 use crate::artifact::{Artifacts, Asked};
 use crate::device::DevicePlugins;
 use crate::dirs::AllocDirs;
+use crate::door::Door;
 use crate::driver::Inbox;
 use crate::gate::Gate;
 use crate::migrate::Migration;
@@ -29,21 +30,22 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, and answers to
-    /// `inbox`.
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, asks at `door` for
+    /// what templates want to know of the state, and answers to `inbox`.
     pub fn new(
         dirs: AllocDirs,
         inbox: Inbox,
         devices: DevicePlugins,
         artifacts: Artifacts,
         migration: Migration,
+        door: Door,
     ) -> Hooks {
         let gate = Gate::default();
         Hooks {
             artifacts,
             migration,
             devices,
-            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone()),
+            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), door),
             dirs,
             inbox,
             gate,

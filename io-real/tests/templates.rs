@@ -9,6 +9,7 @@
     reason = "a test may panic"
 )]
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -16,16 +17,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drover_core::effect::{HookEffect, HookWork, Rendering, TemplateSource, TemplateWork};
+use drover_core::agent::Agent;
+use drover_core::config::Config;
+use drover_core::effect::{
+    Effect, HookEffect, HookWork, Rendering, StoreEffect, TemplateSource, TemplateWork,
+};
 use drover_core::ids::AllocId;
-use drover_core::input::{HookOutput, Input, TemplateInput};
+use drover_core::input::{HookOutput, Input, LocalInput, RequestId, StoreInput, TemplateInput};
+use drover_core::model::node::Node;
+use drover_core::model::variable::{Items, Reads, VariableKey};
 use drover_core::op::{Failure, Op};
+use drover_core::store::Saved;
 use drover_core::task::place::{Base, Place};
-use drover_core::time::Span;
+use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::artifact::settings::Settings;
 use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
+use drover_io_real::door::{Door, Inside, Knock};
 use drover_io_real::driver::Inbox;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::migrate::Migration;
@@ -42,6 +51,8 @@ struct World {
     hooks: Hooks,
     said: UnboundedReceiver<Input>,
     dir: TempDir,
+    /// Where the templates' questions about the agent's state arrive.
+    inside: Option<Inside>,
 }
 
 /// A template of this text, rendered to `local/out`.
@@ -84,8 +95,14 @@ impl World {
         let artifacts =
             Artifacts::new(Settings::default(), dirs.clone(), home, OnTheWay::default()).unwrap();
         let migration = Migration::new(dirs.clone(), Limits::default(), OnTheWay::default());
-        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts, migration);
-        World { hooks, said, dir }
+        let (door, inside) = Door::new(Arc::new(File::open(&root).unwrap().into()));
+        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts, migration, door);
+        World {
+            hooks,
+            said,
+            dir,
+            inside: Some(inside),
+        }
     }
 
     fn local(&self, name: &str) -> PathBuf {
@@ -107,6 +124,7 @@ impl World {
         let work = Rendering {
             templates,
             env: env.into(),
+            reads: Reads::of("default", "job", "group", "web"),
             root: "/alloc/1".to_owned(),
             runs,
         };
@@ -430,4 +448,176 @@ async fn links_that_come_and_go_lead_nowhere() {
     swapping.join().unwrap();
     assert!(outcomes[1] > 0, "{outcomes:?}");
     world.assert_outside_untouched();
+}
+
+/// A core behind the door, whose commits are saved at once.
+struct Core {
+    agent: Agent,
+    inside: Inside,
+}
+
+impl Core {
+    fn new(inside: Inside) -> Core {
+        let config = Config::new(1, Node::default(), "/alloc");
+        let agent = Agent::restore(config, Saved::default(), now());
+        let mut core = Core { agent, inside };
+        core.drain();
+        core
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.agent.handle(now(), input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(effect) = self.agent.poll_effect() {
+            match effect {
+                Effect::Store(StoreEffect::Commit(id, _)) => {
+                    self.agent
+                        .handle(now(), Input::Store(StoreInput::Saved(id)));
+                }
+                Effect::Tell(told) => self.inside.tell(told),
+                _ => {}
+            }
+        }
+    }
+
+    fn put(&mut self, path: &str, value: &str) {
+        let items = BTreeMap::from([("key".to_owned(), value.to_owned())]);
+        let key = key(path);
+        self.tell(Input::Local(
+            RequestId(1),
+            LocalInput::PutVariable {
+                key,
+                items: Items::new(items).unwrap(),
+                expect: None,
+            },
+        ));
+    }
+
+    /// Answers questions until something was said to `world`.
+    async fn serve(&mut self, world: &mut World) -> Input {
+        loop {
+            tokio::select! {
+                said = world.hear() => return said,
+                Some(Knock::Ask(question)) = self.inside.knocks.recv() => {
+                    question(self.agent.view());
+                }
+            }
+        }
+    }
+}
+
+fn now() -> Now {
+    Now {
+        at: Instant(1),
+        wall: Timestamp(1),
+    }
+}
+
+fn key(path: &str) -> VariableKey {
+    VariableKey {
+        namespace: "default".into(),
+        path: path.into(),
+    }
+}
+
+fn done(said: Input) -> HookOutput {
+    match said {
+        Input::Hook(hook) => hook.result.unwrap(),
+        Input::Template(_, TemplateInput::Rendered { output, .. }) => output,
+        other => panic!("{other:?}"),
+    }
+}
+
+const ASKS: &str = r#"{{ with nomadVar "nomad/jobs/job" }}{{ .key }}{{ end }}"#;
+
+#[tokio::test]
+async fn a_variable_is_waited_for_and_its_changes_are_told() {
+    let mut world = World::new();
+    let mut core = Core::new(world.inside.take().unwrap());
+    world.ask(1, false, vec![template(ASKS)]);
+    let Input::Template(_, TemplateInput::Missing { missing, .. }) = core.serve(&mut world).await
+    else {
+        panic!("it is not there yet");
+    };
+    assert_eq!(missing, ["nomadVar nomad/jobs/job"]);
+    core.put("nomad/jobs/job", "first");
+    let first = done(core.serve(&mut world).await);
+    assert_eq!(world.read("out"), "first");
+    // What nobody asked for renders nothing anew, or the next words would be about it.
+    core.put("nomad/jobs/other", "else");
+    core.put("nomad/jobs/job", "second");
+    let second = done(core.serve(&mut world).await);
+    assert_eq!(world.read("out"), "second");
+    assert_ne!(first.rendered, second.rendered);
+    core.tell(Input::Local(
+        RequestId(2),
+        LocalInput::DeleteVariable {
+            key: key("nomad/jobs/job"),
+            expect: None,
+        },
+    ));
+    let gone = core.serve(&mut world).await;
+    assert!(matches!(
+        gone,
+        Input::Template(_, TemplateInput::Missing { .. })
+    ));
+    assert_eq!(world.read("out"), "second", "the file stays as it is");
+}
+
+#[tokio::test]
+async fn lists_and_questions_whether_one_is_there_wait_for_nothing() {
+    let mut world = World::new();
+    let mut core = Core::new(world.inside.take().unwrap());
+    core.put("nomad/jobs", "all");
+    core.put("nomad/jobs/job/group/web", "own");
+    core.put("nomad/jobs/other", "not ours");
+    let text = r#"{{ nomadVarExists "nomad/jobs/job" }} {{ range nomadVarList "nomad/jobs" }}{{ .Path }} {{ end }}"#;
+    world.ask(1, false, vec![template(text)]);
+    done(core.serve(&mut world).await);
+    let rendered = world.read("out");
+    assert_eq!(rendered, "false nomad/jobs nomad/jobs/job/group/web ");
+    core.put("nomad/jobs/job", "now");
+    done(core.serve(&mut world).await);
+    let rendered = world.read("out");
+    assert_eq!(
+        rendered,
+        "true nomad/jobs nomad/jobs/job nomad/jobs/job/group/web "
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_the_tasks_to_read_is_refused() {
+    for path in ["nomad/jobs/other", "secret", "nomad/jobs/job@elsewhere"] {
+        let mut world = World::new();
+        let mut core = Core::new(world.inside.take().unwrap());
+        core.put("nomad/jobs/other", "not ours");
+        let text = format!(r#"{{{{ nomadVarExists "{path}" }}}}"#);
+        world.ask(1, false, vec![template(&text)]);
+        let Input::Hook(hook) = core.serve(&mut world).await else {
+            panic!("it is refused at once");
+        };
+        let why = hook.result.unwrap_err();
+        assert!(!why.recoverable, "{}", why.message);
+        assert!(
+            why.message.contains("nomad/jobs/job/group/web"),
+            "{}",
+            why.message
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_variable_can_be_told_to_stop() {
+    let mut world = World::new();
+    let mut core = Core::new(world.inside.take().unwrap());
+    world.ask(1, false, vec![template(ASKS)]);
+    core.serve(&mut world).await;
+    world.hooks.carry_out(HookEffect::Cancel { op: Op(1) });
+    let Input::Hook(hook) = core.serve(&mut world).await else {
+        panic!("it answers");
+    };
+    assert!(hook.result.is_err());
 }

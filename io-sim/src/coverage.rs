@@ -9,6 +9,7 @@ use drover_core::input::{
     DeviceNews, DriverInput, DriverNews, Found, HookInput, Input, LocalInput, NodeInput,
     OperatorInput, RestartScope, ShutdownMode, StoreInput, TemplateInput,
 };
+use drover_core::model::variable::VariableKey;
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 
 /// One thing that was reached: whose, in which state, and by what.
@@ -162,6 +163,10 @@ impl Coverage {
             LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
             LocalInput::Evaluate { job } => (Some(job.clone()), "evaluate"),
             LocalInput::Collect => (None, "collect"),
+            LocalInput::PutVariable { key, .. } => return self.variable(agent, key, "put"),
+            LocalInput::DeleteVariable { key, .. } => {
+                return self.variable(agent, key, "delete");
+            }
         };
         let record = job.as_ref().and_then(|job| agent.view().job(job));
         let state = match record {
@@ -172,6 +177,11 @@ impl Coverage {
             Some(_) => "wanted",
         };
         self.reach("job", state, what);
+    }
+
+    fn variable(&mut self, agent: &Agent, key: &VariableKey, what: &'static str) {
+        let there = agent.view().variables().contains_key(key);
+        self.reach("variable", if there { "there" } else { "not there" }, what);
     }
 
     fn timer(&mut self, agent: &Agent) {
@@ -296,6 +306,7 @@ fn answer(reply: &Reply) -> &'static str {
         Reply::Stopping { eval: Some(_), .. } => "stopping",
         Reply::Stopping { eval: None, .. } => "nothing to stop",
         Reply::Done { .. } => "done",
+        Reply::Variable(_) => "put",
         Reply::Refused(Refusal::NotFound(_)) => "not found",
         Reply::Refused(Refusal::Conflict(_)) => "conflict",
         Reply::Refused(Refusal::Invalid(_)) => "invalid",

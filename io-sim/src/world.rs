@@ -564,7 +564,12 @@ impl World {
                 alloc: *alloc,
                 task: task.clone(),
             }),
-            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) | Key::Alloc(_) => None,
+            Key::Meta
+            | Key::Job(_)
+            | Key::Eval(_)
+            | Key::Deployment(_)
+            | Key::Alloc(_)
+            | Key::Variable(_) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {

@@ -45,6 +45,9 @@ pub trait TaskWords: Sized {
     /// One more template, and what happens when it changes.
     #[must_use]
     fn template(self, mode: ChangeMode) -> Self;
+    /// The same, registered as this service at this port of the group.
+    #[must_use]
+    fn serves(self, name: &str, port: &str) -> Self;
     /// The same, needing something that is fetched from there.
     #[must_use]
     fn fetches(self, source: &str) -> Self;
@@ -87,6 +90,11 @@ impl TaskWords for Task {
             envvars: !signal,
             ..Template::default()
         });
+        self
+    }
+
+    fn serves(mut self, name: &str, port: &str) -> Task {
+        self.services.push(registered(name, port));
         self
     }
 
@@ -161,6 +169,9 @@ pub trait GroupWords: Sized {
     /// The same with a port that this node chooses.
     #[must_use]
     fn dynamic_port(self, label: &str) -> Self;
+    /// The same, registered as this service at this port.
+    #[must_use]
+    fn registers(self, name: &str, port: &str) -> Self;
     /// The same with this port.
     #[must_use]
     fn static_port(self, label: &str, number: i64) -> Self;
@@ -223,10 +234,27 @@ impl GroupWords for TaskGroup {
         self
     }
 
+    fn registers(mut self, name: &str, port: &str) -> TaskGroup {
+        self.services.push(registered(name, port));
+        self
+    }
+
     fn static_port(mut self, label: &str, number: i64) -> TaskGroup {
         network(&mut self).reserved_ports.push(port(label, number));
         self
     }
+}
+
+/// A service whose provider is the agent.
+fn registered(name: &str, port: &str) -> Value {
+    let fields = [
+        ("Name", name),
+        ("PortLabel", port),
+        ("Provider", "nomad"),
+        ("AddressMode", "auto"),
+    ];
+    let fields = fields.map(|(key, text)| (key.to_owned(), Value::from(text)));
+    Value::Map(fields.into())
 }
 
 fn network(group: &mut TaskGroup) -> &mut Network {

@@ -7,7 +7,7 @@ use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::script::{Act, Change, Script, What};
+use drover_io_sim::script::{Act, Change, Expect, Script, What};
 use drover_io_sim::{Choices, Faults, Search};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, job, task};
@@ -65,7 +65,15 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     // A choice of its own, so that the other acts of old seeds are as they were.
     let one_task = dice.below(24, "one task", "");
     let nth = dice.below(8, "which task", "");
+    let variable = dice.below(12, "variable", "");
+    let expect = [Expect::Anything, Expect::Nothing, Expect::WhatIsShown];
+    let expect = expect[dice.below(3, "expect", "")];
     let what = match dice.below(16, "act", "") {
+        _ if variable == 1 => What::PutVariable {
+            value: dice.pick("value", ""),
+            expect,
+        },
+        _ if variable == 2 => What::DeleteVariable { expect },
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
         _ if one_task >= 21 => What::ChangeTemplate,
@@ -175,6 +183,10 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
         1 | 2 => group = group.dynamic_port("http"),
         3 => group = group.static_port("http", 8080),
         _ => {}
+    }
+    if dice.below(3, "registers", id) == 1 {
+        group = group.registers("group-service", "8080");
+        group.tasks[0] = group.tasks[0].clone().serves("task-service", "8081");
     }
     if dice.below(3, "reschedules", id) == 1 {
         group = group.reschedules(2, Span::secs(5));

@@ -31,10 +31,12 @@ mod plugin_status;
 mod rehearse;
 mod replay;
 pub mod screen;
+mod service;
 mod system_audit;
 pub mod table;
 mod top;
 mod usage;
+mod var;
 
 #[cfg(test)]
 mod tests;
@@ -162,6 +164,8 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
         }
+        Command::Service(command) => service::run(cx, command).await,
+        Command::Var(command) => var::run(cx, command).await,
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,

@@ -44,20 +44,26 @@ fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
     if !known.contains(method) {
         return Err(ApiError::method());
     }
-    if *method == Method::GET {
+    if *method == Method::GET && !holds_secrets(uri.path()) {
         return Ok(());
     }
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
+    let words = "requests of other sites' pages may not change anything, nor look at variables";
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
-        return forbidden("requests of other sites' pages may not change anything");
+        return forbidden(words);
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let own = host.is_some_and(|host| origin.as_bytes() == format!("http://{host}").as_bytes());
         if !own {
-            return forbidden("requests of other sites' pages may not change anything");
+            return forbidden(words);
         }
     }
     Ok(())
+}
+
+/// Whether what is read there is nothing for pages of other sites, even if they could not read it.
+fn holds_secrets(path: &str) -> bool {
+    path == "/v1/vars" || path.starts_with("/v1/var/")
 }
 
 impl Names {
@@ -86,6 +92,10 @@ mod tests {
     use super::*;
 
     fn allows(method: Method, headers: &[(&'static str, &str)]) -> bool {
+        allows_at("/v1/jobs", method, headers)
+    }
+
+    fn allows_at(path: &str, method: Method, headers: &[(&'static str, &str)]) -> bool {
         let names = Names(Arc::from(["node-1".to_owned()]));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -93,7 +103,8 @@ mod tests {
                 map.append(*name, value);
             }
         }
-        check(&names, &method, &Uri::from_static("/v1/jobs"), &map).is_ok()
+        let uri: Uri = path.parse().unwrap_or_default();
+        check(&names, &method, &uri, &map).is_ok()
     }
 
     #[test]
@@ -141,6 +152,22 @@ mod tests {
             Method::GET,
             &[host, ("origin", "http://evil.example")]
         ));
+        for path in ["/v1/vars", "/v1/vars?prefix=a", "/v1/var/a/b"] {
+            let origin = |origin| [host, ("origin", origin)];
+            assert!(allows_at(path, Method::GET, &[host]));
+            assert!(allows_at(
+                path,
+                Method::GET,
+                &origin("http://127.0.0.1:4646")
+            ));
+            assert!(!allows_at(
+                path,
+                Method::GET,
+                &origin("http://evil.example")
+            ));
+            let site = [host, ("sec-fetch-site", "cross-site")];
+            assert!(!allows_at(path, Method::GET, &site));
+        }
         assert!(!allows(Method::HEAD, &[host]));
         assert!(!allows(Method::OPTIONS, &[host]));
     }

@@ -23,9 +23,11 @@ mod nodes;
 mod params;
 mod plugins;
 mod serve;
+mod services;
 pub mod shapes;
 mod snapshot;
 mod stats;
+mod vars;
 
 #[cfg(test)]
 mod file_tests;
@@ -160,5 +162,13 @@ fn routes() -> Router<Api> {
         .route("/v1/status/leader", get(agent::leader))
         .route("/v1/status/peers", get(agent::peers))
         .route("/v1/regions", get(agent::regions))
+        .route("/v1/services", get(services::list))
+        .route("/v1/service/{name}", get(services::one))
+        .route(
+            "/v1/service/{name}/{id}",
+            axum::routing::delete(services::delete),
+        )
+        .route("/v1/vars", get(vars::list))
+        .route("/v1/var/{*path}", any(vars::any))
         .route("/v1/system/gc", put(agent::collect))
 }

@@ -215,6 +215,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             devices.clone(),
             artifacts,
             Migration::new(dirs, Limits::default(), on_the_way.clone()),
+            door.clone(),
         ),
         devices,
         answers,

@@ -10,6 +10,8 @@ mod plugins;
 mod restore;
 mod room;
 mod scheduling;
+mod services;
+mod variables;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use plugins::{Condition, Listened};
+pub use services::{Registration, choose};
 pub use view::{AllocView, View};
 
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};

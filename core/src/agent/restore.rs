@@ -14,6 +14,7 @@ impl Agent {
         self.local.jobs = saved.jobs.clone();
         self.local.evals = saved.evals.clone();
         self.local.deployments = saved.deployments.clone();
+        self.local.variables = Arc::new(saved.variables.clone());
         let mut cx = cx(&self.config, &mut self.shared, now);
         let meta = Meta {
             schema: SCHEMA,
@@ -45,10 +46,12 @@ pub(super) fn last_index(saved: &Saved) -> u64 {
     let allocs = saved.allocs.values().map(|alloc| alloc.modify_index);
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
+    let variables = saved.variables.values().map(|one| one.meta.modify_index);
     let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
         .chain(evals)
         .chain(deployments)
+        .chain(variables)
         .chain(meta)
         .max()
         .unwrap_or(0)
@@ -80,10 +83,15 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         .tasks
         .iter()
         .map(|((alloc, name), task)| (Key::Task(*alloc, name.clone()), Record::Task(task.clone())));
+    let variables = saved
+        .variables
+        .iter()
+        .map(|(k, one)| (Key::Variable(k.clone()), Record::Variable(one.clone())));
     meta.chain(jobs)
         .chain(evals)
         .chain(deployments)
         .chain(allocs)
         .chain(tasks)
+        .chain(variables)
         .collect()
 }

@@ -1,8 +1,10 @@
 //! Read-only questions: the API's, and the checkers'.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plugins::{self, Listened};
+use super::services::{self, Registration};
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Counters;
@@ -11,12 +13,13 @@ use crate::input::ShutdownMode;
 use crate::model::alloc::ClientStatus;
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
+use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::{AllocRecord, JobRecord};
 
 /// The agent, to look at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    agent: &'a Agent,
+    pub(super) agent: &'a Agent,
 }
 
 /// An allocation, to look at: its record, its job's version and its tasks.
@@ -130,6 +133,16 @@ impl<'a> View<'a> {
     /// Whether an allocation is to be cleaned away, and others go first.
     pub fn awaits_cleaning(self, alloc: AllocId) -> bool {
         self.agent.shared.destroys.awaits(alloc)
+    }
+
+    /// Every variable, by name.
+    pub fn variables(self) -> &'a Arc<BTreeMap<VariableKey, Arc<Variable>>> {
+        &self.agent.local.variables
+    }
+
+    /// Every instance of a service that is registered now.
+    pub fn services(self) -> Vec<Registration> {
+        services::services(self)
     }
 
     /// Every evaluation that is kept, by id.

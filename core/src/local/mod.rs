@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::JobRecord;
 use crate::time::Instant;
 
@@ -46,4 +47,7 @@ pub struct Local {
     /// When jobs have to be looked at again.
     #[serde(with = "crate::store::pairs")]
     pub look_again: BTreeMap<JobKey, Instant>,
+    /// Variables. Shared, because whoever renders templates looks at all of them at once.
+    #[serde(with = "crate::store::pairs::shared")]
+    pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
 }

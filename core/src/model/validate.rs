@@ -10,8 +10,9 @@
 
 mod artifact;
 mod group;
-mod names;
+pub(super) mod names;
 mod policy;
+mod service;
 mod task;
 mod template;
 

@@ -141,6 +141,8 @@ fn local(asked: &LocalInput) -> String {
         LocalInput::Deregister { job, purge: true } => format!("stop and forget job {}", job.id),
         LocalInput::Evaluate { job } => format!("evaluate job {}", job.id),
         LocalInput::Collect => "collect garbage".to_owned(),
+        LocalInput::PutVariable { key, .. } => format!("put variable {}", key.path),
+        LocalInput::DeleteVariable { key, .. } => format!("delete variable {}", key.path),
     }
 }
 
@@ -246,6 +248,7 @@ fn reply_word(reply: &Reply) -> &'static str {
     match reply {
         Reply::Registered { .. } => "registered",
         Reply::Stopping { .. } => "stopping",
+        Reply::Variable(_) => "put",
         Reply::Done { .. } => "done",
         Reply::Refused(Refusal::NotFound(_)) => "not found",
         Reply::Refused(Refusal::Conflict(_) | Refusal::Invalid(_)) => "refused",
@@ -279,5 +282,6 @@ fn record_word(key: &Key, record: &Option<Record>) -> String {
         (Key::Deployment(id), _) => format!("roll-out {}{gone}", id.short()),
         (Key::Alloc(id), _) => format!("allocation {}{gone}", id.short()),
         (Key::Task(id, name), _) => format!("task {}/{name}{gone}", id.short()),
+        (Key::Variable(key), _) => format!("variable {}{gone}", key.path),
     }
 }

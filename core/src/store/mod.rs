@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, TaskName};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 
 pub mod record;
@@ -39,6 +40,8 @@ pub enum Key {
     Alloc(AllocId),
     /// A task of an allocation.
     Task(AllocId, TaskName),
+    /// A variable.
+    Variable(VariableKey),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -57,6 +60,8 @@ pub enum Record {
     Alloc(Arc<AllocRecord>),
     /// A task of an allocation.
     Task(Arc<TaskRecord>),
+    /// A variable.
+    Variable(Arc<Variable>),
 }
 
 /// What concerns the node as a whole.
@@ -91,6 +96,9 @@ pub struct Saved {
     /// Tasks of allocations.
     #[serde(with = "crate::store::pairs")]
     pub tasks: BTreeMap<(AllocId, TaskName), Arc<TaskRecord>>,
+    /// Variables.
+    #[serde(default, with = "crate::store::pairs")]
+    pub variables: BTreeMap<VariableKey, Arc<Variable>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -122,6 +130,11 @@ impl Saved {
                 Record::Task(task) => {
                     if let Key::Task(alloc, name) = key {
                         saved.tasks.insert((alloc, name), task);
+                    }
+                }
+                Record::Variable(variable) => {
+                    if let Key::Variable(key) = key {
+                        saved.variables.insert(key, variable);
                     }
                 }
             }

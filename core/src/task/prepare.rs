@@ -12,7 +12,7 @@ use super::interpolate::{self, Names};
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use super::templates;
-use crate::config::Patience;
+use crate::config::{Config, Patience};
 use crate::cx::Cx;
 use crate::device::reservation;
 use crate::driver::config::schema_for;
@@ -22,9 +22,9 @@ use crate::hooks::{Begun, OnError, Pipeline, Progress};
 use crate::ids::{LaunchId, Run};
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
-use crate::model::task::Resources;
+use crate::model::task::{Resources, Task};
 use crate::op::{Failure, Op};
-use crate::store::record::{AssignedPort, Launch};
+use crate::store::record::{AllocRecord, AssignedPort, Launch};
 use crate::time::Span;
 
 /// The hooks of a task, by name.
@@ -403,9 +403,47 @@ impl TaskRunner {
         scope: Scope<'_>,
         hooks: &[TaskHook],
     ) -> BTreeMap<String, String> {
-        let task = self.spec.task();
-        let root = alloc_root(cx, scope);
-        let ports: Vec<PortBinding> = scope.alloc.ports.iter().map(binding).collect();
+        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks)
+    }
+
+    /// What the task's services may refer to: not what templates gave, of which secrets are made
+    /// and which may themselves be made of services.
+    pub(crate) fn environment_of_services(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+    ) -> BTreeMap<String, String> {
+        self.environment_in(config, alloc, self.spec.task(), &[TaskHook::Devices])
+    }
+
+    /// What the services of the group may refer to: what all tasks of it have in common.
+    pub(crate) fn environment_of_group(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+    ) -> BTreeMap<String, String> {
+        let mut env = self.environment_in(config, alloc, &Task::default(), &[]);
+        for of_a_task in [
+            "NOMAD_TASK_NAME",
+            "NOMAD_TASK_DIR",
+            "NOMAD_SECRETS_DIR",
+            "NOMAD_CPU_LIMIT",
+            "NOMAD_MEMORY_LIMIT",
+        ] {
+            env.remove(of_a_task);
+        }
+        env
+    }
+
+    fn environment_in(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+        task: &Task,
+        hooks: &[TaskHook],
+    ) -> BTreeMap<String, String> {
+        let root = format!("{}/{}", config.alloc_root, alloc.id);
+        let ports: Vec<PortBinding> = alloc.ports.iter().map(binding).collect();
         let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
         let hook_env: Vec<(String, String)> = hooks
             .iter()
@@ -414,14 +452,14 @@ impl TaskRunner {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         environment::environment(&EnvInput {
-            alloc_id: scope.alloc.id,
-            alloc_name: &scope.alloc.name,
-            alloc_index: Some(u64::from(scope.alloc.index)),
+            alloc_id: alloc.id,
+            alloc_name: &alloc.name,
+            alloc_index: Some(u64::from(alloc.index)),
             job: self.spec.job(),
             parent_id: None,
             group: self.spec.group(),
             task,
-            node: &cx.config.node,
+            node: &config.node,
             alloc_dir: &format!("{root}/alloc"),
             task_dir: &format!("{root}/{}/local", task.name),
             secrets_dir: &format!("{root}/{}/secrets", task.name),
@@ -429,7 +467,7 @@ impl TaskRunner {
             ports: &ports,
             cores: "",
             hook_env: &hook_env,
-            host_env: &cx.config.host_env,
+            host_env: &config.host_env,
         })
     }
 }

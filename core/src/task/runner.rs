@@ -265,6 +265,11 @@ impl TaskRunner {
         self.record.state.state == TaskLife::Running && !ended
     }
 
+    /// Whether it is asked to end, for good or to start again.
+    pub fn is_ending(&self) -> bool {
+        self.kill.is_some() || self.record.restarting
+    }
+
     /// Whether something of it may be alive or lie around.
     pub fn has_remains(&self) -> bool {
         self.record.launch.is_some()

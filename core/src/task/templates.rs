@@ -19,6 +19,7 @@ use crate::hooks::Begun;
 use crate::input::{HookOutput, TemplateInput};
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::{ChangeMode, Template};
+use crate::model::variable::Reads;
 use crate::op::{Awaited, Failure, Op};
 use crate::task::interpolate::{Names, interpolate};
 use crate::text::quote;
@@ -332,8 +333,10 @@ impl TaskRunner {
         let place = |text: &str| Place::of(&interpolate(text, &names), &root, &task.name);
         let work = task.templates.iter().map(|template| work(template, place));
         let templates = work.collect::<Result<Vec<_>, String>>()?;
+        let (job, group) = (self.spec.job(), &self.spec.group().name);
         Ok(Rendering {
             templates,
+            reads: Reads::of(&job.namespace, &job.id, group, &task.name),
             root,
             runs,
             env,

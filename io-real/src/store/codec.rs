@@ -2,9 +2,10 @@
 //! one read them.
 
 use drover_core::ids::JobKey;
+use drover_core::model::variable::VariableKey;
 use drover_core::store::{Key, Record};
 
-/// The separator of a key's parts: no namespace, job id or task name has it.
+/// The separator of a key's parts: no namespace, job id, task name or path has it.
 const SEPARATOR: char = '\0';
 
 /// The name of a record.
@@ -16,6 +17,7 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Deployment(id) => format!("deployment/{id}"),
         Key::Alloc(id) => format!("alloc/{id}"),
         Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
+        Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
 }
 
@@ -28,6 +30,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Deployment(record) => serde_json::to_vec(record),
         Record::Alloc(record) => serde_json::to_vec(record),
         Record::Task(record) => serde_json::to_vec(record),
+        Record::Variable(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -47,6 +50,10 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("eval", None) => Key::Eval(rest.parse().map_err(id_error)?),
         ("deployment", None) => Key::Deployment(rest.parse().map_err(id_error)?),
         ("alloc", None) => Key::Alloc(rest.parse().map_err(id_error)?),
+        ("variable", Some((namespace, path))) => Key::Variable(VariableKey {
+            namespace: namespace.into(),
+            path: path.into(),
+        }),
         ("task", Some((alloc, task))) => Key::Task(alloc.parse().map_err(id_error)?, task.into()),
         _ => return Err("this version does not know its kind".to_owned()),
     })
@@ -61,6 +68,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Deployment(_) => Record::Deployment(json(value)?),
         Key::Alloc(_) => Record::Alloc(json(value)?),
         Key::Task(..) => Record::Task(json(value)?),
+        Key::Variable(_) => Record::Variable(json(value)?),
     })
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Each rendering that the core asks for is a small program of its own: a round renders
 //! everything; when something is missing or may change, it sleeps until the kernel says that a file
-//! did. Words reach the core in their order. What needs nothing from outside sleeps nowhere: it is
+//! did, or the agent's own state has other answers. Words reach the core in their order. What needs nothing from outside sleeps nowhere: it is
 //! done when it is answered.
 
+mod feed;
 mod render;
 mod source;
 mod variables;
@@ -16,14 +17,19 @@ use std::time::Duration;
 
 use drover_core::effect::Rendering;
 use drover_core::input::{HookInput, HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::model::variable::Reads;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
+use drover_template::{Answer, Need};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use self::feed::{Feed, Known, News};
 use self::render::{Outcome, Renderer, Round};
+use self::source::Asked;
 use self::watch::Watcher;
 use crate::dirs::AllocDirs;
+use crate::door::Door;
 use crate::driver::Inbox;
 use crate::gate::Gate;
 
@@ -40,17 +46,20 @@ pub(crate) struct Templates {
     inbox: Inbox,
     gate: Gate,
     watcher: Watcher,
+    /// The way to the agent's own state.
+    feed: Feed,
     /// How each rendering that goes on is ended.
     running: Arc<Mutex<BTreeMap<Op, oneshot::Sender<()>>>>,
 }
 
 impl Templates {
-    pub(crate) fn new(dirs: AllocDirs, inbox: Inbox, gate: Gate) -> Templates {
+    pub(crate) fn new(dirs: AllocDirs, inbox: Inbox, gate: Gate, door: Door) -> Templates {
         Templates {
             dirs,
             inbox,
             gate,
             watcher: Watcher::default(),
+            feed: Feed::new(door),
             running: Arc::default(),
         }
     }
@@ -63,6 +72,8 @@ impl Templates {
         tokio::spawn(async move {
             let renderer = Renderer::new(all.dirs.clone(), &key, work.clone());
             let mut going = Going {
+                state: all.feed.listen(),
+                reads: work.reads.clone(),
                 op,
                 key,
                 wait: longest(&work),
@@ -106,6 +117,8 @@ fn longest(work: &Rendering) -> (Duration, Duration) {
 
 /// A rendering that goes on.
 struct Going {
+    state: News,
+    reads: Reads,
     op: Op,
     key: TaskKey,
     wait: (Duration, Duration),
@@ -124,7 +137,9 @@ impl Going {
         let mut told_missing = Instant::now();
         let mut pause = Duration::ZERO;
         loop {
-            let work = move || (renderer.round(), renderer);
+            let state = self.state.borrow_and_update().clone();
+            let known = state.clone();
+            let work = move || (renderer.round(state.as_ref()), renderer);
             let round = match self.all.gate.run(work).await {
                 Ok((round, back)) => {
                     renderer = back;
@@ -132,7 +147,20 @@ impl Going {
                 }
                 Err(lost) => return self.failed(&format!("its work was lost: {lost}")),
             };
-            let Round { outcome, glimpses } = round;
+            let Round {
+                outcome,
+                glimpses,
+                asked,
+            } = round;
+            let covers = |known: &Option<Known>| known.as_ref().is_some_and(|it| it.covers(&asked));
+            if !asked.is_empty() && !covers(&known) {
+                self.all.feed.begin(&asked);
+                // The agent is asked for the first time, and answers soon; nothing is missing yet.
+                if self.state.wait_for(covers).await.is_err() {
+                    return self.failed("the agent ends");
+                }
+                continue;
+            }
             match self.all.watcher.watch(self.op, &changed, &glimpses) {
                 // Something may have changed before it was watched.
                 Ok(true) => {
@@ -144,7 +172,8 @@ impl Going {
                 Err(error) => return self.failed(&format!("files cannot be watched: {error}")),
             }
             let waits = matches!(outcome, Outcome::Waiting(_));
-            if waits && glimpses.is_empty() {
+            let idle = glimpses.is_empty() && asked.is_empty();
+            if waits && idle {
                 return self.failed("something is missing that nobody will bring");
             }
             if waits && told_missing > Instant::now() {
@@ -153,26 +182,50 @@ impl Going {
             if waits {
                 told_missing = Instant::now() + TELL_MISSING;
             }
-            if !self.take(outcome) || glimpses.is_empty() {
+            if !self.take(outcome) || idle {
                 return;
             }
             drop(glimpses);
-            self.quiet(&changed).await;
+            self.quiet(&changed, &asked).await;
         }
     }
 
     /// Waits for a change, and until no more come.
-    async fn quiet(&self, changed: &Notify) {
-        changed.notified().await;
+    async fn quiet(&mut self, changed: &Notify, asked: &Asked) {
+        self.change(changed, asked).await;
         let (least, most) = self.wait;
         let end = Instant::now() + most;
         while !least.is_zero() {
             let next = (Instant::now() + least).min(end);
-            if timeout_at(next, changed.notified()).await.is_err() || Instant::now() >= end {
+            let another = timeout_at(next, self.change(changed, asked)).await;
+            if another.is_err() || Instant::now() >= end {
                 break;
             }
         }
         sleep(PACE).await;
+    }
+
+    /// Waits until a file changed, or something else would be answered to what was asked.
+    async fn change(&mut self, changed: &Notify, asked: &Asked) {
+        let (state, reads) = (&mut self.state, &self.reads);
+        let other_answers = async {
+            loop {
+                if state.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+                let known = state.borrow_and_update();
+                let is_other = |(need, answer): (&Need, &Option<Answer>)| {
+                    known.as_ref().and_then(|known| known.answer(need, reads)) != *answer
+                };
+                if asked.iter().any(is_other) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = changed.notified() => {}
+            () = other_answers => {}
+        }
     }
 
     /// Tells what came of a round. Returns whether to go on.

@@ -10,7 +10,8 @@ use drover_core::op::Failure;
 use drover_template::{ErrorKind, Limits, Need, Options, Template};
 use sha2::{Digest, Sha256};
 
-use super::source::{Answers, MAX_FILE};
+use super::feed::Known;
+use super::source::{Answers, Asked, MAX_FILE};
 use super::variables;
 use crate::dirs::{Access, AllocDirs, Glimpse, TaskFiles};
 
@@ -30,6 +31,8 @@ pub(super) struct Round {
     pub(super) outcome: Outcome,
     /// What to watch.
     pub(super) glimpses: Vec<Glimpse>,
+    /// What was asked of the agent's own state.
+    pub(super) asked: Asked,
 }
 
 /// How a round ended.
@@ -61,25 +64,34 @@ impl Renderer {
     }
 
     /// Renders everything with what is known now. Nothing is written while anything is missing.
-    pub(super) fn round(&mut self) -> Round {
-        let mut glimpses = Vec::new();
-        let outcome = match self.try_round(&mut glimpses) {
+    pub(super) fn round(&mut self, state: Option<&Known>) -> Round {
+        let mut seen = (Vec::new(), Asked::new());
+        let outcome = match self.try_round(state, &mut seen) {
             Ok(outcome) => outcome,
             Err(failure) => Outcome::Failed(failure),
         };
-        Round { outcome, glimpses }
+        let (glimpses, asked) = seen;
+        Round {
+            outcome,
+            glimpses,
+            asked,
+        }
     }
 
-    fn try_round(&mut self, glimpses: &mut Vec<Glimpse>) -> Result<Outcome, Failure> {
+    fn try_round(
+        &mut self,
+        state: Option<&Known>,
+        seen: &mut (Vec<Glimpse>, Asked),
+    ) -> Result<Outcome, Failure> {
         let files = self.dirs.files(self.alloc, &self.task);
         let files = files.map_err(|error| Failure::recoverable(error.to_string()))?;
         if self.templates.is_empty() {
             self.templates = self.parsed(&files)?;
         }
         let work = self.work.clone();
-        let answers = Answers::new(&work, &files, &self.task);
+        let answers = Answers::new(&work, &files, &self.task, state);
         let rendered = self.rendered(&files, &answers);
-        *glimpses = answers.glimpses();
+        *seen = answers.seen();
         let mut texts = Vec::new();
         let mut missing = Vec::new();
         for one in rendered? {

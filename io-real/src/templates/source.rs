@@ -8,34 +8,59 @@ use drover_core::effect::Rendering;
 use drover_core::task::place::Place;
 use drover_template::{Answer, Need, Source};
 
+use super::feed::Known;
 use crate::dirs::{Glimpse, TaskFiles};
 
 /// The largest file that a template may use, in bytes.
 pub(super) const MAX_FILE: u64 = 1 << 20;
+
+/// What was asked of the agent's own state, and the answers.
+pub(super) type Asked = BTreeMap<Need, Option<Answer>>;
+
+fn is_of_the_state(need: &Need) -> bool {
+    match need {
+        Need::Variable(_)
+        | Need::Variables(_)
+        | Need::Service(_)
+        | Need::ServiceChoice { .. }
+        | Need::Services => true,
+        Need::Env(_) | Need::File(_) | Need::Time => false,
+    }
+}
 
 /// The answers of one round: the same question has the same answer all through it.
 pub(super) struct Answers<'a> {
     work: &'a Rendering,
     files: &'a TaskFiles,
     task: &'a str,
+    state: Option<&'a Known>,
     known: RefCell<BTreeMap<Need, Option<Answer>>>,
     glimpses: RefCell<Vec<Glimpse>>,
 }
 
 impl<'a> Answers<'a> {
-    pub(super) fn new(work: &'a Rendering, files: &'a TaskFiles, task: &'a str) -> Answers<'a> {
+    /// `state` is what is known of the agent's own state; nothing before that was asked for.
+    pub(super) fn new(
+        work: &'a Rendering,
+        files: &'a TaskFiles,
+        task: &'a str,
+        state: Option<&'a Known>,
+    ) -> Answers<'a> {
         Answers {
             work,
             files,
             task,
+            state,
             known: RefCell::default(),
             glimpses: RefCell::default(),
         }
     }
 
-    /// What to watch in order to hear of other answers.
-    pub(super) fn glimpses(self) -> Vec<Glimpse> {
-        self.glimpses.into_inner()
+    /// What to watch in order to hear of other answers: files, and what was asked of the state.
+    pub(super) fn seen(self) -> (Vec<Glimpse>, Asked) {
+        let mut asked = self.known.into_inner();
+        asked.retain(|need, _| is_of_the_state(need));
+        (self.glimpses.into_inner(), asked)
     }
 
     fn look_up(&self, need: &Need) -> Option<Answer> {
@@ -54,10 +79,7 @@ impl<'a> Answers<'a> {
             | Need::Variables(_)
             | Need::Service(_)
             | Need::ServiceChoice { .. }
-            | Need::Services => {
-                let why = "this agent keeps no variables and knows no services";
-                Some(Answer::Refused(why.to_owned()))
-            }
+            | Need::Services => self.state?.answer(need, &self.work.reads),
         }
     }
 

@@ -24,10 +24,12 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod services;
 mod shown;
 mod state;
 mod templates;
 mod touched;
+mod variables;
 mod waits;
 mod words;
 
@@ -50,8 +52,10 @@ use crate::check::remote::Remotes;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
+use crate::check::services::Services;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
+use crate::check::variables::Variables;
 use crate::check::words::Words;
 use crate::coverage::Coverage;
 use crate::world::World;
@@ -109,6 +113,8 @@ pub struct Checker {
     devices: Devices,
     words: Words,
     templates: Templates,
+    variables: Variables,
+    services: Services,
     remotes: Remotes,
     promises: Promises,
     removals: Removals,
@@ -148,6 +154,8 @@ impl Checker {
             devices: Devices::default(),
             words: Words::default(),
             templates: Templates::default(),
+            variables: Variables::default(),
+            services: Services::default(),
             remotes: Remotes::default(),
             promises: Promises::default(),
             removals: Removals::new(places),
@@ -165,6 +173,9 @@ impl Checker {
     pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
         self.awake(world);
         self.coverage.input(agent, input);
+        input
+            .into_iter()
+            .for_each(|input| self.services.heard(input));
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
             Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
@@ -178,6 +189,7 @@ impl Checker {
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);
+                self.variables.asked(agent, *request, asked);
                 if let LocalInput::TakeOver { job, from } = asked {
                     self.is_handed(agent, *request, job, from);
                 }
@@ -211,6 +223,7 @@ impl Checker {
         self.awake(world);
         self.touched.effect(effect);
         self.coverage.effect(effect);
+        self.services.asked(effect);
         self.nothing_follows_the_stop(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
@@ -263,6 +276,7 @@ impl Checker {
         self.commits.agent_died();
         self.replies.agent_died();
         self.promises.agent_died();
+        self.services = Services::default();
         self.ending = Ending::default();
         self.words = Words::default();
         self.leaving = false;
@@ -274,6 +288,7 @@ impl Checker {
         if core::mem::take(&mut self.newborn) {
             self.lives.awake(world);
             self.templates.awake(world);
+            self.variables.awake(world);
             let unread = world
                 .alive()
                 .any(|(_, one)| world.unread.contains(&one.key));

@@ -199,6 +199,18 @@ properties! {
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 
+    // Variables.
+    /// A variable changes for who knows what is there, and for nobody else.
+    AVariableChangesForWhoKnowsIt: "a_variable_changes_for_who_knows_it", [P6], Always;
+    /// An agent knows the variables that an earlier life saved, and no others.
+    VariablesOutliveTheAgent: "variables_outlive_the_agent", [P6], Always;
+
+    // Services.
+    /// Whoever is registered runs, as far as the agent can know, and nobody ends it.
+    NoServiceOfADeadTask: "no_service_of_a_dead_task", [P14 P27], Always;
+    /// When services change, so does the index that others wait for.
+    AChangeOfServicesHasAnIndex: "a_change_of_services_has_an_index", [P27], Always;
+
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
     AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;

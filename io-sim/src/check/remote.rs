@@ -44,7 +44,8 @@ impl Checker {
             | Record::Meta(_)
             | Record::Task(_)
             | Record::Eval(_)
-            | Record::Deployment(_) => None,
+            | Record::Deployment(_)
+            | Record::Variable(_) => None,
         });
         for alloc in ended {
             // What nobody bears any more goes with its directory.

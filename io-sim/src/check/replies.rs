@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::model::variable::VariableKey;
 
 use super::lives::{saved_alloc, saved_job};
+use super::variables::saved_variable;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -69,6 +71,15 @@ impl Replies {
         self.asked.values().any(purge)
     }
 
+    /// Whether this life was asked to delete the variable.
+    fn deletes(&self, of: &VariableKey) -> bool {
+        let delete = |asked: &Input| match asked {
+            Input::Local(_, LocalInput::DeleteVariable { key, .. }) => key == of,
+            _ => false,
+        };
+        self.asked.values().any(delete)
+    }
+
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -92,6 +103,7 @@ impl Checker {
             format!("{request:?} {reply:?}")
         })?;
         let Some(asked) = asked else { return Ok(()) };
+        self.a_variable_changes_for_who_knows_it(request, &asked, reply)?;
         // That a signal was passed on is no change that lasts.
         if !matches!(asked, Input::Operator(_, OperatorInput::Signal { .. })) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
@@ -148,6 +160,15 @@ impl Checker {
             (Input::Operator(_, OperatorInput::Collect { alloc }), Reply::Done { .. }) => {
                 saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying)
             }
+            (Input::Local(_, LocalInput::PutVariable { key, .. }), Reply::Variable(meta)) => {
+                match saved_variable(world, key) {
+                    Some(saved) => saved.meta.modify_index >= meta.modify_index,
+                    None => self.replies.deletes(key),
+                }
+            }
+            (Input::Local(_, LocalInput::DeleteVariable { key, .. }), Reply::Done { index }) => {
+                saved_variable(world, key).is_none_or(|saved| saved.meta.create_index > *index)
+            }
             _ => return Ok(()),
         };
         self.holds(Property::AReplyIsRememberedFirst, holds, || {
@@ -161,6 +182,7 @@ fn index_of(reply: &Reply) -> u64 {
         Reply::Registered { index, .. } | Reply::Stopping { index, .. } | Reply::Done { index } => {
             *index
         }
+        Reply::Variable(meta) => meta.modify_index,
         Reply::Refused(_) => 0,
     }
 }

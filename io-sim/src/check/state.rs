@@ -23,6 +23,8 @@ impl Checker {
         self.sometimes(Property::SometimesAnAnswerIsStale, before < stale);
         self.force_follows_the_grace(world, agent)?;
         self.the_index_never_falls_back(agent)?;
+        self.variables_outlive_the_agent(agent)?;
+        self.services(agent)?;
         self.each_launch_is_looked_for()?;
         match self.touched.take() {
             Look::Everything => self.everything(world, agent),

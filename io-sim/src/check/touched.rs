@@ -74,6 +74,10 @@ impl Touched {
             )) => {
                 self.job(agent, job);
             }
+            Some(Input::Local(
+                _,
+                LocalInput::PutVariable { .. } | LocalInput::DeleteVariable { .. },
+            )) => {}
             Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who found no place may have one now.
@@ -118,7 +122,7 @@ impl Touched {
         let keys = batch.into_iter().flat_map(Batch::keys);
         self.allocs.extend(keys.filter_map(|key| match key {
             Key::Alloc(id) | Key::Task(id, _) => Some(*id),
-            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) => None,
+            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) | Key::Variable(_) => None,
         }));
     }
 }

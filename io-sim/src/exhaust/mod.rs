@@ -236,6 +236,7 @@ impl Sim {
             | Record::Job(_)
             | Record::Eval(_)
             | Record::Deployment(_)
+            | Record::Variable(_)
             | Record::Alloc(_) => None,
         });
         let allocs = self.view().into_iter().flat_map(|view| view.allocs());

@@ -171,7 +171,12 @@ impl Entity {
                 | OperatorInput::Restart { alloc, .. } => self.is_alloc(*alloc),
                 OperatorInput::Signal { alloc, task, .. } => self.is_task(*alloc, task.as_ref()),
             },
-            Input::Local(_, LocalInput::Collect)
+            Input::Local(
+                _,
+                LocalInput::Collect
+                | LocalInput::PutVariable { .. }
+                | LocalInput::DeleteVariable { .. },
+            )
             | Input::Store(_)
             | Input::Node(_)
             | Input::Shutdown(_) => false,
@@ -197,7 +202,7 @@ impl Entity {
                 Key::Job(job) => self.is_job(job),
                 Key::Alloc(alloc) => self.is_task(*alloc, None),
                 Key::Task(alloc, task) => self.is_task(*alloc, Some(task)),
-                Key::Meta | Key::Eval(_) | Key::Deployment(_) => false,
+                Key::Meta | Key::Eval(_) | Key::Deployment(_) | Key::Variable(_) => false,
             }),
             Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Forget(..)

@@ -132,6 +132,18 @@ pub enum What {
     },
     /// What some template is made of changes.
     ChangeTemplate,
+    /// A variable is put.
+    PutVariable {
+        /// What it holds.
+        value: u64,
+        /// What must be there.
+        expect: Expect,
+    },
+    /// It is deleted.
+    DeleteVariable {
+        /// What must be there.
+        expect: Expect,
+    },
     /// The agent is told to end; five minutes later another one begins.
     Shutdown {
         /// How it ends.
@@ -159,10 +171,23 @@ impl What {
             What::Collect
             | What::Driver { .. }
             | What::ChangeTemplate
+            | What::PutVariable { .. }
+            | What::DeleteVariable { .. }
             | What::Shutdown { .. }
             | What::Replace => None,
         }
     }
+}
+
+/// What somebody expects of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Expect {
+    /// That it is or is not there, however it is.
+    Anything,
+    /// That it is not there.
+    Nothing,
+    /// That it is as the agent shows it.
+    WhatIsShown,
 }
 
 /// A change of a job's first group.

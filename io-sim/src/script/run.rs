@@ -8,9 +8,10 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::job::Job;
+use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
 
-use super::{Act, Script, What};
+use super::{Act, Expect, Script, What};
 use crate::check::{Verdict, Violation};
 use crate::choice::Choices;
 use crate::sim::{Sim, Stepped};
@@ -157,6 +158,19 @@ impl Sim {
             }
             What::Driver { healthy } => self.driver(*healthy),
             What::ChangeTemplate => self.a_template_changes(),
+            What::PutVariable { value, expect } => {
+                let items = BTreeMap::from([("key".to_owned(), value.to_string())]);
+                let expect = self.expected(*expect);
+                self.ask(LocalInput::PutVariable {
+                    key: the_variable(),
+                    items: Items::new(items).unwrap_or_default(),
+                    expect,
+                });
+            }
+            What::DeleteVariable { expect } => {
+                let (key, expect) = (the_variable(), self.expected(*expect));
+                self.ask(LocalInput::DeleteVariable { key, expect });
+            }
             What::Shutdown { mode } => {
                 self.shutdown(*mode);
                 self.run(Span::secs(300))?;
@@ -165,6 +179,18 @@ impl Sim {
             What::Replace => self.restart()?,
         }
         Ok(())
+    }
+
+    /// The index that somebody expects of the variable.
+    fn expected(&self, expect: Expect) -> Option<u64> {
+        match expect {
+            Expect::Anything => None,
+            Expect::Nothing => Some(0),
+            Expect::WhatIsShown => {
+                let shown = self.view()?.variables().get(&the_variable());
+                Some(shown.map_or(0, |one| one.meta.modify_index))
+            }
+        }
     }
 
     /// The n-th task of the latest allocation of a job that is not over.
@@ -187,5 +213,13 @@ impl Sim {
             None => (allocs.iter()).rfind(|alloc| !alloc.record().finished),
         };
         found.map(|alloc| alloc.record().id)
+    }
+}
+
+/// The only variable of random worlds.
+fn the_variable() -> VariableKey {
+    VariableKey {
+        namespace: "default".into(),
+        path: "nomad/jobs".into(),
     }
 }

@@ -44,6 +44,12 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
                 LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
                 LocalInput::Evaluate { job } => format!("look again at {}", job.id),
                 LocalInput::Collect => "collect garbage".to_owned(),
+                LocalInput::PutVariable { key, expect, .. } => {
+                    format!("put {}{}", key.path, of_change(*expect))
+                }
+                LocalInput::DeleteVariable { key, expect } => {
+                    format!("delete {}{}", key.path, of_change(*expect))
+                }
             };
             (Column::People, format!("{} {what}", request.0))
         }
@@ -183,6 +189,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 Reply::Registered { .. } => "registered".to_owned(),
                 Reply::Stopping { .. } => "stopping".to_owned(),
                 Reply::Done { .. } => "done".to_owned(),
+                Reply::Variable(meta) => format!("put at {}", meta.modify_index),
                 Reply::Refused(why) => format!("refused {why:?}"),
             };
             (Column::People, format!("{} {what}", request.0))
@@ -219,6 +226,12 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Job(job), None) => format!("job {} gone", job.id),
         (Key::Eval(_), _) => "eval".to_owned(),
         (Key::Deployment(_), _) => "deployment".to_owned(),
+        (Key::Variable(key), Some(_)) => format!("variable {}", key.path),
+        (Key::Variable(key), None) => format!("variable {} gone", key.path),
     };
     batch.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn of_change(expect: Option<u64>) -> String {
+    expect.map_or_else(String::new, |index| format!(" of change {index}"))
 }

@@ -5,6 +5,8 @@ mod alloc;
 mod job;
 mod rehearse;
 mod replay;
+mod service;
+mod var;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -17,6 +19,8 @@ pub use job::{
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
+pub use service::{ServiceCommand, ServiceInfoArgs, ServiceListArgs};
+pub use var::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
 
 /// Runs jobs on this machine, and asks the agent that does.
 #[derive(Debug, Parser)]
@@ -77,6 +81,12 @@ pub enum Command {
     /// Look at roll-outs
     #[command(subcommand)]
     Deployment(DeploymentCommand),
+    /// Look at services
+    #[command(subcommand)]
+    Service(ServiceCommand),
+    /// Put, get, list and delete variables, which templates read
+    #[command(subcommand)]
+    Var(VarCommand),
     /// Watch what runs and what it uses
     Top(TopArgs),
     /// Act on the whole of what the agent keeps

@@ -8,7 +8,9 @@ mod job;
 mod machine;
 mod node;
 mod plugin;
+mod service;
 mod stats;
+mod variable;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
@@ -26,7 +28,9 @@ pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};
 pub use plugin::PluginShape;
 pub(super) use plugin::plugins;
+pub use service::ServiceInstance;
 pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
     HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
 };
+pub use variable::{VariableShape, VariableStub};

@@ -52,6 +52,10 @@ impl Agent {
                     }
                 }
             },
+            LocalInput::PutVariable { key, items, expect } => {
+                self.put_variable(now, key, items, expect)
+            }
+            LocalInput::DeleteVariable { key, expect } => self.delete_variable(now, key, expect),
             LocalInput::Collect => {
                 self.collect_all = true;
                 self.collect_due = true;

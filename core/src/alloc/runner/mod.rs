@@ -196,6 +196,11 @@ impl AllocRunner {
         &self.record.job
     }
 
+    /// Whether it is being ended.
+    pub fn is_ending(&self) -> bool {
+        self.kill.is_some()
+    }
+
     /// Whether a task of it runs.
     pub fn is_running(&self) -> bool {
         self.tasks

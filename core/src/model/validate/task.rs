@@ -42,7 +42,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::template::check(report, task, path);
     super::artifact::check(report, task, path);
     check_unsupported(report, task, path);
-    report.no_effect(!task.services.is_empty(), path, "service");
+    super::service::check(report, group, &task.services, path);
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
     report.no_effect(task.consul.is_some(), path, "consul");
     report.no_effect(task.resources.numa.is_some(), path, "resources.numa");

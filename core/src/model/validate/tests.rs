@@ -1,5 +1,6 @@
 mod artifact;
 mod policy;
+mod service;
 mod support;
 mod task;
 mod template;

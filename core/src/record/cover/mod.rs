@@ -210,6 +210,10 @@ pub(super) fn reply(request: RequestId, reply: &Reply) -> u64 {
             (1, [*index, 0])
         }
         Reply::Done { index } => (2, [*index, 0]),
+        Reply::Variable(meta) => {
+            fold.row(records::of_variable_meta(meta));
+            (6, [0, 0])
+        }
         // The words may quote what is hidden.
         Reply::Refused(Refusal::NotFound(_)) => (3, [0, 0]),
         Reply::Refused(Refusal::Conflict(_)) => (4, [0, 0]),

@@ -5,6 +5,7 @@ use super::{moment, of_event, of_two};
 use crate::ids::JobKey;
 use crate::model::alloc::{DeploymentHealth, ExitResult, TaskState};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::variable::{Variable, VariableKey, VariableMeta};
 use crate::store::record::{
     AllocRecord, AssignedPort, JobRecord, Launch, RestartBudget, TaskRecord,
 };
@@ -24,6 +25,7 @@ pub(in crate::record) fn commit(id: CommitId, batch: &Batch) -> u64 {
             Some(Record::Job(record)) => of_job(&mut fold, record),
             Some(Record::Eval(eval)) => of_eval(&mut fold, eval),
             Some(Record::Deployment(deployment)) => of_deployment(&mut fold, deployment),
+            Some(Record::Variable(variable)) => of_variable(&mut fold, variable),
             None => {}
         }
     }
@@ -45,6 +47,11 @@ fn of_key(fold: &mut Fold, key: &Key, is_there: bool) {
         Key::Task(id, task) => {
             let id = [low(id.0), high(id.0) ^ (5 | there << 8)];
             fold.name(id, task.as_str());
+        }
+        Key::Variable(VariableKey { namespace, path }) => {
+            fold.row([6, 0, 0, there]);
+            fold.text(namespace);
+            fold.text(path);
         }
     }
 }
@@ -339,4 +346,29 @@ fn of_deployment(fold: &mut Fold, deployment: &Deployment) {
     fold.row([*status as u64, *job_version, *create_index, *modify_index]);
     of_job_key(fold, job);
     fold.text(description);
+}
+
+#[cold]
+fn of_variable(fold: &mut Fold, variable: &Variable) {
+    let Variable {
+        meta,
+        // Secrets.
+        items: _,
+    } = variable;
+    fold.row(of_variable_meta(meta));
+}
+
+pub(super) fn of_variable_meta(meta: &VariableMeta) -> [u64; 4] {
+    let VariableMeta {
+        create_index,
+        modify_index,
+        create_time,
+        modify_time,
+    } = meta;
+    [
+        *create_index,
+        *modify_index,
+        create_time.0.cast_unsigned(),
+        modify_time.0.cast_unsigned(),
+    ]
 }

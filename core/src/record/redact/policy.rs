@@ -32,7 +32,7 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
         | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Mark" | "Header" | "JobRecord"
-        | "Saved" | "Restore" | "Handed" => Rule::Show,
+        | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" => Rule::Show,
         "Job" => job(field),
         "TaskGroup" => group(field),
         "Task" => task(field),
@@ -233,6 +233,10 @@ mod tests {
             ("Artifact", "GetterHeaders", Rule::HideTexts),
             ("HookOutput", "message", Rule::HideTexts),
             ("Reply", "index", Rule::Show),
+            ("VariableKey", "path", Rule::Show),
+            ("VariableMeta", "modify_index", Rule::Show),
+            ("Variable", "items", Rule::HideTexts),
+            ("LocalInput", "items", Rule::HideTexts),
             ("Told", "alloc", Rule::Show),
             ("Told", "event", Rule::HideTexts),
             ("Unheard", "of", Rule::HideTexts),

@@ -1,0 +1,78 @@
+//! Arguments of commands of variables.
+
+use clap::{Args, Subcommand};
+
+/// Commands of variables.
+#[derive(Debug, Subcommand)]
+pub enum VarCommand {
+    /// Make a variable or change it
+    Put(VarPutArgs),
+    /// Show a variable
+    Get(VarGetArgs),
+    /// List variables
+    List(VarListArgs),
+    /// Delete a variable
+    Purge(VarPurgeArgs),
+}
+
+/// `var put`.
+#[derive(Clone, Debug, Args)]
+pub struct VarPutArgs {
+    /// The path; or, instead of it or after it, a variable as JSON: `@FILE`, or `-` for the standard
+    /// input
+    pub path: String,
+    /// What it holds: `KEY=VALUE`, `KEY=@FILE`, or `KEY=-` for the standard input
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Whatever is there, replace it
+    #[arg(long)]
+    pub force: bool,
+    /// Replace what was changed at this index, and nothing else; 0 if there is nothing
+    #[arg(long, value_name = "INDEX", conflicts_with = "force")]
+    pub check_index: Option<u64>,
+    /// The format of a variable that is read: `json`
+    #[arg(long = "in", value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// What to show: `table`, `json` or `none`
+    #[arg(long, value_name = "FORMAT")]
+    pub out: Option<String>,
+}
+
+/// `var get`.
+#[derive(Clone, Debug, Args)]
+pub struct VarGetArgs {
+    /// The path
+    pub path: String,
+    /// Show the value of this key alone, as it is
+    #[arg(long, value_name = "KEY")]
+    pub item: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// What to show: `table`, `json` or `none`
+    #[arg(long, value_name = "FORMAT")]
+    pub out: Option<String>,
+}
+
+/// `var list`.
+#[derive(Clone, Debug, Args)]
+pub struct VarListArgs {
+    /// What paths begin with
+    pub prefix: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// What to show: `table`, `json` or `none`
+    #[arg(long, value_name = "FORMAT")]
+    pub out: Option<String>,
+}
+
+/// `var purge`.
+#[derive(Clone, Debug, Args)]
+pub struct VarPurgeArgs {
+    /// The path
+    pub path: String,
+    /// Delete what was changed at this index, and nothing else
+    #[arg(long, value_name = "INDEX")]
+    pub check_index: Option<u64>,
+}

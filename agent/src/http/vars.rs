@@ -1,0 +1,149 @@
+//! Variables. Paths have slashes, so what is below `/v1/var/` is one path whole.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use drover_core::effect::{Refusal, Reply};
+use drover_core::input::LocalInput;
+use drover_core::model::variable::{Items, VariableKey, check_namespace, check_path};
+use serde::Deserialize;
+
+use super::answer::{self, Answer};
+use super::blocking::{Seen, look};
+use super::errors::ApiError;
+use super::params::{Params, percent_decode};
+use super::shapes::{VariableShape, VariableStub};
+use super::{Api, body, jobs};
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.clone();
+    let seen = look(&api, &params, move |view| {
+        let wanted = view.variables().iter().filter(|(key, _)| {
+            asked.covers(&key.namespace) && key.path.starts_with(asked.prefix())
+        });
+        let stubs = wanted.map(|(key, variable)| {
+            let token = format!("{}.{}", key.namespace, key.path);
+            (token, VariableStub::of(key, variable.meta))
+        });
+        Seen::whole(view, stubs.collect::<Vec<_>>())
+    })
+    .await?;
+    jobs::page(&params, seen)
+}
+
+pub(super) async fn any(State(api): State<Api>, params: Params, request: Request) -> Answer {
+    let path = request.uri().path().strip_prefix("/v1/var/");
+    let path = path.and_then(percent_decode).unwrap_or_default();
+    check_path(&path).map_err(ApiError::bad)?;
+    check_namespace(params.namespace()).map_err(ApiError::bad)?;
+    if params.non_empty("lock-operation").is_some() {
+        let words = "locks of variables are not supported by this version";
+        return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words));
+    }
+    let key = VariableKey {
+        namespace: params.namespace().into(),
+        path: path.into(),
+    };
+    match *request.method() {
+        Method::PUT | Method::POST => put(&api, &params, key, request).await,
+        Method::DELETE => delete(&api, &params, key).await,
+        Method::GET => read(&api, &params, key).await,
+        _ => Err(ApiError::method()),
+    }
+}
+
+async fn read(api: &Api, params: &Params, key: VariableKey) -> Answer {
+    let seen = look(api, params, move |view| {
+        let found = view.variables().get(&key);
+        Seen::whole(view, found.map(|one| VariableShape::of(&key, one)))
+    })
+    .await?;
+    match seen.value {
+        Some(variable) => answer::read(params, seen.index, &variable),
+        None => Err(ApiError::not_found("variable not found").at(seen.index)),
+    }
+}
+
+/// What is put: the rest is known better here.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Given {
+    namespace: String,
+    path: String,
+    items: BTreeMap<String, String>,
+}
+
+async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request) -> Answer {
+    let expect = expected(params)?;
+    let given: Given = body::shape(request).await?;
+    if !given.path.is_empty() && given.path != *key.path {
+        return Err(ApiError::bad("the body is of a variable at another path"));
+    }
+    if !given.namespace.is_empty() {
+        if params.non_empty("namespace").is_some() && given.namespace != *key.namespace {
+            return Err(ApiError::bad(
+                "the body is of a variable of another namespace",
+            ));
+        }
+        check_namespace(&given.namespace).map_err(ApiError::bad)?;
+        key.namespace = given.namespace.into();
+    }
+    let items = Items::new(given.items).map_err(ApiError::bad)?;
+    let input = LocalInput::PutVariable {
+        key: key.clone(),
+        items: items.clone(),
+        expect,
+    };
+    match api.door.local(input).await? {
+        Reply::Variable(meta) => {
+            let variable = VariableShape {
+                stub: VariableStub::of(&key, meta),
+                items: Some(items.get().clone()),
+            };
+            answer::written(params, meta.modify_index, &variable)
+        }
+        other => refused(api, key, expect, other).await,
+    }
+}
+
+async fn delete(api: &Api, params: &Params, key: VariableKey) -> Answer {
+    let expect = expected(params)?;
+    let input = LocalInput::DeleteVariable {
+        key: key.clone(),
+        expect,
+    };
+    match api.door.local(input).await? {
+        Reply::Done { index } => {
+            let mut response = StatusCode::NO_CONTENT.into_response();
+            answer::state_headers(response.headers_mut(), index);
+            Ok(response)
+        }
+        other => refused(api, key, expect, other).await,
+    }
+}
+
+fn expected(params: &Params) -> Result<Option<u64>, ApiError> {
+    let given = params.non_empty("cas").map(str::parse);
+    given
+        .transpose()
+        .map_err(|_| ApiError::bad("can not parse cas: it is the index of a change"))
+}
+
+/// Whoever expected another state is shown what there is.
+async fn refused(api: &Api, key: VariableKey, expect: Option<u64>, reply: Reply) -> Answer {
+    let is_conflict = matches!(reply, Reply::Refused(Refusal::Conflict(_)));
+    let there = api.door.ask(move |view| match view.variables().get(&key) {
+        Some(variable) => VariableShape::of(&key, variable),
+        None => VariableShape::none(&key),
+    });
+    let there = there.await?;
+    // An agent that ends refuses whatever is expected.
+    if !is_conflict || expect.is_none_or(|expect| expect == there.stub.modify_index) {
+        return Err(ApiError::unexpected(reply));
+    }
+    let text = serde_json::to_string(&there);
+    let text = text.map_err(|error| ApiError::failed(error.to_string()))?;
+    Ok::<Response, ApiError>(ApiError::new(StatusCode::CONFLICT, text).into_response())
+}

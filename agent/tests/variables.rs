@@ -1,0 +1,341 @@
+//! Variables, as a user sees them: put and looked at by the program, read by templates, and told to
+//! tasks when they change.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Agent, Ended, Program, World, exchange, free_addr, request};
+
+struct Setup {
+    world: World,
+    agent: Agent,
+    address: String,
+}
+
+impl Setup {
+    fn new() -> Setup {
+        let world = World::new();
+        let agent = Agent::start(&world.data(), &free_addr());
+        let address = format!("-address=http://{}", agent.addr);
+        Setup {
+            world,
+            agent,
+            address,
+        }
+    }
+
+    fn start(&self, args: &[&str]) -> Program {
+        let (group, rest) = args.split_first().unwrap();
+        Program::start([&[*group, &self.address], rest].concat())
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        self.start(args).end()
+    }
+
+    /// The agent dies, and another one goes on.
+    fn next_agent(mut self) -> Setup {
+        let addr = self.agent.addr.clone();
+        self.agent.kill_9();
+        self.agent = Agent::start(&self.world.data(), &addr);
+        self
+    }
+}
+
+#[test]
+fn a_variable_is_put_looked_at_and_deleted() {
+    let setup = Setup::new();
+    let var = |args: &[&str]| setup.run(&[&["var"], args].concat());
+    let put = var(&["put", "app/db", "user=web", "password=hunter2"]).ok();
+    assert!(
+        put.contains("Successfully created variable \"app/db\"!"),
+        "{put}"
+    );
+    let again = var(&["put", "app/db", "user=other"]).failed();
+    assert!(again.contains("Check-and-Set conflict"), "{again}");
+    assert!(!again.contains("hunter2"), "{again}");
+    let shown = var(&["get", "app/db"]).ok();
+    assert!(shown.contains("password = hunter2"), "{shown}");
+    assert_eq!(var(&["get", "-item", "user", "app/db"]).ok(), "web");
+    let whole: Value = serde_json::from_str(&var(&["get", "-json", "app/db"]).ok()).unwrap();
+    assert_eq!(
+        whole["Items"],
+        json!({ "user": "web", "password": "hunter2" })
+    );
+    let index = whole["ModifyIndex"].to_string();
+
+    let check = format!("-check-index={index}");
+    let updated = var(&["put", &check, "app/db", "user=second"]).ok();
+    assert!(updated.contains("updated"), "{updated}");
+    var(&["put", &check, "app/db", "user=third"]).failed();
+    var(&["purge", &check, "app/db"]).failed();
+    let file = setup
+        .world
+        .file("var.json", r#"{ "Path": "other", "Items": { "a": "b" } }"#);
+    var(&["put", &format!("@{}", file.display())]).ok();
+
+    let setup = setup.next_agent();
+    let var = |args: &[&str]| setup.run(&[&["var"], args].concat());
+    let list = var(&["list"]).ok();
+    assert!(list.contains("app/db") && list.contains("other"), "{list}");
+    assert!(!list.contains("second"), "lists hold no items: {list}");
+    assert!(!var(&["list", "app"]).ok().contains("other"));
+    let item = var(&["get", "-item=user", "app/db"]).ok();
+    assert_eq!(item, "second", "it outlives the agent");
+    var(&["put", "-force", "app/db", "user=last"]).ok();
+    var(&["purge", "app/db"]).ok();
+    let gone = var(&["get", "app/db"]).failed();
+    assert!(gone.contains("Variable not found"), "{gone}");
+    let bad = var(&["put", "nomad/mine", "a=b"]).failed();
+    assert!(bad.contains("nomad/jobs"), "{bad}");
+}
+
+#[test]
+fn the_api_has_the_fields_codes() {
+    let setup = Setup::new();
+    let addr = setup.agent.addr.as_str();
+    let ask = |method, path: &str, body: Option<&Value>| {
+        request(addr, method, &format!("/v1/{path}"), body).unwrap()
+    };
+    let body = json!({ "Items": { "key": "value" } });
+    assert_eq!(
+        ask("GET", "var/a/b", None),
+        (404, "variable not found".to_owned())
+    );
+    let (status, put) = ask("PUT", "var/a/b?cas=0", Some(&body));
+    let put: Value = serde_json::from_str(&put).unwrap();
+    assert_eq!(
+        (status, &put["Path"], &put["Namespace"]),
+        (200, &json!("a/b"), &json!("default"))
+    );
+    let (status, there) = ask("PUT", "var/a/b?cas=0", Some(&body));
+    let there: Value = serde_json::from_str(&there).unwrap();
+    assert_eq!((status, &there["ModifyIndex"]), (409, &put["ModifyIndex"]));
+    let (status, none) = ask("DELETE", "var/nothing?cas=7", None);
+    let none: Value = serde_json::from_str(&none).unwrap();
+    assert_eq!(
+        (status, &none["ModifyIndex"], &none["Items"]),
+        (409, &json!(0), &Value::Null)
+    );
+    assert_eq!(ask("GET", "var/a/b?namespace=other", None).0, 404);
+    for (path, body) in [
+        ("var/a%20b", &body),
+        ("var/a.b", &body),
+        ("var/nomad/x", &body),
+        ("var/a?cas=x", &body),
+        ("var/a?namespace=*", &body),
+        ("var/a?namespace=a%00b", &body),
+        ("var/a", &json!({ "Path": "b", "Items": { "k": "v" } })),
+        ("var/a", &json!({ "Items": {} })),
+        ("var/a", &json!({ "Items": { "a b": "v" } })),
+        ("var/a", &json!({ "Items": { "k": "v".repeat(65 * 1024) } })),
+    ] {
+        let (status, why) = ask("PUT", path, Some(body));
+        assert_eq!(status, 400, "{path}: {why}");
+    }
+    ask("PUT", "var/b?namespace=other", Some(&body));
+    let list = |query: &str| -> Vec<String> {
+        let list: Value = setup.agent.get(&format!("/v1/vars{query}"));
+        let list = list.as_array().unwrap();
+        assert!(list.iter().all(|one| one.get("Items").is_none()));
+        list.iter()
+            .map(|one| one["Path"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(list(""), ["a/b"]);
+    assert_eq!(list("?namespace=*"), ["a/b", "b"]);
+    assert!(list("?prefix=x").is_empty());
+    let (status, _) = ask("DELETE", "var/a/b", None);
+    assert_eq!(status, 204);
+    assert_eq!(ask("DELETE", "var/a/b", None).0, 204, "it is gone already");
+    let page =
+        format!("GET /v1/var/b?namespace=other HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n");
+    let own = exchange(addr, format!("{page}\r\n").as_bytes()).unwrap();
+    assert_eq!(own.0, 200);
+    let foreign = format!("{page}Origin: http://evil.example\r\n\r\n");
+    let foreign = exchange(addr, foreign.as_bytes()).unwrap();
+    assert_eq!(foreign.0, 403, "{}", foreign.1);
+}
+
+const JOB: &str = r#"
+job "web" {
+  group "g" {
+    task "signalled" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "trap 'echo told $(cat local/out)' HUP; echo begins $(cat local/out); while true; do sleep 0.1; done"]
+      }
+      template {
+        data          = "{{ with nomadVar \"nomad/jobs/web\" }}{{ .key }}{{ end }}\n"
+        destination   = "local/out"
+        change_mode   = "signal"
+        change_signal = "SIGHUP"
+        splay         = "0s"
+      }
+    }
+    task "restarted" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo begins $KEY; exec sleep 1000"]
+      }
+      template {
+        data        = "KEY={{ with nomadVar \"nomad/jobs/web\" }}{{ .key }}{{ end }}\n"
+        destination = "secrets/env"
+        env         = true
+        splay       = "0s"
+      }
+    }
+  }
+}
+"#;
+
+#[test]
+fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
+    let setup = Setup::new();
+    let file = setup.world.file("web.hcl", JOB);
+    setup
+        .run(&["job", "run", "-detach", file.to_str().unwrap()])
+        .ok();
+    let missing = |alloc: &Value| {
+        let states = alloc["TaskStates"].as_object()?.values();
+        let waits = |state: &Value| {
+            let events = state["Events"].as_array().into_iter().flatten();
+            let words = "Missing: nomadVar nomad/jobs/web";
+            events
+                .map(|event| &event["DisplayMessage"])
+                .any(|said| said == words)
+        };
+        (states.clone().count() == 2 && states.clone().all(waits)).then_some(())
+    };
+    let alloc = setup.agent.wait_for("/v1/job/web/allocations", |allocs| {
+        missing(allocs.get(0)?)?;
+        Some(allocs[0]["ID"].as_str()?.to_owned())
+    });
+    setup.run(&["var", "put", "nomad/jobs/web", "key=one"]).ok();
+    let logs = |setup: &Setup, task: &str| setup.start(&["alloc", "logs", "-f", &alloc, task]);
+    let (signalled, restarted) = (logs(&setup, "signalled"), logs(&setup, "restarted"));
+    signalled.line("begins one");
+    restarted.line("begins one");
+    setup
+        .run(&["var", "put", "-force", "nomad/jobs/web", "key=two"])
+        .ok();
+    signalled.line("told two");
+    restarted.line("begins two");
+    drop((signalled, restarted));
+
+    // The next agent watches too.
+    let setup = setup.next_agent();
+    setup
+        .run(&["var", "put", "-force", "nomad/jobs/web", "key=three"])
+        .ok();
+    let (signalled, restarted) = (logs(&setup, "signalled"), logs(&setup, "restarted"));
+    signalled.line("told three");
+    restarted.line("begins three");
+    setup.run(&["job", "stop", "-purge", "web"]).ok();
+}
+
+/// One that is found, and one that finds it.
+const SERVICES: &str = r#"
+job "pair" {
+  group "found" {
+    network {
+      port "http" {}
+    }
+    service {
+      name     = "of-${NOMAD_GROUP_NAME}"
+      port     = "http"
+      tags     = ["v1", "n${NOMAD_ALLOC_INDEX}"]
+      provider = "nomad"
+    }
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sleep"
+        args    = ["1000"]
+      }
+      service {
+        name     = "plain"
+        port     = 8080
+        address  = "example.org"
+        provider = "nomad"
+      }
+    }
+  }
+  group "finds" {
+    task "main" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "trap 'echo told $(cat local/out)' HUP; echo begins; kill -HUP $$; while true; do sleep 0.1; done"]
+      }
+      template {
+        data          = "{{ range nomadService \"of-found\" }}at {{ .Address }}:{{ .Port }}{{ else }}nobody{{ end }} of {{ len nomadServices }}\n"
+        destination   = "local/out"
+        change_mode   = "signal"
+        change_signal = "SIGHUP"
+        splay         = "0s"
+      }
+    }
+  }
+}
+"#;
+
+#[test]
+fn services_are_there_while_their_tasks_run() {
+    let setup = Setup::new();
+    let none = setup.run(&["service", "list"]).ok();
+    assert!(none.contains("No service registrations found"), "{none}");
+    let file = setup.world.file("pair.hcl", SERVICES);
+    let file = file.to_str().unwrap();
+    setup.run(&["job", "run", "-detach", file]).ok();
+    let one = setup
+        .agent
+        .wait_for("/v1/service/of-found", |all| Some(all.get(0)?.clone()));
+    let (alloc, port) = (
+        one["AllocID"].as_str().unwrap(),
+        one["Port"].as_u64().unwrap(),
+    );
+    let id = format!("_nomad-task-{alloc}-group-found-of-found-http");
+    assert_eq!(one["ID"], json!(id));
+    assert_eq!(one["Tags"], json!(["v1", "n0"]));
+    assert_eq!(one["Address"], json!("127.0.0.1"));
+    let shown = setup.run(&["service", "info", "of-found"]).ok();
+    assert!(shown.contains(&format!("127.0.0.1:{port}")), "{shown}");
+    let list = setup.run(&["service", "list"]).ok();
+    assert!(
+        list.contains("of-found") && list.contains("[n0,v1]"),
+        "{list}"
+    );
+    let plain = setup.run(&["service", "info", "plain"]).ok();
+    assert!(plain.contains("example.org:8080"), "{plain}");
+    assert_eq!(setup.agent.get("/v1/service/nobody"), json!([]));
+    setup.run(&["service", "info", "nobody"]).failed();
+    let refused = setup.agent.delete(&format!("/v1/service/of-found/{id}"));
+    assert_eq!(refused.map(|(status, _)| status), Some(501));
+
+    let finds = setup.agent.wait_for("/v1/job/pair/allocations", |allocs| {
+        let mut allocs = allocs.as_array()?.iter();
+        let finds = allocs.find(|alloc| alloc["TaskGroup"] == "finds")?;
+        (finds["ClientStatus"] == "running").then(|| finds["ID"].as_str().unwrap().to_owned())
+    });
+    let logs = setup.start(&["alloc", "logs", "-f", &finds]);
+    logs.line(&format!("told at 127.0.0.1:{port} of 2"));
+    // Whoever is not meant to run is not found, and who finds is told.
+    let without = SERVICES.replace("group \"found\" {", "group \"found\" {\n count = 0\n");
+    let without = setup.world.file("without.hcl", &without);
+    setup
+        .run(&["job", "run", "-detach", without.to_str().unwrap()])
+        .ok();
+    logs.line("told nobody of 0");
+    assert_eq!(setup.agent.get("/v1/services"), json!([]));
+    setup.run(&["job", "stop", "-purge", "pair"]).ok();
+}

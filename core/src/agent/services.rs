@@ -1,0 +1,162 @@
+//! Services: who is registered now. Nothing of it is kept: it follows from what runs.
+//!
+//! A service of a task is there while the task runs and nobody ends it, one of a group while a main
+//! task of it does and nobody ends the allocation. A task that an agent finds running again is
+//! there from the beginning, so that nobody who reads services sees it come and go.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::View;
+use crate::alloc::runner::AllocRunner;
+use crate::config::Config;
+use crate::cx::Rng;
+use crate::ids::{AllocId, JobKey, NodeId, TaskName};
+use crate::model::service::{Service, is_name};
+use crate::model::task::Stage;
+use crate::record::digest::Fnv;
+use crate::store::record::AllocRecord;
+use crate::task::interpolate::{Names, interpolate};
+use crate::task::runner::{Phase, TaskRunner};
+
+/// One instance of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Its name in the world.
+    pub id: String,
+    /// The service's name.
+    pub name: String,
+    /// The job, and its namespace.
+    pub job: JobKey,
+    /// The node.
+    pub node: NodeId,
+    /// The node's data centre.
+    pub datacenter: String,
+    /// The allocation.
+    pub alloc: AllocId,
+    /// The task; none for a service of the group.
+    pub task: Option<TaskName>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Where it listens.
+    pub address: String,
+    /// The port there.
+    pub port: u16,
+    /// The state's index when the allocation was made.
+    pub create_index: u64,
+    /// The state's index when the allocation last changed.
+    pub modify_index: u64,
+}
+
+/// Every instance, in the order of allocations.
+pub(super) fn services(view: View<'_>) -> Vec<Registration> {
+    let config = &view.agent.config;
+    let ending = |alloc: &AllocRunner| alloc.is_ending() || alloc.record().is_terminal();
+    let allocs = view.allocs().filter(|alloc| !ending(alloc));
+    allocs
+        .flat_map(|alloc| {
+            let of_tasks = alloc.tasks().iter().filter(|task| serves(task));
+            let of_tasks = of_tasks.flat_map(|task| of_task(config, alloc, task));
+            of_group(config, alloc).into_iter().chain(of_tasks)
+        })
+        .collect()
+}
+
+/// So many instances: the same ones for the same key, as far as they are there, and others for others.
+pub fn choose(mut from: Vec<Registration>, count: usize, key: &str) -> Vec<Registration> {
+    let weight = |one: &Registration| {
+        let mut hash = Fnv::default();
+        hash.write(key.as_bytes());
+        hash.write(&[0]);
+        hash.write(one.id.as_bytes());
+        // Mixed, because what is nearly the same is nearly the same by the hash.
+        Rng::new(hash.finish()).next_u64()
+    };
+    from.sort_by_cached_key(weight);
+    from.truncate(count);
+    from
+}
+
+/// Whether a task runs, and is meant to go on.
+fn serves(task: &TaskRunner) -> bool {
+    let runs = matches!(task.phase(), Phase::Running | Phase::Recovering(_));
+    runs && task.runs() && !task.is_ending()
+}
+
+/// The services of the group, once for all its tasks.
+fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
+    let record = alloc.record();
+    let Some(group) = alloc.job().group(record.group.as_str()) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for service in group.services.iter().filter_map(Service::of_ours) {
+        let mut tasks = alloc.tasks().iter().filter(|task| match service.task {
+            "" => task.spec().stage() == Stage::Main,
+            name => task.spec().key.task.as_str() == name,
+        });
+        if let Some(task) = tasks.find(|task| serves(task)) {
+            let env = || task.environment_of_group(config, record);
+            found.extend(registered(config, record, &service, None, env));
+        }
+    }
+    found
+}
+
+fn of_task(config: &Config, alloc: &AllocRunner, task: &TaskRunner) -> Vec<Registration> {
+    let record = alloc.record();
+    let services = task.spec().task().services.iter();
+    let services = services.filter_map(Service::of_ours);
+    let env = || task.environment_of_services(config, record);
+    let owner = Some(&task.spec().key.task);
+    services
+        .filter_map(|service| registered(config, record, &service, owner, env))
+        .collect()
+}
+
+/// The instance; none if its port or its name turns out to be none.
+fn registered(
+    config: &Config,
+    alloc: &Arc<AllocRecord>,
+    service: &Service<'_>,
+    task: Option<&TaskName>,
+    env: impl Fn() -> BTreeMap<String, String>,
+) -> Option<Registration> {
+    // Few services refer to anything, and an environment is large.
+    let env = service.has_references().then(env).unwrap_or_default();
+    let node = &config.node;
+    let names = Names { env: &env, node };
+    let text = |text: &str| interpolate(text, &names);
+    let assigned = alloc.ports.iter().find(|port| port.label == service.port);
+    let (host, port) = match assigned {
+        Some(port) => (Cow::Borrowed(port.host_ip.as_str()), port.value),
+        None => (
+            Cow::Borrowed(node.address.as_str()),
+            service.port.parse().ok()?,
+        ),
+    };
+    let name = Some(text(service.name)).filter(|name| is_name(name))?;
+    let address = match service.address {
+        "" => host.into_owned(),
+        given => text(given),
+    };
+    let owner = match task {
+        Some(task) => task.to_string(),
+        None => format!("group-{}", alloc.group),
+    };
+    Some(Registration {
+        id: format!("_nomad-task-{}-{owner}-{name}-{}", alloc.id, service.port),
+        task: task.cloned(),
+        name,
+        job: alloc.job.clone(),
+        node: node.id,
+        datacenter: node.datacenter.clone(),
+        alloc: alloc.id,
+        tags: service.tags.iter().map(|tag| text(tag)).collect(),
+        address,
+        port,
+        create_index: alloc.create_index,
+        modify_index: alloc.modify_index,
+    })
+}

@@ -1,0 +1,63 @@
+//! What is checked of services. Of those that Consul is to know of nothing is: they have no effect.
+
+use super::Report;
+use crate::model::group::TaskGroup;
+use crate::model::service::{Service, is_name};
+use crate::model::value::Value;
+use crate::text::quote;
+
+pub(super) fn check(report: &mut Report, group: &TaskGroup, services: &[Value], above: &str) {
+    let others = services.iter().filter_map(Service::provider_of_others);
+    let others: Vec<&str> = others.collect();
+    if let Some(unknown) = others.iter().find(|name| !matches!(**name, "" | "consul")) {
+        let message = format!("must be nomad or consul, not {}", quote(unknown));
+        report.problem(format!("{above}.service.provider"), message);
+    }
+    report.no_effect(!others.is_empty(), above, "service (provider = \"consul\")");
+    for (at, block) in services.iter().enumerate() {
+        if let Some(service) = Service::of_ours(block) {
+            one(report, group, &service, &format!("{above}.service[{at}]"));
+            report.no_effect(Service::has_checks(block), above, "service.check");
+        }
+    }
+}
+
+fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str) {
+    if !service.name.contains("${") && !is_name(service.name) {
+        let message = format!(
+            "{} is no name: letters, digits and -, at most 63 of them",
+            quote(service.name)
+        );
+        report.problem(format!("{path}.name"), message);
+    }
+    let ports = group.networks.iter().flat_map(|network| {
+        let reserved = network.reserved_ports.iter();
+        reserved.chain(&network.dynamic_ports)
+    });
+    let mut labels = ports.map(|port| port.label.as_str());
+    let number = service.port.parse::<u16>();
+    if !labels.any(|label| label == service.port) && !number.is_ok_and(|number| number > 0) {
+        let message = format!(
+            "must be the label of a port of the group or a number, is {}",
+            quote(service.port)
+        );
+        report.problem(format!("{path}.port"), message);
+    }
+    match service.address_mode {
+        "" | "auto" | "host" => {}
+        // Tasks have the host's network here.
+        "driver" | "alloc" => {
+            let message = "means the host's address on this node";
+            report.warning(format!("{path}.address_mode"), message);
+        }
+        other => {
+            let message = format!("not supported by this version: {}", quote(other));
+            report.problem(format!("{path}.address_mode"), message);
+        }
+    }
+    let named = |name: &str| group.tasks.iter().any(|task| task.name == name);
+    if !service.task.is_empty() && !named(service.task) {
+        let message = format!("the group has no task {}", quote(service.task));
+        report.problem(format!("{path}.task"), message);
+    }
+}

@@ -1,0 +1,70 @@
+use super::*;
+
+/// A service of ours with these fields besides.
+fn service(fields: &[(&str, &str)]) -> Value {
+    let own = [("Provider", "nomad"), ("Name", "web"), ("PortLabel", "80")];
+    let all = own.iter().chain(fields);
+    let map = all.map(|(key, text)| ((*key).to_owned(), Value::from(*text)));
+    Value::Map(map.collect())
+}
+
+#[test]
+fn what_cannot_be_registered_is_refused() {
+    let of = |fields: &[(&str, &str)]| group_with(|g| g.services = vec![service(fields)]);
+    for good in [
+        &[][..],
+        &[("Name", "a-b9")],
+        &[("Name", "${NOMAD_JOB_NAME}!")],
+        &[("AddressMode", "host"), ("Address", "example.org")],
+        &[("TaskName", "server")],
+    ] {
+        assert_eq!(of(good), [""; 0], "{good:?}");
+    }
+    let long = "a".repeat(64);
+    for bad in [
+        [("Name", "a_b")],
+        [("Name", "")],
+        [("Name", "-a")],
+        [("Name", &long)],
+        [("PortLabel", "")],
+        [("PortLabel", "0")],
+        [("PortLabel", "http")],
+        [("AddressMode", "alloc_ipv6")],
+        [("TaskName", "nobody")],
+        [("Provider", "somebody")],
+    ] {
+        assert_eq!(of(&bad).len(), 1, "{bad:?}");
+    }
+    let labelled = group_with(|g| {
+        g.networks = vec![Network {
+            mode: "host".into(),
+            dynamic_ports: vec![Port {
+                label: "http".into(),
+                ..Port::default()
+            }],
+            ..Network::default()
+        }];
+        g.services = vec![service(&[("PortLabel", "http")])];
+    });
+    assert_eq!(labelled, [""; 0]);
+}
+
+#[test]
+fn of_services_that_have_no_effect_that_is_told() {
+    let told = |block: Value| {
+        warnings(|j| {
+            for task in j.task_groups.iter_mut().flat_map(|g| &mut g.tasks) {
+                task.services = vec![block.clone()];
+            }
+        })
+    };
+    assert_eq!(told(service(&[])), [""; 0]);
+    assert_eq!(told(service(&[("Provider", "consul")])).len(), 1);
+    assert_eq!(told(service(&[("AddressMode", "driver")])).len(), 1);
+    let mut checked = service(&[]);
+    if let Value::Map(fields) = &mut checked {
+        let checks = Value::List(vec![Value::Map(BTreeMap::new())]);
+        fields.insert("Checks".to_owned(), checks);
+    }
+    assert_eq!(told(checked).len(), 1);
+}

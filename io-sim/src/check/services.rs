@@ -1,0 +1,106 @@
+//! Services: whoever is registered runs, and a change of who is can be heard.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, Registration};
+use drover_core::effect::{DriverEffect, Effect};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Found, Input, ShutdownMode};
+use drover_core::task::runner::TaskRunner;
+
+use super::{Checker, Property, Verdict};
+
+/// What is known of services in this life of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Services {
+    /// Launches of which the agent was told that they are over, or which it asked to end.
+    over: BTreeSet<LaunchId>,
+    /// Who was registered after the last step, and the index that people could see.
+    last: Option<(Vec<Name>, u64)>,
+}
+
+/// What people see of an instance that may change.
+type Name = (String, String, u16);
+
+impl Services {
+    pub(super) fn heard(&mut self, input: &Input) {
+        let Input::Driver(_, said) = input else {
+            return;
+        };
+        let over = match said {
+            DriverInput::Exited { .. }
+            | DriverInput::StartFailed { .. }
+            | DriverInput::Destroyed { result: Ok(_), .. } => true,
+            DriverInput::Recovered { found, .. } => *found != Found::Running,
+            DriverInput::Started { .. }
+            | DriverInput::Stopped { .. }
+            | DriverInput::Signaled { .. }
+            | DriverInput::Destroyed { .. }
+            | DriverInput::Said { .. } => false,
+        };
+        if over {
+            self.over.insert(said.launch());
+        }
+    }
+
+    pub(super) fn asked(&mut self, effect: &Effect) {
+        if let Effect::Driver(
+            _,
+            _,
+            DriverEffect::Stop { launch, .. } | DriverEffect::Destroy { launch, .. },
+        ) = effect
+        {
+            self.over.insert(*launch);
+        }
+    }
+
+    fn lives(&self, task: &TaskRunner) -> bool {
+        let launch = task.record().launch.as_ref();
+        launch.is_some_and(|launch| !self.over.contains(&launch.id))
+    }
+}
+
+impl Checker {
+    /// Looks at all registrations. An agent that leaves its tasks alone listens to nobody any more.
+    pub(super) fn services(&mut self, agent: &Agent) -> Verdict {
+        if agent.view().shutdown() == Some(ShutdownMode::KeepTasks) {
+            return Ok(());
+        }
+        let now = agent.view().services();
+        for one in &now {
+            self.no_service_of_a_dead_task(agent, one)?;
+        }
+        self.a_change_of_services_has_an_index(agent, &now)
+    }
+
+    /// Who is registered runs, as far as the agent can know, and nobody ends it.
+    fn no_service_of_a_dead_task(&mut self, agent: &Agent, one: &Registration) -> Verdict {
+        let alloc = agent.view().alloc(one.alloc);
+        let so = alloc.is_some_and(|alloc| {
+            let mut tasks = alloc.tasks().iter().filter(|task| match &one.task {
+                Some(name) => task.spec().key.task == *name,
+                None => true,
+            });
+            !alloc.record().is_terminal() && tasks.any(|task| self.services.lives(task))
+        });
+        self.holds(Property::NoServiceOfADeadTask, so, || format!("{one:?}"))
+    }
+
+    /// Whoever waits for a change of services hears of it.
+    fn a_change_of_services_has_an_index(
+        &mut self,
+        agent: &Agent,
+        now: &[Registration],
+    ) -> Verdict {
+        let name = |one: &Registration| (one.id.clone(), one.address.clone(), one.port);
+        let names: Vec<Name> = now.iter().map(name).collect();
+        let index = agent.view().index();
+        let before = self.services.last.replace((names.clone(), index));
+        let Some((before, told)) = before.filter(|(before, _)| *before != names) else {
+            return Ok(());
+        };
+        self.holds(Property::AChangeOfServicesHasAnIndex, told < index, || {
+            format!("at {index} it was {before:?} and is {names:?}")
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Services: who is registered is who runs, through restarts, ends and deaths of the agent.
+
+use drover_core::input::RestartScope;
+use drover_core::model::job::Job;
+use drover_core::time::Span;
+use drover_io_sim::{Sim, Violation};
+use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+/// The names of services that are registered.
+fn registered(sim: &Sim) -> Vec<String> {
+    let services = sim.view().map(|view| view.services()).unwrap_or_default();
+    services.into_iter().map(|one| one.name).collect()
+}
+
+fn web() -> Job {
+    let main = task("main").serves("of-the-task", "http");
+    let group = group("g", [main])
+        .dynamic_port("http")
+        .registers("of-the-group", "http");
+    job("web", drover_core::model::job::JobType::Service, [group])
+}
+
+fn started(sim: &mut Sim) -> Result<(), Violation> {
+    sim.register(&web());
+    sim.until(SOON, |sim| sim.runs("web", "main"))
+}
+
+#[test]
+fn what_runs_is_registered_at_its_port() {
+    for_seeds(50, |sim| {
+        sim.register(&web());
+        sim.expect_that(registered(sim).is_empty(), "nothing runs yet")?;
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(registered(sim) == ["of-the-group", "of-the-task"], "both")?;
+        let port = sim.live("web").map(|alloc| alloc.record().ports[0].value);
+        let services = sim.view().map(|view| view.services()).unwrap_or_default();
+        let so = services.iter().all(|one| Some(one.port) == port);
+        sim.expect_that(so, "at the port that it got")?;
+        let ids: Vec<String> = services.iter().map(|one| one.id.clone()).collect();
+        let alloc = services[0].alloc;
+        let wanted = [
+            format!("_nomad-task-{alloc}-group-g-of-the-group-http"),
+            format!("_nomad-task-{alloc}-main-of-the-task-http"),
+        ];
+        sim.expect_that(ids == wanted, "by the names of the field")?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.expect_that(registered(sim).is_empty(), "nothing runs any more")
+    });
+}
+
+/// While the delay before the end passes, nobody new comes.
+#[test]
+fn what_is_about_to_end_is_not_registered() {
+    for_seeds(50, |sim| {
+        let mut web = web();
+        web.task_groups[0].tasks[0].shutdown_delay = Span::secs(30);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| registered(sim).is_empty())?;
+        let alive = sim.world.alive().count();
+        sim.expect_that(alive == 1, "it still answers who came before")
+    });
+}
+
+#[test]
+fn what_starts_again_is_registered_again() {
+    for_seeds(50, |sim| {
+        started(sim)?;
+        sim.restart_tasks("web", RestartScope::Running);
+        sim.until(SOON, |sim| registered(sim).is_empty())?;
+        sim.until(SOON, |sim| registered(sim).len() == 2)?;
+        sim.peace()
+    });
+}
+
+/// An agent that finds a task running says so at once: nobody who reads services sees it go.
+#[test]
+fn an_agent_that_begins_knows_who_runs() {
+    for_seeds(50, |sim| {
+        started(sim)?;
+        // It is saved that it runs.
+        sim.peace()?;
+        sim.restart()?;
+        sim.expect_that(registered(sim).len() == 2, "as before")?;
+        sim.peace()?;
+        sim.expect_that(registered(sim).len() == 2, "and later")
+    });
+}
+
+#[test]
+fn whenever_the_agent_dies_who_runs_is_registered_in_the_end() {
+    let steps = each_crash(1, |sim| {
+        sim.register(&web());
+        sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
+        sim.peace()?;
+        sim.expect_that(registered(sim).len() == 2, "it runs")?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(600), |sim| sim.dead("web", "main"))?;
+        sim.expect_that(registered(sim).is_empty(), "it ended")
+    });
+    assert!(steps > 10, "{steps} moments to die at");
+}
+
+/// A service that Consul is to know of is nothing to us.
+#[test]
+fn services_of_others_are_not_registered() {
+    for_seeds(10, |sim| {
+        let mut web = service("web", [task("main").serves("ours", "80")]);
+        let block = &mut web.task_groups[0].tasks[0].services[0];
+        if let drover_core::model::value::Value::Map(fields) = block {
+            fields.remove("Provider");
+        }
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(registered(sim).is_empty(), "it is not ours")
+    });
+}
