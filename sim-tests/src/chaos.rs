@@ -37,6 +37,10 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(12, "acts", "") {
         acts.push(random_act(&mut dice, count));
     }
+    // Behind the others, so that those of old seeds are as they were.
+    for _ in 0..dice.below(4, "acts of variables", "") {
+        acts.push(act_of_variables(&mut dice));
+    }
     let searches = [
         Search::Seeds,
         Search::Seeds,
@@ -57,6 +61,24 @@ pub fn script(seed: u64) -> Script {
     }
 }
 
+fn act_of_variables(dice: &mut Choices) -> Act {
+    let expect = [Expect::Anything, Expect::Nothing, Expect::WhatIsShown];
+    let expect = expect[dice.below(3, "expect", "")];
+    let what = match dice.below(3, "delete", "") {
+        1 => What::DeleteVariable { expect },
+        _ => What::PutVariable {
+            value: dice.pick("value", ""),
+            expect,
+        },
+    };
+    let pause = dice.one_of(&[0, 0, 1, 30_000], "pause of variables", "");
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what,
+    }
+}
+
 fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     let pauses = [0, 0, 1, 1_000, 5_000, 30_000, 600_000];
     let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
@@ -65,15 +87,7 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     // A choice of its own, so that the other acts of old seeds are as they were.
     let one_task = dice.below(24, "one task", "");
     let nth = dice.below(8, "which task", "");
-    let variable = dice.below(12, "variable", "");
-    let expect = [Expect::Anything, Expect::Nothing, Expect::WhatIsShown];
-    let expect = expect[dice.below(3, "expect", "")];
     let what = match dice.below(16, "act", "") {
-        _ if variable == 1 => What::PutVariable {
-            value: dice.pick("value", ""),
-            expect,
-        },
-        _ if variable == 2 => What::DeleteVariable { expect },
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
         _ if one_task >= 21 => What::ChangeTemplate,

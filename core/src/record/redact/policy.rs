@@ -54,6 +54,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
             _ => Rule::HideTexts,
         },
         "TaskRecord" if field == "hooks_done" => Rule::HideAll,
+        // Names that stand elsewhere.
+        "Reads" => Rule::HideTexts,
         "TaskSpec" if field == "driver" => Rule::Show,
         "TaskEvent" if field == "Details" => Rule::EventDetails,
         "HookOutput" if field == "env" => Rule::HideAll,
