@@ -60,6 +60,9 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Update",
             "Reschedule",
             "Periodic",
+            "ParameterizedJob",
+            "ParentID",
+            "Dispatched",
             "Stop",
             "Version",
             "Stable",
@@ -105,6 +108,7 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Resources",
             "LogConfig",
             "Constraints",
+            "DispatchPayload",
         ],
     ),
     ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
@@ -183,6 +187,7 @@ fn job() -> Job {
         "Attempts": 1_000, "Interval": 3_600_000_000_000_i64, "Delay": 1_000_000, "Mode": "fail",
     });
     task["Env"]["URL"] = json!("db://${name}:hunter2-mixed@${NOMAD_META_name}/");
+    task["DispatchPayload"] = json!({ "File": "in/data" });
     let mut mock = task.clone();
     mock["Name"] = json!("pretended");
     mock["Driver"] = json!("mock_driver");
@@ -199,6 +204,9 @@ fn job() -> Job {
     let mut job = planted("job", &Job::default());
     job["ID"] = json!("job");
     job["Type"] = json!("batch");
+    job["Dispatched"] = json!(true);
+    job["ParentID"] = json!("parent");
+    job["ParameterizedJob"] = json!({ "Payload": "required", "MetaOptional": ["name"] });
     job["TaskGroups"] = json!([group]);
     serde_json::from_value(job).unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::alloc::remote::RemotePrevious;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, LaunchId, Run, TaskName};
 use crate::input::{RequestId, TaskKey};
 use crate::model::artifact::Artifact;
 use crate::model::device::{AssignedDevices, Reserved};
@@ -224,6 +224,13 @@ pub enum HookWork {
         #[serde(default)]
         made: bool,
     },
+    /// Write what a dispatch brought into the task's directory.
+    WritePayload {
+        /// The file.
+        file: Place,
+        /// What it holds, in base64.
+        payload: Arc<str>,
+    },
     /// Fetch what the task needs, each into its place below the allocation's directory. What is
     /// there already is replaced, and nothing but what was wholly fetched and looked at gets there.
     FetchArtifacts {
@@ -356,14 +363,25 @@ pub enum StoreEffect {
 pub enum Reply {
     /// The job is taken in.
     Registered {
-        /// The evaluation that followed.
-        eval: EvalId,
+        /// The evaluation that followed; none for a job that runs nothing itself.
+        eval: Option<EvalId>,
         /// The state's index of the evaluation.
         index: u64,
         /// The job's `JobModifyIndex`.
         job_index: u64,
         /// The roll-out, if there is one.
         deployment: Option<DeploymentId>,
+    },
+    /// A job was made of a parameterized one, now or by an earlier dispatch with the same token.
+    Dispatched {
+        /// The job that was made.
+        job: JobKey,
+        /// Its latest evaluation, if there still is one.
+        eval: Option<EvalId>,
+        /// The state's index of the evaluation.
+        index: u64,
+        /// The job's `CreateIndex`.
+        job_index: u64,
     },
     /// The job or allocation is stopping.
     Stopping {

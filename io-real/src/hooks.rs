@@ -2,14 +2,17 @@
 
 use std::io;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use drover_core::effect::{HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
 use drover_core::op::{Failure, Op};
+use drover_core::task::place::Place;
 
 use crate::artifact::{Artifacts, Asked};
 use crate::device::DevicePlugins;
-use crate::dirs::AllocDirs;
+use crate::dirs::{Access, AllocDirs};
 use crate::driver::Inbox;
 use crate::gate::Gate;
 use crate::migrate::Migration;
@@ -131,6 +134,7 @@ impl Hooks {
             HookWork::BuildAllocDir
             | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
+            | HookWork::WritePayload { .. }
             | HookWork::RenderTemplates(_)
             | HookWork::RemoveAllocDir => {
                 let (hooks, task) = (self.clone(), task.cloned());
@@ -156,6 +160,26 @@ impl Hooks {
         });
     }
 
+    /// Writes what a dispatch brought, as the field does it: for everybody to read and execute.
+    fn write_payload(
+        &self,
+        alloc: AllocId,
+        task: &TaskName,
+        file: &Place,
+        payload: &str,
+    ) -> io::Result<()> {
+        let bytes = BASE64_STANDARD.decode(payload);
+        let bytes = bytes.map_err(|error| io::Error::other(format!("the payload: {error}")))?;
+        let access = Access {
+            mode: 0o755,
+            uid: None,
+            gid: None,
+        };
+        self.dirs
+            .files(alloc, task.as_str())?
+            .write(file, &bytes, access)
+    }
+
     fn work(
         &self,
         alloc: AllocId,
@@ -173,7 +197,12 @@ impl Hooks {
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, Some(_)) => Ok(()),
-            (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
+            (HookWork::WritePayload { file, payload }, Some(task)) => {
+                self.write_payload(alloc, task, file, payload)
+            }
+            (HookWork::BuildTaskDir { .. } | HookWork::WritePayload { .. }, None) => {
+                Err(io::Error::other("no task was named"))
+            }
             (
                 HookWork::FetchArtifacts { .. }
                 | HookWork::AskRemote { .. }

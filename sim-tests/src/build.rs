@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use drover_core::model::artifact::Artifact;
 use drover_core::model::device::DeviceRequest;
+use drover_core::model::dispatch::{DispatchPayload, ParameterizedJob};
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
@@ -45,6 +46,9 @@ pub trait TaskWords: Sized {
     /// One more template, and what happens when it changes.
     #[must_use]
     fn template(self, mode: ChangeMode) -> Self;
+    /// The same, wanting what a dispatch brings.
+    #[must_use]
+    fn payload(self) -> Self;
     /// The same, needing something that is fetched from there.
     #[must_use]
     fn fetches(self, source: &str) -> Self;
@@ -87,6 +91,12 @@ impl TaskWords for Task {
             envvars: !signal,
             ..Template::default()
         });
+        self
+    }
+
+    fn payload(mut self) -> Task {
+        let file = "in.txt".to_owned();
+        self.dispatch_payload = Some(DispatchPayload { file });
         self
     }
 
@@ -263,6 +273,17 @@ pub fn service(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
 /// A batch job of one group `g` whose failed allocation is never replaced.
 pub fn batch(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
     job(id, JobType::Batch, [group("g", tasks).never_again()])
+}
+
+/// The job as a mould for others, which [`drover_io_sim::Sim::dispatch`] makes.
+#[must_use]
+pub fn mould(mut job: Job) -> Job {
+    job.parameterized_job = Some(ParameterizedJob {
+        meta_required: vec!["who".to_owned()],
+        meta_optional: vec!["why".to_owned()],
+        ..ParameterizedJob::default()
+    });
+    job
 }
 
 /// The same job after a change of its first group.

@@ -67,9 +67,10 @@ impl ApiError {
     pub(super) fn unexpected(reply: Reply) -> ApiError {
         match reply {
             Reply::Refused(refusal) => ApiError::refused(refusal),
-            Reply::Registered { .. } | Reply::Stopping { .. } | Reply::Done { .. } => {
-                ApiError::failed("the agent gave an answer of another kind")
-            }
+            Reply::Registered { .. }
+            | Reply::Dispatched { .. }
+            | Reply::Stopping { .. }
+            | Reply::Done { .. } => ApiError::failed("the agent gave an answer of another kind"),
         }
     }
 }

@@ -8,6 +8,7 @@ mod blocking;
 mod body;
 mod client;
 mod deployments;
+mod dispatch;
 mod errors;
 mod evaluations;
 pub mod files;

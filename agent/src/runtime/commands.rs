@@ -164,7 +164,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         Ok(Reply::Refused(
             Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
         )) => Err(why),
-        Ok(Reply::Stopping { .. } | Reply::Done { .. }) => Ok(()),
+        Ok(Reply::Dispatched { .. } | Reply::Stopping { .. } | Reply::Done { .. }) => Ok(()),
         Err(gone) => Err(gone.to_string()),
     }
 }

@@ -5,6 +5,7 @@ pub mod alloc;
 pub mod artifact;
 pub mod canonical;
 pub mod device;
+pub mod dispatch;
 pub mod eval;
 pub mod event;
 pub mod float;

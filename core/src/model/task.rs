@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::Artifact;
 use super::device::DeviceRequest;
+use super::dispatch::DispatchPayload;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::template::Template;
@@ -59,7 +60,7 @@ pub struct Task {
     /// Volumes of the group to mount.
     pub volume_mounts: Vec<Value>,
     /// Where a dispatched payload goes.
-    pub dispatch_payload: Option<Value>,
+    pub dispatch_payload: Option<DispatchPayload>,
     /// Of Vault.
     pub vault: Option<Value>,
     /// Of Consul.

@@ -137,6 +137,7 @@ fn local(asked: &LocalInput) -> String {
     match asked {
         LocalInput::Register { job, .. } => format!("register job {}", job.id),
         LocalInput::TakeOver { job, .. } => format!("take over job {}", job.id),
+        LocalInput::Dispatch { job, .. } => format!("dispatch job {}", job.id),
         LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
         LocalInput::Deregister { job, purge: true } => format!("stop and forget job {}", job.id),
         LocalInput::Evaluate { job } => format!("evaluate job {}", job.id),
@@ -233,6 +234,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
         HookWork::InheritDisk { .. } => "take over the disk",
         HookWork::AskRemote { .. } => "ask another node",
         HookWork::FetchDisk { .. } => "fetch the disk",
+        HookWork::WritePayload { .. } => "write the payload",
         HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RenderTemplates(_) => "render templates",
@@ -243,6 +245,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
 fn reply_word(reply: &Reply) -> &'static str {
     match reply {
         Reply::Registered { .. } => "registered",
+        Reply::Dispatched { .. } => "dispatched",
         Reply::Stopping { .. } => "stopping",
         Reply::Done { .. } => "done",
         Reply::Refused(Refusal::NotFound(_)) => "not found",

@@ -6,6 +6,7 @@
 
 mod alone;
 mod disks;
+mod dispatch;
 mod effects;
 mod ending;
 mod exits;
@@ -311,6 +312,7 @@ impl Checker {
             DriverEffect::Start { launch, config, .. } => {
                 self.devices_of_a_start(world, alloc, key, *launch, config)?;
                 self.a_start_is_told_its_ports(alloc, key, config)?;
+                self.a_start_is_told_its_dispatch(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.a_start_finds_its_templates(task, config)?;
                 }

@@ -150,6 +150,12 @@ properties! {
     AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
     /// A task starts when what it needs was fetched.
     AStartFindsItsArtifacts: "a_start_finds_its_artifacts", [P7], Always;
+    /// A task starts with what the dispatch of its job brought for it.
+    AStartFindsItsPayload: "a_start_finds_its_payload", [P7], Always;
+    /// A task of a dispatched job is told the parent, and every key that a dispatch may bring.
+    AStartIsToldItsDispatch: "a_start_is_told_its_dispatch", [P7], Always;
+    /// A job that others are made of runs nothing itself.
+    NoMouldRuns: "no_mould_runs", [P3], Always;
     /// What a task needs is fetched when its directory is there.
     ArtifactsFindTheirDirectory: "artifacts_find_their_directory", [P7], Always;
     /// A task is set up when the directory of its allocation is there.
@@ -400,6 +406,8 @@ properties! {
     PoststopRunsWhereMainRan: "poststop_runs_where_main_ran", [P24], AtRest;
     /// What the disk holds is what the agent knows.
     TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
+    /// Of the jobs that were made of one and are over, no more are kept than are meant to be.
+    DispatchedJobsGo: "dispatched_jobs_go", [P15], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
     /// Where the leader is over, its group is.

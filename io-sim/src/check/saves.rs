@@ -105,6 +105,10 @@ impl Checker {
                     false => self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir"),
                 }
             }
+            (HookWork::WritePayload { .. }, Some(task)) => {
+                self.a_finished_hook_is_not_run_again(world, *alloc, task, "dispatch_payload")
+            }
+            (HookWork::WritePayload { .. }, None) => Ok(()),
             (HookWork::FetchArtifacts { .. }, Some(task)) => {
                 let there = (*alloc, task.clone());
                 let there = world.dirs.tasks.contains(&there);

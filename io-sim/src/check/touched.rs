@@ -72,6 +72,8 @@ impl Touched {
             )) => {
                 self.job(agent, job);
             }
+            // Children of it may go, and one comes.
+            Some(Input::Local(_, LocalInput::Dispatch { .. })) => self.everything(),
             Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who found no place may have one now.

@@ -41,6 +41,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     }
     super::template::check(report, task, path);
     super::artifact::check(report, task, path);
+    super::dispatch::check_file(report, job, task, path);
     check_unsupported(report, task, path);
     report.no_effect(!task.services.is_empty(), path, "service");
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -160,7 +161,6 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
         (task.vault.is_some(), "vault"),
         (!task.volume_mounts.is_empty(), "volume_mount"),
         (task.csi_plugin_config.is_some(), "csi_plugin"),
-        (task.dispatch_payload.is_some(), "dispatch_payload"),
         (!task.secrets.is_empty(), "secret"),
         (task.schedule.is_some(), "schedule"),
         (

@@ -1,4 +1,5 @@
 mod artifact;
+mod dispatch;
 mod policy;
 mod support;
 mod task;

@@ -14,7 +14,6 @@ fn what_a_task_would_miss_is_refused() {
         t.vault = Some(block());
         t.volume_mounts = vec![block()];
         t.csi_plugin_config = Some(block());
-        t.dispatch_payload = Some(block());
         t.secrets = vec![block()];
         t.schedule = Some(block());
         t.kind = "connect-proxy:x".into();
@@ -31,7 +30,6 @@ fn what_a_task_would_miss_is_refused() {
             "vault",
             "volume_mount",
             "csi_plugin",
-            "dispatch_payload",
             "secret",
             "schedule",
             "connect",
@@ -52,10 +50,9 @@ fn what_a_task_would_miss_is_refused() {
     );
     let found = job_with(|j| {
         j.periodic = Some(PeriodicConfig::default());
-        j.parameterized_job = Some(block());
         j.multiregion = Some(block());
     });
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), 2);
 }
 
 #[test]
