@@ -28,7 +28,9 @@ job "letter" {
       config {
         command = "/bin/sh"
         args = ["-c", <<-EOT
-          echo "to $NOMAD_META_TO from $${NOMAD_META_FROM:-nobody}:"
+          from=$NOMAD_META_FROM
+          test -n "$from" || from=nobody
+          echo "to $NOMAD_META_TO from $from:"
           cat local/letter.txt
           echo "this was $NOMAD_JOB_ID"
         EOT

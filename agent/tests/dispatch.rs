@@ -35,7 +35,8 @@ job "sum" {
       config {
         command = "/bin/sh"
         args    = ["-c", <<-EOT
-          echo "who $NOMAD_META_who, why ($${NOMAD_META_WHY-unset}), parent $NOMAD_JOB_PARENT_ID"
+          set -u
+          echo "who $NOMAD_META_who, why ($NOMAD_META_WHY), parent $NOMAD_JOB_PARENT_ID"
           test ! -e local/in/data || cksum < local/in/data
         EOT
         ]
