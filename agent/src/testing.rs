@@ -283,6 +283,7 @@ impl World {
             HookWork::InheritDisk { .. }
             | HookWork::AskRemote { .. }
             | HookWork::FetchDisk { .. }
+            | HookWork::IssueIdentities(_)
             | HookWork::WritePayload { .. }
             | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }

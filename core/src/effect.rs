@@ -224,6 +224,9 @@ pub enum HookWork {
         #[serde(default)]
         made: bool,
     },
+    /// Make tokens for a task's identities: those that are files are written, those that are variables
+    /// are held for its next start. The answer has none of them.
+    IssueIdentities(Arc<Issuing>),
     /// Write what a dispatch brought into the task's directory.
     WritePayload {
         /// The file.
@@ -251,6 +254,38 @@ pub enum HookWork {
     RenderTemplates(Arc<Rendering>),
     /// Remove the allocation's directory with all that is in it.
     RemoveAllocDir,
+}
+
+/// Whose tokens are to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Issuing {
+    /// The region of the task's job.
+    pub region: String,
+    /// The namespace of its job.
+    pub namespace: String,
+    /// The job, or the one that it was made of.
+    pub job: String,
+    /// The task's group.
+    pub group: String,
+    /// Whose the files are; nobody in particular if empty.
+    pub user: String,
+    /// What is to be made.
+    pub identities: Vec<IdentityWork>,
+}
+
+/// A token that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct IdentityWork {
+    /// Of which identity.
+    pub name: String,
+    /// For whom it is; for whoever issues it if empty.
+    pub audience: Vec<String>,
+    /// How long it is good; for ever if zero.
+    pub ttl: Span,
+    /// The file for it.
+    pub file: Option<Place>,
+    /// The variable for it.
+    pub variable: Option<String>,
 }
 
 /// What is to be rendered.

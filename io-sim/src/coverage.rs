@@ -314,6 +314,7 @@ fn task_timer(timer: TaskTimer) -> &'static str {
         TaskTimer::RestartDelay => "time of the pause",
         TaskTimer::Signal => "time of a signal",
         TaskTimer::Template => "time of templates",
+        TaskTimer::Identity => "time of tokens",
     }
 }
 

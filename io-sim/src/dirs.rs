@@ -117,7 +117,7 @@ impl Dirs {
             }
             // What other nodes say and give is theirs.
             HookWork::Reserve { .. } | HookWork::AskRemote { .. } | HookWork::FetchDisk { .. } => {}
-            HookWork::RenderTemplates(_) => {
+            HookWork::RenderTemplates(_) | HookWork::IssueIdentities(_) => {
                 let own = task.map(|task| (alloc, task.clone()));
                 if own.is_none_or(|own| !self.tasks.contains(&own)) {
                     return Err(Failure::fatal("the task has no directory"));

@@ -85,6 +85,7 @@ impl World {
             HookWork::BuildAllocDir
             | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
+            | HookWork::IssueIdentities(_)
             | HookWork::WritePayload { .. }
             | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }

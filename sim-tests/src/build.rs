@@ -6,6 +6,7 @@ use drover_core::model::artifact::Artifact;
 use drover_core::model::device::DeviceRequest;
 use drover_core::model::dispatch::{DispatchPayload, ParameterizedJob};
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
+use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::{Hook, Lifecycle, Task};
@@ -46,6 +47,9 @@ pub trait TaskWords: Sized {
     /// One more template, and what happens when it changes.
     #[must_use]
     fn template(self, mode: ChangeMode) -> Self;
+    /// The same, with a token in a file that is good for so long, and what happens at a new one.
+    #[must_use]
+    fn token(self, ttl: Span, mode: RenewMode) -> Self;
     /// The same, wanting what a dispatch brings.
     #[must_use]
     fn payload(self) -> Self;
@@ -90,6 +94,20 @@ impl TaskWords for Task {
             change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
             envvars: !signal,
             ..Template::default()
+        });
+        self
+    }
+
+    fn token(mut self, ttl: Span, change_mode: RenewMode) -> Task {
+        let signal = change_mode == RenewMode::Signal;
+        self.identities.push(Identity {
+            name: format!("i{}", self.identities.len()),
+            file: true,
+            env: !signal,
+            change_mode,
+            change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
+            ttl,
+            ..Identity::default()
         });
         self
     }

@@ -1,6 +1,7 @@
 //! Random jobs, random requests, random trouble: each seed is another script.
 
 use drover_core::input::ShutdownMode;
+use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::{Hook, Task};
@@ -261,6 +262,13 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
                 task.templates[nth].once = true;
             }
         }
+    }
+    if dice.below(5, "token", &entity) == 1 {
+        let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
+        let mode = modes[dice.below(3, "token mode", &entity)];
+        let ttls = [0, 3600];
+        let ttl = dice.one_of(&ttls, "ttl", &entity).unwrap_or(0);
+        task = task.token(Span::secs(ttl), mode);
     }
     if dice.below(6, "artifact", &entity) == 1 {
         task = task.fetches("https://files/${NOMAD_TASK_NAME}.tgz");

@@ -10,6 +10,7 @@ pub mod eval;
 pub mod event;
 pub mod float;
 pub mod group;
+pub mod identity;
 pub mod job;
 pub mod node;
 pub mod policy;

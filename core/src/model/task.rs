@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::artifact::Artifact;
 use super::device::DeviceRequest;
 use super::dispatch::DispatchPayload;
+use super::identity::Identity;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::template::Template;
@@ -66,9 +67,9 @@ pub struct Task {
     /// Of Consul.
     pub consul: Option<Value>,
     /// The default workload identity.
-    pub identity: Option<Value>,
+    pub identity: Option<Identity>,
     /// Further workload identities.
-    pub identities: Vec<Value>,
+    pub identities: Vec<Identity>,
     /// Secrets from providers.
     pub secrets: Vec<Value>,
     /// Commands that an operator may run in the task; kept.

@@ -11,6 +11,7 @@
 mod artifact;
 mod dispatch;
 mod group;
+mod identity;
 mod names;
 mod policy;
 mod task;

@@ -234,6 +234,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
         HookWork::InheritDisk { .. } => "take over the disk",
         HookWork::AskRemote { .. } => "ask another node",
         HookWork::FetchDisk { .. } => "fetch the disk",
+        HookWork::IssueIdentities(_) => "make tokens",
         HookWork::WritePayload { .. } => "write the payload",
         HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",

@@ -35,6 +35,8 @@ pub enum TaskHook {
     Validate,
     /// The task's directory.
     TaskDir,
+    /// Tokens by which the task proves who it is.
+    Identities,
     /// What a dispatch brought.
     DispatchPayload,
     /// Files that are fetched.
@@ -51,6 +53,7 @@ impl TaskHook {
         match self {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
+            TaskHook::Identities => "identity",
             TaskHook::DispatchPayload => "dispatch_payload",
             TaskHook::Artifacts => "artifacts",
             TaskHook::Devices => "devices",
@@ -61,7 +64,9 @@ impl TaskHook {
     /// Whether it runs once in a task's life, or before every start.
     fn once(self) -> bool {
         match self {
-            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Templates => false,
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Identities | TaskHook::Templates => {
+                false
+            }
             TaskHook::DispatchPayload | TaskHook::Artifacts | TaskHook::Devices => true,
         }
     }
@@ -71,6 +76,7 @@ impl TaskHook {
         match self {
             TaskHook::Validate
             | TaskHook::TaskDir
+            | TaskHook::Identities
             | TaskHook::DispatchPayload
             | TaskHook::Devices
             | TaskHook::Templates => patience.hook,
@@ -86,6 +92,7 @@ const MAX_MESSAGE: usize = 500;
 pub const PRESTART: &[TaskHook] = &[
     TaskHook::Validate,
     TaskHook::TaskDir,
+    TaskHook::Identities,
     TaskHook::DispatchPayload,
     TaskHook::Artifacts,
     TaskHook::Devices,
@@ -124,6 +131,7 @@ impl TaskRunner {
         let once = match hook {
             TaskHook::TaskDir => !cx.config.secrets_in_memory,
             TaskHook::Validate
+            | TaskHook::Identities
             | TaskHook::DispatchPayload
             | TaskHook::Artifacts
             | TaskHook::Devices
@@ -152,6 +160,7 @@ impl TaskRunner {
                 };
                 self.hook_work(cx, hook, work)
             }
+            TaskHook::Identities => self.issue_identities(cx),
             TaskHook::DispatchPayload => match self.payload() {
                 None => Begun::Done,
                 Some(Ok(work)) => self.hook_work(cx, hook, work),
@@ -269,6 +278,7 @@ impl TaskRunner {
             }
             TaskHook::Validate
             | TaskHook::TaskDir
+            | TaskHook::Identities
             | TaskHook::DispatchPayload
             | TaskHook::Artifacts
             | TaskHook::Devices => {
@@ -282,6 +292,7 @@ impl TaskRunner {
         }
         match hook {
             TaskHook::TaskDir => self.secrets = given.secrets,
+            TaskHook::Identities => self.identities_issued(cx),
             TaskHook::Artifacts if self.record.secrets != self.secrets => {
                 let secrets = self.secrets.clone();
                 self.edit().secrets = secrets;
@@ -326,6 +337,7 @@ impl TaskRunner {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
             TaskHook::Artifacts => (EventType::FailedArtifactDownload, "download_error"),
             TaskHook::TaskDir
+            | TaskHook::Identities
             | TaskHook::DispatchPayload
             | TaskHook::Devices
             | TaskHook::Templates => (EventType::HookFailed, "message"),
@@ -333,6 +345,7 @@ impl TaskRunner {
         let message = match hook {
             TaskHook::Validate | TaskHook::Artifacts => failure.message.clone(),
             TaskHook::TaskDir
+            | TaskHook::Identities
             | TaskHook::DispatchPayload
             | TaskHook::Devices
             | TaskHook::Templates => {

@@ -12,6 +12,7 @@ mod ending;
 mod exits;
 mod forward;
 mod groups;
+mod identities;
 mod lives;
 mod machine;
 pub mod property;
@@ -41,6 +42,7 @@ pub use property::Property;
 
 use crate::check::ending::Ending;
 use crate::check::exits::Exits;
+use crate::check::identities::Identities;
 use crate::check::lives::Lives;
 use crate::check::machine::Devices;
 use crate::check::reached::Reached;
@@ -108,6 +110,7 @@ pub struct Checker {
     devices: Devices,
     words: Words,
     templates: Templates,
+    identities: Identities,
     remotes: Remotes,
     removals: Removals,
     /// Whether this life of the agent was not looked at yet.
@@ -146,6 +149,7 @@ impl Checker {
             devices: Devices::default(),
             words: Words::default(),
             templates: Templates::default(),
+            identities: Identities::default(),
             remotes: Remotes::default(),
             removals: Removals::new(places),
             newborn: true,
@@ -315,6 +319,7 @@ impl Checker {
                 self.a_start_is_told_its_dispatch(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.a_start_finds_its_templates(task, config)?;
+                    self.a_start_finds_its_tokens(world, task)?;
                 }
                 self.start_effect(world, agent, alloc, key, *launch)
             }

@@ -205,6 +205,14 @@ properties! {
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 
+    // Tokens.
+    /// A task starts with tokens that were made for that start.
+    AStartFindsItsTokens: "a_start_finds_its_tokens", [P7], Always;
+    /// Of each new token a task is told once, and only in the way that it wants.
+    ANewTokenIsToldOnce: "a_new_token_is_told_once", [P29], Always;
+    /// What runs has tokens that are good.
+    ATokenIsGood: "a_token_is_good", [P11], AtRest;
+
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
     AStartHasItsDevices: "a_start_has_its_devices", [P7], Always;
@@ -450,6 +458,10 @@ properties! {
     SometimesATemplateRestarts: "sometimes_a_template_restarts", [P29], Sometimes;
     /// A task is sent a signal because a template changed.
     SometimesATemplateSignals: "sometimes_a_template_signals", [P29], Sometimes;
+    /// A task is started again because it got a new token.
+    SometimesATokenRestarts: "sometimes_a_token_restarts", [P29], Sometimes;
+    /// A task is sent a signal because it got a new token.
+    SometimesATokenSignals: "sometimes_a_token_signals", [P29], Sometimes;
     /// A failed allocation is replaced by its policy.
     SometimesAFailureIsReplaced: "sometimes_a_failure_is_replaced", [P3], Sometimes;
     /// An allocation takes a new version as it is.

@@ -121,7 +121,12 @@ impl Checker {
             (HookWork::Reserve { devices }, Some(task)) => {
                 self.what_is_reserved_is_held(agent, *alloc, task, devices)
             }
-            (HookWork::Reserve { .. } | HookWork::RenderTemplates(_), _) => Ok(()),
+            (
+                HookWork::Reserve { .. }
+                | HookWork::RenderTemplates(_)
+                | HookWork::IssueIdentities(_),
+                _,
+            ) => Ok(()),
             (HookWork::InheritDisk { from, .. }, _) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.a_disk_moves_at_rest(world, agent, from)

@@ -158,6 +158,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 HookWork::InheritDisk { .. } => "take over the disk",
                 HookWork::AskRemote { .. } => "ask the other node",
                 HookWork::FetchDisk { .. } => "fetch the disk",
+                HookWork::IssueIdentities(_) => "make tokens",
                 HookWork::WritePayload { .. } => "write the payload",
                 HookWork::FetchArtifacts { .. } => "fetch artifacts",
                 HookWork::Reserve { .. } => "reserve devices",

@@ -42,6 +42,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::template::check(report, task, path);
     super::artifact::check(report, task, path);
     super::dispatch::check_file(report, job, task, path);
+    super::identity::check(report, task, path);
     check_unsupported(report, task, path);
     report.no_effect(!task.services.is_empty(), path, "service");
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -170,18 +171,11 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
     ] {
         report.unsupported(given, path, block);
     }
-    let mut identities = task.identity.iter().chain(&task.identities);
-    let wanted = identities.any(|identity| is_true(identity, "env") || is_true(identity, "file"));
-    report.unsupported(wanted, path, "identity");
 }
 
 /// Whether a service wants a proxy.
 pub(super) fn wants_connect(service: &Value) -> bool {
     field(service, "connect").is_some_and(|value| *value != Value::Null)
-}
-
-fn is_true(block: &Value, name: &str) -> bool {
-    field(block, name) == Some(&Value::Bool(true))
 }
 
 /// A field of a block that is kept as it was written, in whatever case.

@@ -158,6 +158,7 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             (8, count(tasks.len()), "")
         }
         HookWork::WritePayload { .. } => (9, 0, ""),
+        HookWork::IssueIdentities(asked) => (10, count(asked.identities.len()), ""),
     };
     fold.row([op.0, kind, size, u64::from(task.is_some())]);
     fold.text(text);

@@ -69,6 +69,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         "NodeInput" => Rule::Show,
         "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
         "Dispatch" if field == "prefix" => Rule::Show,
+        "Identity" if field == "ExtraClaims" => Rule::HideAll,
+        "Identity" => Rule::Show,
         "HookWork" if matches!(field, "user" | "from") => Rule::Show,
         // Where files are, and how a task is told of them: the core decides by it.
         "Template" if is_template_word(field) => Rule::Show,

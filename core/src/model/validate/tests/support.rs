@@ -17,7 +17,6 @@ fn what_a_task_would_miss_is_refused() {
         t.secrets = vec![block()];
         t.schedule = Some(block());
         t.kind = "connect-proxy:x".into();
-        t.identity = Some(map("Env", Value::Bool(true)));
     });
     let blocks: Vec<&str> = found
         .iter()
@@ -33,13 +32,8 @@ fn what_a_task_would_miss_is_refused() {
             "secret",
             "schedule",
             "connect",
-            "identity",
         ]
     );
-    let plain = map("Env", Value::Bool(false));
-    assert_eq!(task_with(|t| t.identity = Some(plain)).len(), 0);
-    let file = map("File", Value::Bool(true));
-    assert_eq!(task_with(|t| t.identities = vec![file]).len(), 1);
     assert_eq!(
         group_with(|g| {
             g.volumes.insert("v".into(), block());
