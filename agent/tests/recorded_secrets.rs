@@ -25,6 +25,7 @@ use drover_core::input::{
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::artifact::Artifact;
 use drover_core::model::group::{Network, TaskGroup};
+use drover_core::model::identity::Identity;
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
@@ -109,6 +110,21 @@ const SHOWN: &[(&str, &[&str])] = &[
             "LogConfig",
             "Constraints",
             "DispatchPayload",
+            "Identity",
+            "Identities",
+        ],
+    ),
+    (
+        "identity",
+        &[
+            "Name",
+            "Audience",
+            "ChangeMode",
+            "ChangeSignal",
+            "Env",
+            "File",
+            "Filepath",
+            "TTL",
         ],
     ),
     ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
@@ -188,6 +204,10 @@ fn job() -> Job {
     });
     task["Env"]["URL"] = json!("db://${name}:hunter2-mixed@${NOMAD_META_name}/");
     task["DispatchPayload"] = json!({ "File": "in/data" });
+    let mut identity = planted("identity", &Identity::default());
+    identity["File"] = json!(true);
+    identity["TTL"] = json!(60_000_000_000_i64);
+    task["Identity"] = identity;
     let mut mock = task.clone();
     mock["Name"] = json!("pretended");
     mock["Driver"] = json!("mock_driver");

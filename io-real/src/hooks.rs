@@ -4,17 +4,19 @@ use std::io;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use drover_core::effect::{HookEffect, HookWork};
+use drover_core::effect::{DriverEffect, HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
 use drover_core::op::{Failure, Op};
 use drover_core::task::place::Place;
 
 use crate::artifact::{Artifacts, Asked};
+use crate::clock;
 use crate::device::DevicePlugins;
 use crate::dirs::{Access, AllocDirs};
 use crate::driver::Inbox;
 use crate::gate::Gate;
+use crate::identity::Issuer;
 use crate::migrate::Migration;
 use crate::templates::Templates;
 use crate::user;
@@ -29,28 +31,36 @@ pub struct Hooks {
     templates: Templates,
     artifacts: Artifacts,
     migration: Migration,
+    issuer: Issuer,
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, and answers to
-    /// `inbox`.
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
+    /// `issuer`, and answers to `inbox`.
     pub fn new(
         dirs: AllocDirs,
         inbox: Inbox,
         devices: DevicePlugins,
         artifacts: Artifacts,
         migration: Migration,
+        issuer: Issuer,
     ) -> Hooks {
         let gate = Gate::default();
         Hooks {
             artifacts,
             migration,
+            issuer,
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone()),
             dirs,
             inbox,
             gate,
         }
+    }
+
+    /// A start is about to leave: what was made for it and nobody else may know goes with it.
+    pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
+        self.issuer.complete(key, effect);
     }
 
     /// Begins what is asked, without blocking; exactly one answer follows.
@@ -134,6 +144,7 @@ impl Hooks {
             HookWork::BuildAllocDir
             | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
+            | HookWork::IssueIdentities(_)
             | HookWork::WritePayload { .. }
             | HookWork::RenderTemplates(_)
             | HookWork::RemoveAllocDir => {
@@ -200,9 +211,18 @@ impl Hooks {
             (HookWork::WritePayload { file, payload }, Some(task)) => {
                 self.write_payload(alloc, task, file, payload)
             }
-            (HookWork::BuildTaskDir { .. } | HookWork::WritePayload { .. }, None) => {
-                Err(io::Error::other("no task was named"))
+            (HookWork::IssueIdentities(asked), Some(task)) => {
+                let task = task.clone();
+                let key = TaskKey { alloc, task };
+                let now = clock::now().wall;
+                self.issuer.issue(&self.dirs, &key, asked, now)
             }
+            (
+                HookWork::BuildTaskDir { .. }
+                | HookWork::IssueIdentities(_)
+                | HookWork::WritePayload { .. },
+                None,
+            ) => Err(io::Error::other("no task was named")),
             (
                 HookWork::FetchArtifacts { .. }
                 | HookWork::AskRemote { .. }
@@ -211,7 +231,10 @@ impl Hooks {
                 _,
             ) => Err(io::Error::other("that is no work of directories")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
-            (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
+            (HookWork::RemoveAllocDir, _) => {
+                self.issuer.forget(alloc);
+                self.dirs.remove(alloc)
+            }
         };
         done?;
         let secrets = match (work, task) {

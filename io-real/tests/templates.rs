@@ -10,6 +10,7 @@
 )]
 
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::Inbox;
 use drover_io_real::hooks::Hooks;
+use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::on_the_way::OnTheWay;
@@ -84,7 +86,15 @@ impl World {
         let artifacts =
             Artifacts::new(Settings::default(), dirs.clone(), home, OnTheWay::default()).unwrap();
         let migration = Migration::new(dirs.clone(), Limits::default(), OnTheWay::default());
-        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts, migration);
+        let issuer = Issuer::new(Key::of(File::open(dir.path()).unwrap().as_fd()).unwrap());
+        let hooks = Hooks::new(
+            dirs,
+            Inbox::new(inbox),
+            devices,
+            artifacts,
+            migration,
+            issuer,
+        );
         World { hooks, said, dir }
     }
 

@@ -266,7 +266,7 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
     if dice.below(5, "token", &entity) == 1 {
         let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
         let mode = modes[dice.below(3, "token mode", &entity)];
-        let ttls = [0, 3600];
+        let ttls = [0, 0, 7200];
         let ttl = dice.one_of(&ttls, "ttl", &entity).unwrap_or(0);
         task = task.token(Span::secs(ttl), mode);
     }

@@ -236,6 +236,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         data_dir: running.data_dir.path().display().to_string(),
         on_the_way: running.on_the_way.clone(),
         secret: running.secret.clone(),
+        issuer: Some(running.issuer.clone()),
         plugins: running.plugins.clone(),
         auditor: Some(running.auditor.clone()),
         client: settings.file.client,

@@ -111,7 +111,7 @@ impl TaskRunner {
 
     /// Of a task that runs: an agent that did not start it finds out what is due when.
     pub(super) fn look_at_identities(&mut self, cx: &Cx<'_>) {
-        if self.identities.due.is_some() {
+        if self.identities.due.is_some() || self.identities_wanted().next().is_none() {
             return;
         }
         let issued = &self.record.identities;

@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::facts;
 
-/// The file in the agent's directory.
-const FILE: &str = "identity-key";
+/// The file in the directory for it.
+const FILE: &str = "key";
 /// Until it is whole.
-const NEW: &str = "identity-key.new";
+const NEW: &str = "key.new";
 /// Bytes of it.
 const LENGTH: usize = 32;
 
@@ -28,7 +28,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key in the agent's directory, which is made at the first time.
+    /// The key in this directory of the agent's own, which is made at the first time.
     ///
     /// # Errors
     /// The disk says no, or what is there is no key.
@@ -46,9 +46,14 @@ impl Key {
 
     fn new(seed: &[u8]) -> io::Result<Key> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
-        let pair = pair.map_err(|_| io::Error::other(format!("{FILE} is no key")))?;
+        let pair =
+            pair.map_err(|_| io::Error::other("what is kept as the key for identities is none"))?;
         let name = Sha256::digest(pair.public_key().as_ref());
-        let name = name.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = name
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         Ok(Key { pair, name })
     }
 
@@ -85,7 +90,8 @@ fn read(dir: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn write(dir: BorrowedFd<'_>, seed: &[u8]) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, NEW, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all(seed)?;
     file.sync_all()?;

@@ -41,7 +41,14 @@ impl<'a> Claims<'a> {
     ) -> Claims<'a> {
         let iat = now.0.div_euclid(SECOND);
         let task = key.task.as_str();
-        let sub = [&asked.region, &asked.namespace, &asked.job, &asked.group, task, &of.name];
+        let sub = [
+            &asked.region,
+            &asked.namespace,
+            &asked.job,
+            &asked.group,
+            task,
+            &of.name,
+        ];
         let aud: Vec<&str> = of.audience.iter().map(String::as_str).collect();
         Claims {
             aud: if aud.is_empty() { vec![AUDIENCE] } else { aud },

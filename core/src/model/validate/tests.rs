@@ -1,5 +1,6 @@
 mod artifact;
 mod dispatch;
+mod identity;
 mod policy;
 mod support;
 mod task;
