@@ -13,7 +13,7 @@ const HOUR: Span = Span::secs(3600);
 /// How many tokens the task had, and whether the last one is good.
 fn tokens(sim: &Sim) -> (u32, bool) {
     let all = sim.world.tokens();
-    let token = all.values().flatten().map(|(_, token)| *token).last();
+    let token = all.values().flatten().map(|(_, token)| *token).next_back();
     let token = token.unwrap_or_default();
     let now = sim.world.now().at;
     (token.number, token.until.is_none_or(|until| until > now))
