@@ -283,6 +283,8 @@ impl World {
             HookWork::InheritDisk { .. }
             | HookWork::AskRemote { .. }
             | HookWork::FetchDisk { .. }
+            | HookWork::IssueIdentities(_)
+            | HookWork::WritePayload { .. }
             | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }
             | HookWork::RenderTemplates(_) => {}

@@ -25,6 +25,7 @@ use drover_core::input::{
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::artifact::Artifact;
 use drover_core::model::group::{Network, TaskGroup};
+use drover_core::model::identity::Identity;
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::task::{Resources, Task};
@@ -61,6 +62,9 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Update",
             "Reschedule",
             "Periodic",
+            "ParameterizedJob",
+            "ParentID",
+            "Dispatched",
             "Stop",
             "Version",
             "Stable",
@@ -106,6 +110,22 @@ const SHOWN: &[(&str, &[&str])] = &[
             "Resources",
             "LogConfig",
             "Constraints",
+            "DispatchPayload",
+            "Identity",
+            "Identities",
+        ],
+    ),
+    (
+        "identity",
+        &[
+            "Name",
+            "Audience",
+            "ChangeMode",
+            "ChangeSignal",
+            "Env",
+            "File",
+            "Filepath",
+            "TTL",
         ],
     ),
     ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
@@ -184,6 +204,11 @@ fn job() -> Job {
         "Attempts": 1_000, "Interval": 3_600_000_000_000_i64, "Delay": 1_000_000, "Mode": "fail",
     });
     task["Env"]["URL"] = json!("db://${name}:hunter2-mixed@${NOMAD_META_name}/");
+    task["DispatchPayload"] = json!({ "File": "in/data" });
+    let mut identity = planted("identity", &Identity::default());
+    identity["File"] = json!(true);
+    identity["TTL"] = json!(60_000_000_000_i64);
+    task["Identity"] = identity;
     let mut mock = task.clone();
     mock["Name"] = json!("pretended");
     mock["Driver"] = json!("mock_driver");
@@ -200,6 +225,9 @@ fn job() -> Job {
     let mut job = planted("job", &Job::default());
     job["ID"] = json!("job");
     job["Type"] = json!("batch");
+    job["Dispatched"] = json!(true);
+    job["ParentID"] = json!("parent");
+    job["ParameterizedJob"] = json!({ "Payload": "required", "MetaOptional": ["name"] });
     job["TaskGroups"] = json!([group]);
     serde_json::from_value(job).unwrap()
 }

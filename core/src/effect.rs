@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::alloc::remote::RemotePrevious;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Run, TaskName};
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, LaunchId, Run, TaskName};
 use crate::input::{RequestId, TaskKey};
 use crate::model::artifact::Artifact;
 use crate::model::device::{AssignedDevices, Reserved};
@@ -225,6 +225,16 @@ pub enum HookWork {
         #[serde(default)]
         made: bool,
     },
+    /// Make tokens for a task's identities: those that are files are written, those that are variables
+    /// are held for its next start. The answer has none of them.
+    IssueIdentities(Arc<Issuing>),
+    /// Write what a dispatch brought into the task's directory.
+    WritePayload {
+        /// The file.
+        file: Place,
+        /// What it holds, in base64.
+        payload: Arc<str>,
+    },
     /// Fetch what the task needs, each into its place below the allocation's directory. What is
     /// there already is replaced, and nothing but what was wholly fetched and looked at gets there.
     FetchArtifacts {
@@ -245,6 +255,38 @@ pub enum HookWork {
     RenderTemplates(Arc<Rendering>),
     /// Remove the allocation's directory with all that is in it.
     RemoveAllocDir,
+}
+
+/// Whose tokens are to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Issuing {
+    /// The region of the task's job.
+    pub region: String,
+    /// The namespace of its job.
+    pub namespace: String,
+    /// The job, or the one that it was made of.
+    pub job: String,
+    /// The task's group.
+    pub group: String,
+    /// Whose the files are; nobody in particular if empty.
+    pub user: String,
+    /// What is to be made.
+    pub identities: Vec<IdentityWork>,
+}
+
+/// A token that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct IdentityWork {
+    /// Of which identity.
+    pub name: String,
+    /// For whom it is; for whoever issues it if empty.
+    pub audience: Vec<String>,
+    /// How long it is good; for ever if zero.
+    pub ttl: Span,
+    /// The file for it.
+    pub file: Option<Place>,
+    /// The variable for it.
+    pub variable: Option<String>,
 }
 
 /// What is to be rendered.
@@ -359,14 +401,25 @@ pub enum StoreEffect {
 pub enum Reply {
     /// The job is taken in.
     Registered {
-        /// The evaluation that followed.
-        eval: EvalId,
+        /// The evaluation that followed; none for a job that runs nothing itself.
+        eval: Option<EvalId>,
         /// The state's index of the evaluation.
         index: u64,
         /// The job's `JobModifyIndex`.
         job_index: u64,
         /// The roll-out, if there is one.
         deployment: Option<DeploymentId>,
+    },
+    /// A job was made of a parameterized one, now or by an earlier dispatch with the same token.
+    Dispatched {
+        /// The job that was made.
+        job: JobKey,
+        /// Its latest evaluation, if there still is one.
+        eval: Option<EvalId>,
+        /// The state's index of the evaluation.
+        index: u64,
+        /// The job's `CreateIndex`.
+        job_index: u64,
     },
     /// The job or allocation is stopping.
     Stopping {

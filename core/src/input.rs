@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
 use crate::model::alloc::ExitResult;
 use crate::model::device::{DeviceNode, Mount};
+use crate::model::dispatch::Dispatch;
 use crate::model::job::Job;
 use crate::model::variable::{Items, VariableKey};
 use crate::op::{Failure, Op};
@@ -272,6 +273,13 @@ pub enum LocalInput {
         job: Arc<Job>,
         /// What its copies replace.
         from: Vec<Handed>,
+    },
+    /// Make a job of this parameterized one.
+    Dispatch {
+        /// Which.
+        job: JobKey,
+        /// With what.
+        dispatch: Arc<Dispatch>,
     },
     /// Stop this job.
     Deregister {

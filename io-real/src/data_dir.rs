@@ -17,8 +17,8 @@ use crate::migrate::token::NodeSecret;
 /// The agent's directory. Held by one agent at a time, for as long as this lives.
 ///
 /// `state/` has the store, `alloc/` the allocations' directories, `run/` the shims' records and
-/// sockets, `bin/` the shim itself, `recording/` the flight recorder's files, `secret-id` what only
-/// this node knows.
+/// sockets, `bin/` the shim itself, `recording/` the flight recorder's files, `identity/` the key of
+/// tasks' tokens, `secret-id` what only this node knows.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,

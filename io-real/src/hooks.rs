@@ -2,17 +2,22 @@
 
 use std::io;
 
-use drover_core::effect::{HookEffect, HookWork};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use drover_core::effect::{DriverEffect, HookEffect, HookWork};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
 use drover_core::op::{Failure, Op};
+use drover_core::task::place::Place;
 
 use crate::artifact::{Artifacts, Asked};
+use crate::clock;
 use crate::device::DevicePlugins;
-use crate::dirs::AllocDirs;
+use crate::dirs::{Access, AllocDirs};
 use crate::door::Door;
 use crate::driver::Inbox;
 use crate::gate::Gate;
+use crate::identity::Issuer;
 use crate::migrate::Migration;
 use crate::templates::Templates;
 use crate::user;
@@ -27,29 +32,37 @@ pub struct Hooks {
     templates: Templates,
     artifacts: Artifacts,
     migration: Migration,
+    issuer: Issuer,
 }
 
 impl Hooks {
-    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, asks at `door` for
-    /// what templates want to know of the state, and answers to `inbox`.
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
+    /// `issuer`, asks at `door` for what templates want to know of the state, and answers to `inbox`.
     pub fn new(
         dirs: AllocDirs,
         inbox: Inbox,
         devices: DevicePlugins,
         artifacts: Artifacts,
         migration: Migration,
+        issuer: Issuer,
         door: Door,
     ) -> Hooks {
         let gate = Gate::default();
         Hooks {
             artifacts,
             migration,
+            issuer,
             devices,
             templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), door),
             dirs,
             inbox,
             gate,
         }
+    }
+
+    /// A start is about to leave: what was made for it and nobody else may know goes with it.
+    pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
+        self.issuer.complete(key, effect);
     }
 
     /// Begins what is asked, without blocking; exactly one answer follows.
@@ -133,6 +146,8 @@ impl Hooks {
             HookWork::BuildAllocDir
             | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
+            | HookWork::IssueIdentities(_)
+            | HookWork::WritePayload { .. }
             | HookWork::RenderTemplates(_)
             | HookWork::RemoveAllocDir => {
                 let (hooks, task) = (self.clone(), task.cloned());
@@ -158,6 +173,26 @@ impl Hooks {
         });
     }
 
+    /// Writes what a dispatch brought, as the field does it: for everybody to read and execute.
+    fn write_payload(
+        &self,
+        alloc: AllocId,
+        task: &TaskName,
+        file: &Place,
+        payload: &str,
+    ) -> io::Result<()> {
+        let bytes = BASE64_STANDARD.decode(payload);
+        let bytes = bytes.map_err(|error| io::Error::other(format!("the payload: {error}")))?;
+        let access = Access {
+            mode: 0o755,
+            uid: None,
+            gid: None,
+        };
+        self.dirs
+            .files(alloc, task.as_str())?
+            .write(file, &bytes, access)
+    }
+
     fn work(
         &self,
         alloc: AllocId,
@@ -175,7 +210,21 @@ impl Hooks {
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, Some(_)) => Ok(()),
-            (HookWork::BuildTaskDir { .. }, None) => Err(io::Error::other("no task was named")),
+            (HookWork::WritePayload { file, payload }, Some(task)) => {
+                self.write_payload(alloc, task, file, payload)
+            }
+            (HookWork::IssueIdentities(asked), Some(task)) => {
+                let task = task.clone();
+                let key = TaskKey { alloc, task };
+                let now = clock::now().wall;
+                self.issuer.issue(&self.dirs, &key, asked, now)
+            }
+            (
+                HookWork::BuildTaskDir { .. }
+                | HookWork::IssueIdentities(_)
+                | HookWork::WritePayload { .. },
+                None,
+            ) => Err(io::Error::other("no task was named")),
             (
                 HookWork::FetchArtifacts { .. }
                 | HookWork::AskRemote { .. }
@@ -184,7 +233,10 @@ impl Hooks {
                 _,
             ) => Err(io::Error::other("that is no work of directories")),
             (HookWork::RenderTemplates(_), _) => Err(io::Error::other("no task was named")),
-            (HookWork::RemoveAllocDir, _) => self.dirs.remove(alloc),
+            (HookWork::RemoveAllocDir, _) => {
+                self.issuer.forget(alloc);
+                self.dirs.remove(alloc)
+            }
         };
         done?;
         let secrets = match (work, task) {

@@ -18,6 +18,7 @@ pub mod facts;
 pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
+pub mod identity;
 pub mod migrate;
 pub mod node;
 pub mod on_the_way;

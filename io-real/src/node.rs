@@ -222,10 +222,14 @@ impl Node {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Driver(name, task, effect) => match self.driver(&name) {
-                Some(driver) => driver.carry_out(task, effect),
-                None => self.no_driver(&name, &task, &effect),
-            },
+            Effect::Driver(name, task, mut effect) => {
+                // It was noted already, and what comes now is noted nowhere.
+                self.hooks.complete(&task, &mut effect);
+                match self.driver(&name) {
+                    Some(driver) => driver.carry_out(task, effect),
+                    None => self.no_driver(&name, &task, &effect),
+                }
+            }
             Effect::Forget(name, launch) => {
                 if let Some(driver) = self.driver(&name) {
                     driver.forget(launch);

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use drover_io_real::dirs::AllocDirs;
 use drover_io_real::door::{Door, Inside, Knock};
 use drover_io_real::driver::Inbox;
 use drover_io_real::hooks::Hooks;
+use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::on_the_way::OnTheWay;
@@ -96,7 +98,9 @@ impl World {
             Artifacts::new(Settings::default(), dirs.clone(), home, OnTheWay::default()).unwrap();
         let migration = Migration::new(dirs.clone(), Limits::default(), OnTheWay::default());
         let (door, inside) = Door::new(Arc::new(File::open(&root).unwrap().into()));
-        let hooks = Hooks::new(dirs, Inbox::new(inbox), devices, artifacts, migration, door);
+        let issuer = Issuer::new(Key::of(File::open(dir.path()).unwrap().as_fd()).unwrap());
+        let inbox = Inbox::new(inbox);
+        let hooks = Hooks::new(dirs, inbox, devices, artifacts, migration, issuer, door);
         World {
             hooks,
             said,

@@ -159,6 +159,7 @@ impl Coverage {
         let (job, what) = match asked {
             LocalInput::Register { job, .. } => (Some(job.key()), "register"),
             LocalInput::TakeOver { job, .. } => (Some(job.key()), "take over"),
+            LocalInput::Dispatch { job, .. } => (Some(job.clone()), "dispatch"),
             LocalInput::Deregister { job, purge: true } => (Some(job.clone()), "purge"),
             LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
             LocalInput::Evaluate { job } => (Some(job.clone()), "evaluate"),
@@ -303,6 +304,7 @@ fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) 
 fn answer(reply: &Reply) -> &'static str {
     match reply {
         Reply::Registered { .. } => "registered",
+        Reply::Dispatched { .. } => "dispatched",
         Reply::Stopping { eval: Some(_), .. } => "stopping",
         Reply::Stopping { eval: None, .. } => "nothing to stop",
         Reply::Done { .. } => "done",
@@ -325,6 +327,7 @@ fn task_timer(timer: TaskTimer) -> &'static str {
         TaskTimer::RestartDelay => "time of the pause",
         TaskTimer::Signal => "time of a signal",
         TaskTimer::Template => "time of templates",
+        TaskTimer::Identity => "time of tokens",
     }
 }
 

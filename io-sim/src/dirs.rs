@@ -1,6 +1,7 @@
 //! Directories: what hooks make and remove.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use drover_core::effect::HookWork;
 use drover_core::ids::{AllocId, TaskName};
@@ -21,6 +22,8 @@ pub struct Dirs {
     /// The secrets of tasks, which are in memory, by number: each has another one.
     secrets: BTreeMap<(AllocId, TaskName), u64>,
     last_secrets: u64,
+    /// What a dispatch brought, where it was written down for a task.
+    pub payloads: BTreeMap<(AllocId, TaskName), Arc<str>>,
     /// Of each allocation's disk: tasks of which allocations wrote what is on it.
     pub disks: BTreeMap<AllocId, BTreeSet<AllocId>>,
 }
@@ -87,6 +90,13 @@ impl Dirs {
                 }
                 self.inherit(alloc, from);
             }
+            HookWork::WritePayload { payload, .. } => {
+                let own = task.map(|task| (alloc, task.clone()));
+                let Some(own) = own.filter(|own| self.tasks.contains(own)) else {
+                    return Err(Failure::fatal("the task has no directory"));
+                };
+                self.payloads.insert(own, payload.clone());
+            }
             HookWork::FetchArtifacts { artifacts, .. } => {
                 let Some(task) = task.map(|task| (alloc, task.clone())) else {
                     return Err(Failure::fatal("no task was named"));
@@ -107,7 +117,7 @@ impl Dirs {
             }
             // What other nodes say and give is theirs.
             HookWork::Reserve { .. } | HookWork::AskRemote { .. } | HookWork::FetchDisk { .. } => {}
-            HookWork::RenderTemplates(_) => {
+            HookWork::RenderTemplates(_) | HookWork::IssueIdentities(_) => {
                 let own = task.map(|task| (alloc, task.clone()));
                 if own.is_none_or(|own| !self.tasks.contains(&own)) {
                     return Err(Failure::fatal("the task has no directory"));
@@ -117,6 +127,7 @@ impl Dirs {
                 self.allocs.remove(&alloc);
                 self.tasks.retain(|(of, _)| *of != alloc);
                 self.fetched.retain(|(of, _)| *of != alloc);
+                self.payloads.retain(|(of, _), _| *of != alloc);
                 self.secret.retain(|(of, _)| *of != alloc);
                 self.secrets.retain(|(of, _), _| *of != alloc);
                 self.disks.remove(&alloc);

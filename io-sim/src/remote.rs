@@ -85,6 +85,8 @@ impl World {
             HookWork::BuildAllocDir
             | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
+            | HookWork::IssueIdentities(_)
+            | HookWork::WritePayload { .. }
             | HookWork::FetchArtifacts { .. }
             | HookWork::Reserve { .. }
             | HookWork::RenderTemplates(_)

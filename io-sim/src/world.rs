@@ -20,6 +20,7 @@ use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
 use crate::habits::Habits;
+use crate::identities::Tokens;
 use crate::inbox::{Inbox, Said, Source};
 use crate::machine::{self, Machine};
 use crate::names::Names;
@@ -113,6 +114,8 @@ pub struct World {
     pub(crate) last_number: u64,
     pub(crate) machine: Machine,
     pub(crate) templates: Templates,
+    /// What tasks prove who they are with.
+    pub(crate) tokens: Tokens,
     /// Allocations of other nodes.
     pub remotes: Remotes,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
@@ -148,6 +151,7 @@ impl World {
             last_number: 0,
             machine: Machine::default(),
             templates: Templates::default(),
+            tokens: Tokens::new(),
             remotes: Remotes::default(),
             processes: BTreeMap::new(),
             living: BTreeSet::new(),
@@ -420,6 +424,12 @@ impl World {
         let result = remote.unwrap_or_else(|| {
             result.map(|()| match (&work, &templates) {
                 (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
+                (HookWork::IssueIdentities(asked), _) => {
+                    if let Some(task) = task.clone() {
+                        self.issue(&TaskKey { alloc, task }, asked);
+                    }
+                    HookOutput::default()
+                }
                 (HookWork::BuildTaskDir { .. }, _) => HookOutput {
                     secrets: (task.as_ref())
                         .map_or_else(String::new, |task| self.dirs.secrets_of(alloc, task)),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use drover_core::model::artifact::Artifact;
 use drover_core::model::device::DeviceRequest;
+use drover_core::model::dispatch::{DispatchPayload, ParameterizedJob};
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
+use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::{Hook, Lifecycle, Task};
@@ -48,6 +50,12 @@ pub trait TaskWords: Sized {
     /// The same, registered as this service at this port of the group.
     #[must_use]
     fn serves(self, name: &str, port: &str) -> Self;
+    /// The same, with a token in a file that is good for so long, and what happens at a new one.
+    #[must_use]
+    fn token(self, ttl: Span, mode: RenewMode) -> Self;
+    /// The same, wanting what a dispatch brings.
+    #[must_use]
+    fn payload(self) -> Self;
     /// The same, needing something that is fetched from there.
     #[must_use]
     fn fetches(self, source: &str) -> Self;
@@ -95,6 +103,26 @@ impl TaskWords for Task {
 
     fn serves(mut self, name: &str, port: &str) -> Task {
         self.services.push(registered(name, port));
+        self
+    }
+
+    fn token(mut self, ttl: Span, change_mode: RenewMode) -> Task {
+        let signal = change_mode == RenewMode::Signal;
+        self.identities.push(Identity {
+            name: format!("i{}", self.identities.len()),
+            file: true,
+            env: !signal,
+            change_mode,
+            change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
+            ttl,
+            ..Identity::default()
+        });
+        self
+    }
+
+    fn payload(mut self) -> Task {
+        let file = "in.txt".to_owned();
+        self.dispatch_payload = Some(DispatchPayload { file });
         self
     }
 
@@ -291,6 +319,17 @@ pub fn service(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
 /// A batch job of one group `g` whose failed allocation is never replaced.
 pub fn batch(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
     job(id, JobType::Batch, [group("g", tasks).never_again()])
+}
+
+/// The job as a mould for others, which [`drover_io_sim::Sim::dispatch`] makes.
+#[must_use]
+pub fn mould(mut job: Job) -> Job {
+    job.parameterized_job = Some(ParameterizedJob {
+        meta_required: vec!["who".to_owned()],
+        meta_optional: vec!["why".to_owned()],
+        ..ParameterizedJob::default()
+    });
+    job
 }
 
 /// The same job after a change of its first group.

@@ -1,6 +1,7 @@
 //! Random jobs, random requests, random trouble: each seed is another script.
 
 use drover_core::input::ShutdownMode;
+use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::{Hook, Task};
@@ -10,7 +11,7 @@ use drover_core::time::Span;
 use drover_io_sim::script::{Act, Change, Expect, Script, What};
 use drover_io_sim::{Choices, Faults, Search};
 
-use crate::build::{EVER, GroupWords, TaskWords, group, job, task};
+use crate::build::{EVER, GroupWords, TaskWords, group, job, mould, task};
 
 /// The script of a seed.
 pub fn script(seed: u64) -> Script {
@@ -32,6 +33,11 @@ pub fn script(seed: u64) -> Script {
         if dice.below(8, "taken over", &job.id) == 1 {
             let job = job.id.clone();
             act.what = What::TakeOver { job };
+        }
+    }
+    for job in jobs.iter().filter(|job| job.is_parameterized()) {
+        for nth in 0..1 + dice.below(4, "dispatches", &job.id) {
+            acts.push(dispatch(&job.id, u32::try_from(nth).unwrap_or(0)));
         }
     }
     for _ in 0..dice.below(12, "acts", "") {
@@ -79,6 +85,17 @@ fn act_of_variables(dice: &mut Choices) -> Act {
     }
 }
 
+fn dispatch(job: &str, nth: u32) -> Act {
+    Act {
+        pause: Span::secs(i64::from(nth)),
+        steps: 0,
+        what: What::Dispatch {
+            job: job.to_owned(),
+            nth,
+        },
+    }
+}
+
 fn random_act(dice: &mut Choices, jobs: usize) -> Act {
     let pauses = [0, 0, 1, 1_000, 5_000, 30_000, 600_000];
     let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
@@ -102,6 +119,10 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
             job,
             nth,
             read: true,
+        },
+        _ if one_task == 7 => What::Dispatch {
+            job,
+            nth: u32::try_from(nth).unwrap_or(0),
         },
         0 => What::Deregister { job, purge: false },
         1 => What::Deregister { job, purge: true },
@@ -220,7 +241,15 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     if dice.below(4, "group delay", id) == 1 {
         group.shutdown_delay = Some(Span::secs(3));
     }
-    job(id, job_type, [group])
+    let job = job(id, job_type, [group]);
+    if job_type.runs_to_completion() && dice.below(4, "mould", id) == 1 {
+        let mut job = mould(job);
+        for task in &mut job.task_groups[0].tasks {
+            *task = task.clone().payload();
+        }
+        return job;
+    }
+    job
 }
 
 fn main_task(dice: &mut Choices, job_type: JobType, name: &str, id: &str) -> Task {
@@ -269,6 +298,13 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
                 task.templates[nth].once = true;
             }
         }
+    }
+    if dice.below(5, "token", &entity) == 1 {
+        let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
+        let mode = modes[dice.below(3, "token mode", &entity)];
+        let ttls = [0, 0, 7200];
+        let ttl = dice.one_of(&ttls, "ttl", &entity).unwrap_or(0);
+        task = task.token(Span::secs(ttl), mode);
     }
     if dice.below(6, "artifact", &entity) == 1 {
         task = task.fetches("https://files/${NOMAD_TASK_NAME}.tgz");

@@ -36,6 +36,7 @@ const NOT_COVERED: &[&str] = &[
     "Driver.*.Start.config.job",
     "Driver.*.Start.config.reserved",
     "Hook.Run.work.FetchArtifacts.artifacts.*",
+    "Hook.Run.work.IssueIdentities.identities.*",
     "Hook.Run.work.RenderTemplates.templates.*",
     "Hook.Run.work.Reserve.devices.*",
     "Store.Commit.*.*.*.Alloc.devices.*.group",

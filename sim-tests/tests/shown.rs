@@ -65,7 +65,9 @@ fn a_job_is_only_changed_by_who_knows_it_as_it_is() {
         let reply = expecting(sim, &web, 7)?;
         sim.expect_that(conflict(&reply, "job does not exist"), "not there yet")?;
         let Reply::Registered {
-            eval, job_index, ..
+            eval: Some(eval),
+            job_index,
+            ..
         } = expecting(sim, &web, 0)?
         else {
             return sim.expect_that(false, "it is new");

@@ -1,5 +1,6 @@
 //! `drover job status`: all jobs, or one of them with its roll-out and allocations.
 
+use drover_core::model::dispatch::{ParameterizedJob, children_of};
 use serde_json::Value;
 
 use super::args::JobStatusArgs;
@@ -105,6 +106,9 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     if args.short {
         return Ok(0);
     }
+    if job.parameterized_job {
+        return mould(cx, &job).await;
+    }
     cx.screen.title("\nSummary")?;
     cx.screen.say(&summary(&job.job_summary))?;
     evaluations(cx, &job).await?;
@@ -127,6 +131,40 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     cx.screen.title("\nAllocations")?;
     let shown = allocations(cx, &allocs, args.verbose);
     cx.screen.say(&shown)?;
+    Ok(0)
+}
+
+/// What a parameterized job wants of a dispatch, and what was made of it.
+async fn mould(cx: &mut Context, job: &JobStub) -> Outcome {
+    let namespace = [("namespace", job.namespace.as_str())];
+    let whole: Value = cx.client.get(&job_path(job, ""), &namespace).await?;
+    let rules = whole.get("ParameterizedJob").cloned().unwrap_or_default();
+    let rules: ParameterizedJob = serde_json::from_value(rules).unwrap_or_default();
+    cx.screen.title("\nParameterized Job")?;
+    cx.screen.say(&block([
+        ("Payload", rules.payload.as_str().to_owned()),
+        ("Required Metadata", rules.meta_required.join(", ")),
+        ("Optional Metadata", rules.meta_optional.join(", ")),
+    ]))?;
+    let counts = &job.job_summary.children;
+    let counts = [counts.pending, counts.running, counts.dead].map(|count| count.to_string());
+    cx.screen.title("\nParameterized Job Summary")?;
+    cx.screen
+        .say(&table(["Pending", "Running", "Dead"], [counts]))?;
+    let prefix = children_of(&job.id);
+    let query = [namespace[0], ("prefix", prefix.as_str())];
+    let mut children: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
+    children.retain(|child| child.parent_id == job.id);
+    children.sort_by_key(|child| child.create_index);
+    cx.screen.title("\nDispatched Jobs")?;
+    if children.is_empty() {
+        cx.screen
+            .say("No instances of parameterized job have been dispatched")?;
+        return Ok(0);
+    }
+    let row = |child: &JobStub| [child.id.clone(), status(child)];
+    cx.screen
+        .say(&table(["ID", "Status"], children.iter().map(row)))?;
     Ok(0)
 }
 

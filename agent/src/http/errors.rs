@@ -68,6 +68,7 @@ impl ApiError {
         match reply {
             Reply::Refused(refusal) => ApiError::refused(refusal),
             Reply::Registered { .. }
+            | Reply::Dispatched { .. }
             | Reply::Stopping { .. }
             | Reply::Variable(_)
             | Reply::Done { .. } => ApiError::failed("the agent gave an answer of another kind"),

@@ -16,7 +16,7 @@ use super::params::{Params, percent_decode};
 use super::shapes::{
     AllocStub, DeploymentShape, EvalShape, Stopped, Versions, full_job, register_answer, summary,
 };
-use super::{Api, jobs, snapshot};
+use super::{Api, dispatch, jobs, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ enum Part {
     Deployments,
     Deployment,
     Evaluate,
+    Dispatch,
     Handover,
 }
 
@@ -42,6 +43,7 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/deployments", Part::Deployments),
         ("/deployment", Part::Deployment),
         ("/evaluate", Part::Evaluate),
+        ("/dispatch", Part::Dispatch),
         ("/handover", Part::Handover),
     ];
     let found = parts
@@ -72,8 +74,9 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
         Part::Evaluate if writes => evaluate(&api, &params, key).await,
+        Part::Dispatch if writes => dispatch::dispatch(&api, &params, key, request).await,
         Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
-        Part::Evaluate | Part::Handover => Err(ApiError::method()),
+        Part::Evaluate | Part::Dispatch | Part::Handover => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
         Part::Allocations => allocations(&api, &params, key).await,

@@ -15,7 +15,7 @@ use super::blocking::{Seen, look};
 use super::errors::ApiError;
 use super::params::Params;
 use super::shapes::{HandedAlloc, JobStub, Validated, register_answer};
-use super::{Api, body};
+use super::{Api, body, dispatch};
 use crate::admission::{self, FileOptions};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -94,6 +94,12 @@ pub(super) async fn submit(
     if let Some(namespace) = asked.filter(|_| !elsewhere) {
         namespace.clone_into(&mut job.namespace);
     }
+    if from.is_empty() && !job.payload.is_empty() {
+        return Err(ApiError::failed(
+            "a payload comes with a dispatch, not with a job",
+        ));
+    }
+    dispatch::check_payload(&job.payload)?;
     let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
@@ -109,7 +115,8 @@ pub(super) async fn submit(
             job_index,
             ..
         } => {
-            let answer = register_answer(eval.to_string(), index, job_index, warnings);
+            let eval = eval.map(|id| id.to_string()).unwrap_or_default();
+            let answer = register_answer(eval, index, job_index, warnings);
             answer::written(params, index, &answer)
         }
         other => Err(ApiError::unexpected(other)),

@@ -8,11 +8,13 @@ mod blocking;
 mod body;
 mod client;
 mod deployments;
+mod dispatch;
 mod errors;
 mod evaluations;
 pub mod files;
 pub mod guard;
 mod handles;
+mod identity;
 mod job;
 mod jobs;
 mod kept;
@@ -44,6 +46,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
 use drover_io_real::audit::Auditor;
+use drover_io_real::identity::Issuer;
 use drover_io_real::migrate::token::NodeSecret;
 use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
@@ -73,6 +76,8 @@ pub struct Settings {
     pub on_the_way: OnTheWay,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
+    /// Who makes the tokens of its tasks.
+    pub issuer: Option<Issuer>,
     /// The plugins that run beside it.
     pub plugins: Plugins,
     /// Who looks at its host; none where there is nothing to look at.
@@ -115,6 +120,7 @@ fn routes() -> Router<Api> {
             "/v1/jobs",
             get(jobs::list).put(jobs::register).post(jobs::register),
         )
+        .route("/.well-known/jwks.json", get(identity::keys))
         .route("/v1/jobs/parse", put(jobs::parse).post(jobs::parse))
         .route("/v1/validate/job", put(jobs::validate).post(jobs::validate))
         .route("/v1/job/{*rest}", any(job::any))

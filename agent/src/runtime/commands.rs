@@ -164,7 +164,12 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         Ok(Reply::Refused(
             Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
         )) => Err(why),
-        Ok(Reply::Stopping { .. } | Reply::Variable(_) | Reply::Done { .. }) => Ok(()),
+        Ok(
+            Reply::Dispatched { .. }
+            | Reply::Stopping { .. }
+            | Reply::Variable(_)
+            | Reply::Done { .. },
+        ) => Ok(()),
         Err(gone) => Err(gone.to_string()),
     }
 }
@@ -236,6 +241,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
         data_dir: running.data_dir.path().display().to_string(),
         on_the_way: running.on_the_way.clone(),
         secret: running.secret.clone(),
+        issuer: Some(running.issuer.clone()),
         plugins: running.plugins.clone(),
         auditor: Some(running.auditor.clone()),
         client: settings.file.client,

@@ -5,6 +5,7 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use drover_core::config::Config;
@@ -32,6 +33,7 @@ use drover_io_real::facts;
 use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::gate::Gate;
 use drover_io_real::hooks::Hooks;
+use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
@@ -74,6 +76,8 @@ pub struct Running {
     pub on_the_way: OnTheWay,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
+    /// What tasks prove who they are with.
+    pub issuer: Issuer,
     /// What runs beside the agent and serves it.
     pub plugins: Plugins,
     /// Who looks at what bears our mark on this host.
@@ -171,6 +175,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let secret = data_dir
         .secret()
         .map_err(|error| SetupError::Io("keep the node's secret", error))?;
+    let issuer =
+        issuer(&data_dir).map_err(|error| SetupError::Io("keep the key for identities", error))?;
     let gate = Gate::default();
     let measures = Measures::new(
         Sampler::new(drivers.iter().cloned(), gate.clone()).listening_to(devices.clone()),
@@ -215,6 +221,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             devices.clone(),
             artifacts,
             Migration::new(dirs, Limits::default(), on_the_way.clone()),
+            issuer.clone(),
             door.clone(),
         ),
         devices,
@@ -232,9 +239,16 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         data_dir,
         on_the_way,
         secret,
+        issuer,
         plugins,
         auditor,
     })
+}
+
+/// Whoever makes the tokens of tasks.
+fn issuer(data_dir: &DataDir) -> io::Result<Issuer> {
+    let home = data_dir.own("identity", None)?;
+    Ok(Issuer::new(Key::of(home.as_fd())?))
 }
 
 /// Where tasks are limited, if anywhere. Groups of all agents of a host lie side by side, so ours

@@ -97,6 +97,9 @@ impl<'a> View<'a> {
         if allocs.clone().any(live) {
             return "running";
         }
+        if record.job.is_parameterized() {
+            return if record.job.stop { "dead" } else { "running" };
+        }
         let waits = self.agent.local.look_again.contains_key(key)
             || self.agent.local.blocked.contains_key(key);
         let never_placed = allocs.next().is_none() && record.done.is_empty();

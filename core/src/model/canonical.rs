@@ -33,9 +33,6 @@ pub fn canonicalize(job: &mut Job) {
         job.datacenters.push("*".to_owned());
     }
     conditions(&mut job.constraints, &mut job.affinities, &mut job.spreads);
-    if let Some(parameters) = &mut job.parameterized_job {
-        fill(parameters, &[("Payload", Value::from("optional"))]);
-    }
     let inherited = Inherited {
         job_id: job.id.clone(),
         job_type: job.job_type,

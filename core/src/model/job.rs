@@ -6,9 +6,11 @@
 //! and validation can name them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::dispatch::ParameterizedJob;
 use super::group::TaskGroup;
 use super::policy::{PeriodicConfig, ReschedulePolicy, UpdateStrategy};
 use super::value::Value;
@@ -96,14 +98,23 @@ pub struct Job {
     pub migrate: Option<Value>,
     /// Started by the clock instead of at once.
     pub periodic: Option<PeriodicConfig>,
-    /// A template for dispatched jobs.
-    pub parameterized_job: Option<Value>,
+    /// It runs nothing itself, and jobs are made of it; in those, what they were made by.
+    pub parameterized_job: Option<ParameterizedJob>,
     /// Not of the community edition.
     pub multiregion: Option<Value>,
     /// Shown by web pages.
     #[serde(rename = "UI")]
     pub ui: Option<Value>,
 
+    /// The job that this one was made of; empty if none.
+    #[serde(rename = "ParentID")]
+    pub parent_id: String,
+    /// Whether a dispatch made it.
+    pub dispatched: bool,
+    /// What the dispatch brought, in base64; empty for nothing.
+    pub payload: Arc<str>,
+    /// By which the dispatch is known again; empty for none.
+    pub dispatch_idempotency_token: String,
     /// Whether somebody asked this job to stop.
     pub stop: bool,
     /// Counts the submissions that changed something, from 0.
@@ -148,6 +159,10 @@ impl Default for Job {
             parameterized_job: None,
             multiregion: None,
             ui: None,
+            parent_id: String::new(),
+            dispatched: false,
+            payload: Arc::from(""),
+            dispatch_idempotency_token: String::new(),
             stop: false,
             version: 0,
             stable: false,
@@ -168,6 +183,11 @@ impl Job {
             namespace: self.namespace.as_str().into(),
             id: self.id.as_str().into(),
         }
+    }
+
+    /// Whether jobs are made of it, and it runs nothing itself.
+    pub fn is_parameterized(&self) -> bool {
+        self.parameterized_job.is_some() && !self.dispatched
     }
 
     /// The group of this name.

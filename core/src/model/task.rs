@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::Artifact;
 use super::device::DeviceRequest;
+use super::dispatch::DispatchPayload;
+use super::identity::Identity;
 use super::job::Constraint;
 use super::policy::RestartPolicy;
 use super::template::Template;
@@ -59,15 +61,15 @@ pub struct Task {
     /// Volumes of the group to mount.
     pub volume_mounts: Vec<Value>,
     /// Where a dispatched payload goes.
-    pub dispatch_payload: Option<Value>,
+    pub dispatch_payload: Option<DispatchPayload>,
     /// Of Vault.
     pub vault: Option<Value>,
     /// Of Consul.
     pub consul: Option<Value>,
     /// The default workload identity.
-    pub identity: Option<Value>,
+    pub identity: Option<Identity>,
     /// Further workload identities.
-    pub identities: Vec<Value>,
+    pub identities: Vec<Identity>,
     /// Secrets from providers.
     pub secrets: Vec<Value>,
     /// Commands that an operator may run in the task; kept.

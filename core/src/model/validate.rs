@@ -9,7 +9,9 @@
 //! are quoted, lists are counted from 0.
 
 mod artifact;
+mod dispatch;
 mod group;
+mod identity;
 pub(super) mod names;
 mod policy;
 mod service;
@@ -18,6 +20,8 @@ mod template;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use names::identifier;
 
 use super::job::{Constraint, Job, JobType};
 use crate::local::constraint::check_constraint;
@@ -219,7 +223,7 @@ fn check_blocks(report: &mut Report, job: &Job) {
         policy::check_reschedule(report, job.job_type, reschedule, "job.reschedule");
     }
     report.unsupported(job.periodic.is_some(), "job", "periodic");
-    report.unsupported(job.parameterized_job.is_some(), "job", "parameterized");
+    dispatch::check(report, job);
     report.unsupported(job.multiregion.is_some(), "job", "multiregion");
 }
 

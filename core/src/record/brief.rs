@@ -137,6 +137,7 @@ fn local(asked: &LocalInput) -> String {
     match asked {
         LocalInput::Register { job, .. } => format!("register job {}", job.id),
         LocalInput::TakeOver { job, .. } => format!("take over job {}", job.id),
+        LocalInput::Dispatch { job, .. } => format!("dispatch job {}", job.id),
         LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
         LocalInput::Deregister { job, purge: true } => format!("stop and forget job {}", job.id),
         LocalInput::Evaluate { job } => format!("evaluate job {}", job.id),
@@ -237,6 +238,8 @@ pub fn hook_word(work: &HookWork) -> &'static str {
         HookWork::InheritDisk { .. } => "take over the disk",
         HookWork::AskRemote { .. } => "ask another node",
         HookWork::FetchDisk { .. } => "fetch the disk",
+        HookWork::IssueIdentities(_) => "make tokens",
+        HookWork::WritePayload { .. } => "write the payload",
         HookWork::FetchArtifacts { .. } => "fetch artifacts",
         HookWork::Reserve { .. } => "reserve devices",
         HookWork::RenderTemplates(_) => "render templates",
@@ -247,6 +250,7 @@ pub fn hook_word(work: &HookWork) -> &'static str {
 fn reply_word(reply: &Reply) -> &'static str {
     match reply {
         Reply::Registered { .. } => "registered",
+        Reply::Dispatched { .. } => "dispatched",
         Reply::Stopping { .. } => "stopping",
         Reply::Variable(_) => "put",
         Reply::Done { .. } => "done",

@@ -189,6 +189,9 @@ pub struct TaskRecord {
     /// What of its templates the last start found, or was told of since.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<str>>,
+    /// When its tokens were made that are made anew after a while, by identity.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub identities: BTreeMap<String, Timestamp>,
     /// Into which secrets directory artifacts were fetched.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub secrets: String,

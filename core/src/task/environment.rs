@@ -212,6 +212,13 @@ fn add_port(env: &mut BTreeMap<String, String>, port: &PortBinding) {
 /// author wrote means what its author wrote.
 fn add_meta(env: &mut BTreeMap<String, String>, input: &EnvInput<'_>) {
     let mut meta: BTreeMap<&str, &str> = BTreeMap::new();
+    // What a dispatch might have brought is there nevertheless, and empty.
+    let rules = input.job.parameterized_job.iter();
+    meta.extend(
+        rules
+            .flat_map(|rules| &rules.meta_optional)
+            .map(|key| (key.as_str(), "")),
+    );
     for level in [&input.job.meta, &input.group.meta, &input.task.meta] {
         meta.extend(level.iter().map(|(k, v)| (k.as_str(), v.as_str())));
     }

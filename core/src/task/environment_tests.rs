@@ -78,6 +78,21 @@ impl World {
 }
 
 #[test]
+fn keys_that_a_dispatch_left_out_are_empty() {
+    let mut world = world();
+    world.job.parameterized_job = Some(crate::model::dispatch::ParameterizedJob {
+        meta_optional: vec!["why".to_owned(), "who".to_owned()],
+        ..Default::default()
+    });
+    world.job.meta.extend([pair("who", "me")]);
+    let env = world.env();
+    for (key, value) in [("WHY", ""), ("why", ""), ("WHO", "me"), ("who", "me")] {
+        let told = env.get(&format!("NOMAD_META_{key}"));
+        assert_eq!(told.map(String::as_str), Some(value), "{key}");
+    }
+}
+
+#[test]
 fn a_plain_task_gets_the_fields_variables_and_no_others() {
     let said: Vec<String> = world()
         .env()

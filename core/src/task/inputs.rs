@@ -219,7 +219,7 @@ impl TaskRunner {
 
     /// The work of a hook is over.
     pub fn on_hook(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
-        if self.watched_again(cx, op, &result) {
+        if self.watched_again(cx, op, &result) || self.identities_renewed(cx, op, &result) {
             return;
         }
         let awaited = match &self.phase {

@@ -3,6 +3,7 @@
 pub mod destination;
 pub mod destroyer;
 pub mod environment;
+mod identities;
 mod inputs;
 pub mod interpolate;
 pub mod place;
@@ -15,4 +16,5 @@ mod stopping;
 mod templates;
 mod timers;
 
+pub(crate) use identities::file as identity_file;
 pub use prepare::{PRESTART, TaskHook};

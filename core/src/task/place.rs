@@ -58,6 +58,21 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The place of a file below the `local` of `task`.
+    ///
+    /// # Errors
+    /// It leads out of that, is that, or cannot be a path.
+    pub fn in_local(file: &str, task: &str) -> Result<Place, String> {
+        let place = Place::of(&format!("local/{file}"), "", task)?;
+        if place.base == Base::Task && place.path.starts_with("local/") {
+            Ok(place)
+        } else {
+            Err(format!("{file:?} is no file below local"))
+        }
+    }
+}
+
 /// The names on the way that `text` means, from the directory of the allocation (`root`) on: the
 /// first is that of `task` or of what tasks share. None if it leads elsewhere.
 ///
@@ -105,6 +120,19 @@ mod tests {
         assert_eq!(of("../alloc/data/a"), shared("data/a"));
         assert_eq!(of("local/../../web/tmp/a"), task("tmp/a"));
         assert_eq!(of("/alloc/10/web/a"), task("alloc/10/web/a"));
+        let local = |file| Place::in_local(file, "web").map(|place| place.path);
+        assert_eq!(local("a/b"), Ok("local/a/b".to_owned()));
+        assert_eq!(local("/a/../b"), Ok("local/b".to_owned()));
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../secrets/a",
+            "../../alloc/data/a",
+            "a/../../local",
+        ] {
+            assert!(local(bad).is_err(), "{bad:?}");
+        }
         for bad in [
             "",
             ".",

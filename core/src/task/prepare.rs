@@ -9,6 +9,7 @@ use super::destination;
 use super::destroyer::Destroyer;
 use super::environment::{self, EnvInput, PortBinding};
 use super::interpolate::{self, Names};
+use super::place::Place;
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use super::templates;
@@ -34,6 +35,10 @@ pub enum TaskHook {
     Validate,
     /// The task's directory.
     TaskDir,
+    /// Tokens by which the task proves who it is.
+    Identities,
+    /// What a dispatch brought.
+    DispatchPayload,
     /// Files that are fetched.
     Artifacts,
     /// What the task needs in order to use its devices.
@@ -48,6 +53,8 @@ impl TaskHook {
         match self {
             TaskHook::Validate => "validate",
             TaskHook::TaskDir => "task_dir",
+            TaskHook::Identities => "identity",
+            TaskHook::DispatchPayload => "dispatch_payload",
             TaskHook::Artifacts => "artifacts",
             TaskHook::Devices => "devices",
             TaskHook::Templates => "template",
@@ -57,17 +64,22 @@ impl TaskHook {
     /// Whether it runs once in a task's life, or before every start.
     fn once(self) -> bool {
         match self {
-            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Templates => false,
-            TaskHook::Artifacts | TaskHook::Devices => true,
+            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Identities | TaskHook::Templates => {
+                false
+            }
+            TaskHook::DispatchPayload | TaskHook::Artifacts | TaskHook::Devices => true,
         }
     }
 
     /// How long its work may take.
     fn patience(self, patience: &Patience) -> Span {
         match self {
-            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
-                patience.hook
-            }
+            TaskHook::Validate
+            | TaskHook::TaskDir
+            | TaskHook::Identities
+            | TaskHook::DispatchPayload
+            | TaskHook::Devices
+            | TaskHook::Templates => patience.hook,
             TaskHook::Artifacts => patience.artifacts,
         }
     }
@@ -80,6 +92,8 @@ const MAX_MESSAGE: usize = 500;
 pub const PRESTART: &[TaskHook] = &[
     TaskHook::Validate,
     TaskHook::TaskDir,
+    TaskHook::Identities,
+    TaskHook::DispatchPayload,
     TaskHook::Artifacts,
     TaskHook::Devices,
     TaskHook::Templates,
@@ -116,9 +130,12 @@ impl TaskRunner {
     fn begin_hook(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>, hook: TaskHook) -> Begun {
         let once = match hook {
             TaskHook::TaskDir => !cx.config.secrets_in_memory,
-            TaskHook::Validate | TaskHook::Artifacts | TaskHook::Devices | TaskHook::Templates => {
-                hook.once()
-            }
+            TaskHook::Validate
+            | TaskHook::Identities
+            | TaskHook::DispatchPayload
+            | TaskHook::Artifacts
+            | TaskHook::Devices
+            | TaskHook::Templates => hook.once(),
         };
         if once && self.is_done(hook) && !self.is_lost(cx, scope, hook) {
             return Begun::Done;
@@ -143,6 +160,12 @@ impl TaskRunner {
                 };
                 self.hook_work(cx, hook, work)
             }
+            TaskHook::Identities => self.issue_identities(cx),
+            TaskHook::DispatchPayload => match self.payload() {
+                None => Begun::Done,
+                Some(Ok(work)) => self.hook_work(cx, hook, work),
+                Some(Err(why)) => Begun::Failed(Failure::fatal(why)),
+            },
             TaskHook::Artifacts => match self.artifacts(cx, scope) {
                 None => Begun::Done,
                 Some(work) => {
@@ -199,6 +222,18 @@ impl TaskRunner {
         Begun::Working(awaited)
     }
 
+    /// What a dispatch brought, and the file for it; none if there is nothing, or nobody wants it.
+    fn payload(&self) -> Option<Result<HookWork, String>> {
+        let (job, task) = (self.spec.job(), self.spec.task());
+        let wanted = task.dispatch_payload.as_ref();
+        let wanted = wanted.filter(|_| job.dispatched && !job.payload.is_empty())?;
+        let work = |file| HookWork::WritePayload {
+            file,
+            payload: job.payload.clone(),
+        };
+        Some(Place::in_local(&wanted.file, &task.name).map(work))
+    }
+
     /// What is to be fetched, with all references replaced; none if there is nothing.
     fn artifacts(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Option<HookWork> {
         let task = self.spec.task();
@@ -241,7 +276,12 @@ impl TaskRunner {
                 templates::check(&given).map_err(Failure::fatal)?;
                 self.templates_rendered(op, &given);
             }
-            TaskHook::Validate | TaskHook::TaskDir | TaskHook::Artifacts | TaskHook::Devices => {
+            TaskHook::Validate
+            | TaskHook::TaskDir
+            | TaskHook::Identities
+            | TaskHook::DispatchPayload
+            | TaskHook::Artifacts
+            | TaskHook::Devices => {
                 reservation::check(&given).map_err(Failure::fatal)?;
             }
         }
@@ -252,11 +292,16 @@ impl TaskRunner {
         }
         match hook {
             TaskHook::TaskDir => self.secrets = given.secrets,
+            TaskHook::Identities => self.identities_issued(cx),
             TaskHook::Artifacts if self.record.secrets != self.secrets => {
                 let secrets = self.secrets.clone();
                 self.edit().secrets = secrets;
             }
-            TaskHook::Artifacts | TaskHook::Validate | TaskHook::Devices | TaskHook::Templates => {}
+            TaskHook::Artifacts
+            | TaskHook::Validate
+            | TaskHook::DispatchPayload
+            | TaskHook::Devices
+            | TaskHook::Templates => {}
         }
         if hook.once()
             || (hook == TaskHook::TaskDir && !self.is_done(hook))
@@ -291,13 +336,19 @@ impl TaskRunner {
         let (kind, key) = match hook {
             TaskHook::Validate => (EventType::FailedValidation, "validation_error"),
             TaskHook::Artifacts => (EventType::FailedArtifactDownload, "download_error"),
-            TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
-                (EventType::HookFailed, "message")
-            }
+            TaskHook::TaskDir
+            | TaskHook::Identities
+            | TaskHook::DispatchPayload
+            | TaskHook::Devices
+            | TaskHook::Templates => (EventType::HookFailed, "message"),
         };
         let message = match hook {
             TaskHook::Validate | TaskHook::Artifacts => failure.message.clone(),
-            TaskHook::TaskDir | TaskHook::Devices | TaskHook::Templates => {
+            TaskHook::TaskDir
+            | TaskHook::Identities
+            | TaskHook::DispatchPayload
+            | TaskHook::Devices
+            | TaskHook::Templates => {
                 format!("{}: {}", hook.name(), failure.message)
             }
         };
@@ -456,7 +507,7 @@ impl TaskRunner {
             alloc_name: &alloc.name,
             alloc_index: Some(u64::from(alloc.index)),
             job: self.spec.job(),
-            parent_id: None,
+            parent_id: Some(self.spec.job().parent_id.as_str()).filter(|id| !id.is_empty()),
             group: self.spec.group(),
             task,
             node: &config.node,

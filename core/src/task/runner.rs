@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::destroyer::Destroyer;
+use super::identities::Identities;
 use super::restart::{self, Decision, Ending, WITHIN_POLICY};
 use super::spec::TaskSpec;
 use super::templates::Templates;
@@ -76,6 +77,8 @@ pub enum TaskTimer {
     Signal,
     /// The task is told of templates that changed, or nobody says what became of them.
     Template,
+    /// Tokens are made anew, or nobody says what became of them.
+    Identity,
 }
 
 /// What the task runner sees of its allocation while it handles one input.
@@ -114,6 +117,8 @@ pub struct TaskRunner {
     #[serde(default)]
     pub(super) secrets: String,
     #[serde(default)]
+    pub(super) identities: Identities,
+    #[serde(default)]
     pub(super) templates: Templates,
     /// Whether something happened that its allocation has not noted yet.
     news: bool,
@@ -129,6 +134,7 @@ impl TaskRunner {
             kill: None,
             signals: Vec::new(),
             secrets: String::new(),
+            identities: Identities::default(),
             templates: Templates::default(),
             news: false,
         };
@@ -145,6 +151,7 @@ impl TaskRunner {
             kill: None,
             signals: Vec::new(),
             secrets: String::new(),
+            identities: Identities::default(),
             templates: Templates::default(),
             news: false,
         };
@@ -176,6 +183,7 @@ impl TaskRunner {
             kill: None,
             signals: Vec::new(),
             secrets: String::new(),
+            identities: Identities::default(),
             templates: Templates::default(),
             news: false,
         };
@@ -300,7 +308,10 @@ impl TaskRunner {
             Phase::Waiting if self.kill.is_some() => self.die(cx),
             Phase::Waiting if scope.gate_open => self.prepare(cx, scope),
             Phase::Preparing(_) => self.go_on_preparing(cx, scope),
-            Phase::Running => self.look_at_templates(cx, scope),
+            Phase::Running => {
+                self.look_at_identities(cx);
+                self.look_at_templates(cx, scope);
+            }
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 if let Some(launch) = &self.record.launch {
                     destroyer.begin(cx, &self.spec.driver, &self.spec.key, launch.id);
@@ -436,6 +447,7 @@ impl TaskRunner {
     pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
         self.answer_signals(cx);
         self.stop_watching(cx);
+        self.identities = Identities::default();
         let wall = cx.now.wall;
         let record = self.edit();
         record.state.state = TaskLife::Dead;

@@ -27,15 +27,16 @@ impl TaskRunner {
         cx.drive(&self.spec.driver, &self.spec.key, effect);
     }
 
-    /// Tells the task that a template changed, once that is remembered: it is told at most once.
-    pub(super) fn signal_of_templates(&mut self, cx: &mut Cx<'_>, signal: &str) {
+    /// Tells the task that something of it changed, once that is remembered: it is told at most
+    /// once.
+    pub(super) fn signal_of_change(&mut self, cx: &mut Cx<'_>, signal: &str, words: &str) {
         let Some(launch) = self.record.launch.as_ref().map(|launch| launch.id) else {
             return;
         };
         if self.signals.len() >= MAX_PENDING_SIGNALS {
             return self.signal_failed(cx, "too many signals are under way");
         }
-        let effect = self.signal_effect(cx, launch, signal, None, "Template re-rendered");
+        let effect = self.signal_effect(cx, launch, signal, None, words);
         cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
     }
 
@@ -60,7 +61,7 @@ impl TaskRunner {
     }
 
     fn signal_failed(&mut self, cx: &mut Cx<'_>, why: &str) {
-        let message = format!("Template changed, and its signal was not sent: {why}");
+        let message = format!("Something changed, and its signal was not sent: {why}");
         self.event(cx, EventType::Template, &message);
     }
 

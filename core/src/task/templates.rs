@@ -228,7 +228,7 @@ impl TaskRunner {
         self.edit().templates = self.templates.rendered.clone();
         self.save(cx);
         for signal in signals {
-            self.signal_of_templates(cx, &signal);
+            self.signal_of_change(cx, &signal, "Template re-rendered");
         }
     }
 

@@ -30,13 +30,17 @@ impl TaskRunner {
             .min();
         let templates = self.templates.deadline();
         let templates = templates.map(|at| (at, TaskTimer::Template));
-        phase.into_iter().chain(signal).chain(templates).min()
+        let identities = self.identities_deadline();
+        let identities = identities.map(|at| (at, TaskTimer::Identity));
+        let others = signal.into_iter().chain(templates).chain(identities);
+        phase.into_iter().chain(others).min()
     }
 
     /// Does what is due. Calls that are not due change nothing.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.expire_signals(cx);
         self.templates_are_due(cx);
+        self.identities_are_due(cx);
         self.wait_for_the_store(cx);
         let now = cx.now.at;
         let due = |at: Instant| at <= now;

@@ -30,6 +30,8 @@ impl Checker {
         self.no_later_life_starts_what_is_over(key)?;
         self.a_start_finds_its_directories(world, key)?;
         self.a_start_finds_its_artifacts(world, alloc, key)?;
+        self.a_start_finds_its_payload(world, alloc, key)?;
+        self.no_mould_runs(alloc)?;
         self.a_disk_is_handed_on(world, agent, alloc)?;
         self.a_start_comes_after_the_remote_one(world, alloc)?;
         self.stages_begin_in_their_order(world, alloc, key)?;

@@ -91,6 +91,7 @@ impl Checker {
         };
         self.no_event_shows_a_variable(task, event)?;
         self.a_change_is_told_once(task, event)?;
+        self.a_new_token_is_told_once(world, task, event)?;
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
             EventType::Restarting => self.told_restart(world, task, event),

@@ -6,11 +6,13 @@
 
 mod alone;
 mod disks;
+mod dispatch;
 mod effects;
 mod ending;
 mod exits;
 mod forward;
 mod groups;
+mod identities;
 mod lives;
 mod machine;
 mod promises;
@@ -43,6 +45,7 @@ pub use property::Property;
 
 use crate::check::ending::Ending;
 use crate::check::exits::Exits;
+use crate::check::identities::Identities;
 use crate::check::lives::Lives;
 use crate::check::machine::Devices;
 use crate::check::promises::Promises;
@@ -115,6 +118,7 @@ pub struct Checker {
     templates: Templates,
     variables: Variables,
     services: Services,
+    identities: Identities,
     remotes: Remotes,
     promises: Promises,
     removals: Removals,
@@ -156,6 +160,7 @@ impl Checker {
             templates: Templates::default(),
             variables: Variables::default(),
             services: Services::default(),
+            identities: Identities::default(),
             remotes: Remotes::default(),
             promises: Promises::default(),
             removals: Removals::new(places),
@@ -332,8 +337,10 @@ impl Checker {
             DriverEffect::Start { launch, config, .. } => {
                 self.devices_of_a_start(world, alloc, key, *launch, config)?;
                 self.a_start_is_told_its_ports(alloc, key, config)?;
+                self.a_start_is_told_its_dispatch(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
                     self.a_start_finds_its_templates(task, config)?;
+                    self.a_start_finds_its_tokens(world, task)?;
                 }
                 self.start_effect(world, agent, alloc, key, *launch)
             }

@@ -150,6 +150,12 @@ properties! {
     AStartFindsItsDirectories: "a_start_finds_its_directories", [P7], Always;
     /// A task starts when what it needs was fetched.
     AStartFindsItsArtifacts: "a_start_finds_its_artifacts", [P7], Always;
+    /// A task starts with what the dispatch of its job brought for it.
+    AStartFindsItsPayload: "a_start_finds_its_payload", [P7], Always;
+    /// A task of a dispatched job is told the parent, and every key that a dispatch may bring.
+    AStartIsToldItsDispatch: "a_start_is_told_its_dispatch", [P7], Always;
+    /// A job that others are made of runs nothing itself.
+    NoMouldRuns: "no_mould_runs", [P3], Always;
     /// What a task needs is fetched when its directory is there.
     ArtifactsFindTheirDirectory: "artifacts_find_their_directory", [P7], Always;
     /// A task is set up when the directory of its allocation is there.
@@ -210,6 +216,14 @@ properties! {
     NoServiceOfADeadTask: "no_service_of_a_dead_task", [P14 P27], Always;
     /// When services change, so does the index that others wait for.
     AChangeOfServicesHasAnIndex: "a_change_of_services_has_an_index", [P27], Always;
+
+    // Tokens.
+    /// A task starts with tokens that were made for that start.
+    AStartFindsItsTokens: "a_start_finds_its_tokens", [P7], Always;
+    /// Of each new token a task is told once, and only in the way that it wants.
+    ANewTokenIsToldOnce: "a_new_token_is_told_once", [P29], Always;
+    /// What runs has tokens that are good.
+    ATokenIsGood: "a_token_is_good", [P11], AtRest;
 
     // The machine and its devices.
     /// A task with devices starts with all that their plugins reserved, in every life of the agent.
@@ -414,6 +428,8 @@ properties! {
     PoststopRunsWhereMainRan: "poststop_runs_where_main_ran", [P24], AtRest;
     /// What the disk holds is what the agent knows.
     TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
+    /// Of the jobs that were made of one and are over, no more are kept than are meant to be.
+    DispatchedJobsGo: "dispatched_jobs_go", [P15], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
     /// Where the leader is over, its group is.
@@ -456,6 +472,10 @@ properties! {
     SometimesATemplateRestarts: "sometimes_a_template_restarts", [P29], Sometimes;
     /// A task is sent a signal because a template changed.
     SometimesATemplateSignals: "sometimes_a_template_signals", [P29], Sometimes;
+    /// A task is started again because it got a new token.
+    SometimesATokenRestarts: "sometimes_a_token_restarts", [P29], Sometimes;
+    /// A task is sent a signal because it got a new token.
+    SometimesATokenSignals: "sometimes_a_token_signals", [P29], Sometimes;
     /// A failed allocation is replaced by its policy.
     SometimesAFailureIsReplaced: "sometimes_a_failure_is_replaced", [P3], Sometimes;
     /// An allocation takes a new version as it is.

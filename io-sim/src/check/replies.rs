@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::model::dispatch::Dispatch;
+use drover_core::model::job::Job;
 use drover_core::model::variable::VariableKey;
 
 use super::lives::{saved_alloc, saved_job};
@@ -142,6 +144,13 @@ impl Checker {
                 None => self.replies.purged.contains(&job.key()),
             },
             (
+                Input::Local(_, LocalInput::Dispatch { dispatch, .. }),
+                Reply::Dispatched { job, .. },
+            ) => match saved_job(world, job) {
+                Some(saved) => is_made_by(&saved.job, dispatch),
+                None => self.replies.purged.contains(job) || self.replies.collects(),
+            },
+            (
                 Input::Local(_, LocalInput::Deregister { job, .. }),
                 Reply::Stopping {
                     eval: Some(_),
@@ -177,11 +186,20 @@ impl Checker {
     }
 }
 
+/// Whether the job bears what the dispatch brought, or an earlier one of the same token.
+fn is_made_by(job: &Job, dispatch: &Dispatch) -> bool {
+    let bears = |(key, value): (&String, &String)| job.meta.get(key) == Some(value);
+    let same = job.payload == dispatch.payload && dispatch.meta.iter().all(bears);
+    let again = !dispatch.token.is_empty();
+    job.dispatched && job.dispatch_idempotency_token == dispatch.token && (same || again)
+}
+
 fn index_of(reply: &Reply) -> u64 {
     match reply {
-        Reply::Registered { index, .. } | Reply::Stopping { index, .. } | Reply::Done { index } => {
-            *index
-        }
+        Reply::Registered { index, .. }
+        | Reply::Dispatched { index, .. }
+        | Reply::Stopping { index, .. }
+        | Reply::Done { index } => *index,
         Reply::Variable(meta) => meta.modify_index,
         Reply::Refused(_) => 0,
     }

@@ -42,6 +42,8 @@ impl Checker {
         self.nobody_is_watched_in_vain(world, agent)?;
         self.the_disk_has_room(world, agent)?;
         self.the_machine_is_known(world, agent)?;
+        self.dispatched_jobs_go(agent)?;
+        self.a_token_is_good(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)
     }

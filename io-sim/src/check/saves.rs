@@ -105,6 +105,10 @@ impl Checker {
                     false => self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir"),
                 }
             }
+            (HookWork::WritePayload { .. }, Some(task)) => {
+                self.a_finished_hook_is_not_run_again(world, *alloc, task, "dispatch_payload")
+            }
+            (HookWork::WritePayload { .. }, None) => Ok(()),
             (HookWork::FetchArtifacts { .. }, Some(task)) => {
                 let there = (*alloc, task.clone());
                 let there = world.dirs.tasks.contains(&there);
@@ -117,7 +121,12 @@ impl Checker {
             (HookWork::Reserve { devices }, Some(task)) => {
                 self.what_is_reserved_is_held(agent, *alloc, task, devices)
             }
-            (HookWork::Reserve { .. } | HookWork::RenderTemplates(_), _) => Ok(()),
+            (
+                HookWork::Reserve { .. }
+                | HookWork::RenderTemplates(_)
+                | HookWork::IssueIdentities(_),
+                _,
+            ) => Ok(()),
             (HookWork::InheritDisk { from, .. }, _) => {
                 self.directories_belong_to_what_is_saved(world, *alloc)?;
                 self.a_disk_moves_at_rest(world, agent, from)

@@ -72,6 +72,9 @@ fn status_of(view: View<'_>, job: &JobRecord) -> &'static [&'static str] {
         &["running"]
     } else if job.job.stop {
         &["dead"]
+    } else if job.job.parameterized_job.is_some() && !job.job.dispatched {
+        // It waits for dispatches.
+        &["running"]
     } else if new || !view.blocked(&key).is_empty() {
         &["pending"]
     } else {

@@ -78,6 +78,8 @@ impl Touched {
                 _,
                 LocalInput::PutVariable { .. } | LocalInput::DeleteVariable { .. },
             )) => {}
+            // Children of it may go, and one comes.
+            Some(Input::Local(_, LocalInput::Dispatch { .. })) => self.everything(),
             Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who found no place may have one now.

@@ -160,9 +160,12 @@ impl Entity {
                 _,
                 LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
             ) => self.belongs_to(&job.key()),
-            Input::Local(_, LocalInput::Deregister { job, .. } | LocalInput::Evaluate { job }) => {
-                self.belongs_to(job)
-            }
+            Input::Local(
+                _,
+                LocalInput::Deregister { job, .. }
+                | LocalInput::Evaluate { job }
+                | LocalInput::Dispatch { job, .. },
+            ) => self.belongs_to(job),
             Input::Operator(_, asked) => match asked {
                 OperatorInput::StopAlloc { alloc }
                 | OperatorInput::Collect { alloc }

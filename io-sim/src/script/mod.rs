@@ -62,6 +62,13 @@ pub enum What {
         /// Which.
         job: String,
     },
+    /// A job is made of a parameterized one.
+    Dispatch {
+        /// Which.
+        job: String,
+        /// What it brings is made of this.
+        nth: u32,
+    },
     /// A job is stopped.
     Deregister {
         /// Which.
@@ -159,6 +166,7 @@ impl What {
         match self {
             What::Register { job, .. }
             | What::TakeOver { job }
+            | What::Dispatch { job, .. }
             | What::Deregister { job, .. }
             | What::Evaluate { job }
             | What::Restart { job, .. }

@@ -93,6 +93,9 @@ impl Sim {
                     self.take_over(job);
                 }
             }
+            What::Dispatch { job, nth } => {
+                self.dispatch(job, *nth);
+            }
             What::Deregister { job, purge } => {
                 let (job, purge) = (JobKey::local(job), *purge);
                 self.ask(LocalInput::Deregister { job, purge });
@@ -204,8 +207,9 @@ impl Sim {
     /// The n-th oldest allocation of a job, or the latest that is not over.
     fn one_of(&self, job: &str, nth: Option<usize>) -> Option<AllocId> {
         let view = self.view()?;
-        let key = JobKey::local(job);
-        let mut allocs: Vec<&AllocRunner> = view.allocs_of(&key).collect();
+        let keys = self.keys_of(job);
+        let mut allocs: Vec<&AllocRunner> =
+            keys.iter().flat_map(|key| view.allocs_of(key)).collect();
         allocs.sort_by_key(|alloc| alloc.record().create_index);
         let found = match nth {
             Some(nth) if !allocs.is_empty() => allocs.get(nth % allocs.len()),

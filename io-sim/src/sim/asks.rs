@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, ShutdownMode};
+use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 
@@ -18,6 +20,33 @@ impl Sim {
         let request = self.request();
         self.send(Source::Operator, Input::Local(request, input));
         request
+    }
+
+    /// Makes a job of a parameterized one. What it brings is made of the number; every third has
+    /// a token that others have too.
+    pub fn dispatch(&mut self, job: &str, nth: u32) -> RequestId {
+        let token = if nth % 3 == 1 { "again" } else { "" };
+        let dispatch = Dispatch {
+            payload: Arc::from(format!("payload+{nth:04}")),
+            meta: [("who".to_owned(), nth.to_string())].into(),
+            token: token.to_owned(),
+            tag: nth,
+            ..Dispatch::default()
+        };
+        self.ask(LocalInput::Dispatch {
+            job: JobKey::local(job),
+            dispatch: Arc::new(dispatch),
+        })
+    }
+
+    /// The job, and those that were made of it.
+    pub fn keys_of(&self, job: &str) -> Vec<JobKey> {
+        let jobs = self.view().into_iter().flat_map(|view| view.jobs());
+        let children = jobs.filter(|record| record.job.parent_id == job);
+        let children = children.map(|record| record.job.key());
+        core::iter::once(JobKey::local(job))
+            .chain(children)
+            .collect()
     }
 
     /// Hands in a job that ran on another node until now.

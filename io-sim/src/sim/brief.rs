@@ -40,6 +40,7 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let what = match input {
                 LocalInput::Register { job, .. } => format!("register {}", job.id),
                 LocalInput::TakeOver { job, .. } => format!("take over {}", job.id),
+                LocalInput::Dispatch { job, .. } => format!("dispatch {}", job.id),
                 LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
                 LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
                 LocalInput::Evaluate { job } => format!("look again at {}", job.id),
@@ -165,6 +166,8 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 HookWork::InheritDisk { .. } => "take over the disk",
                 HookWork::AskRemote { .. } => "ask the other node",
                 HookWork::FetchDisk { .. } => "fetch the disk",
+                HookWork::IssueIdentities(_) => "make tokens",
+                HookWork::WritePayload { .. } => "write the payload",
                 HookWork::FetchArtifacts { .. } => "fetch artifacts",
                 HookWork::Reserve { .. } => "reserve devices",
                 HookWork::RenderTemplates(_) => "render templates",
@@ -187,6 +190,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         Effect::Reply(request, reply) => {
             let what = match reply {
                 Reply::Registered { .. } => "registered".to_owned(),
+                Reply::Dispatched { job, .. } => format!("dispatched {}", job.id),
                 Reply::Stopping { .. } => "stopping".to_owned(),
                 Reply::Done { .. } => "done".to_owned(),
                 Reply::Variable(meta) => format!("put at {}", meta.modify_index),

@@ -101,6 +101,34 @@ pub struct StopArgs {
     pub verbose: bool,
 }
 
+/// `job dispatch`.
+#[derive(Clone, Debug, Args)]
+pub struct DispatchArgs {
+    /// The parameterized job's id or the beginning of it
+    pub job: String,
+    /// The payload: a file of at most 16 KiB, or `-` for the standard input
+    #[arg(value_name = "FILE")]
+    pub payload: Option<PathBuf>,
+    /// Meta of the job that is made; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub meta: Vec<String>,
+    /// Stands in the id of the job that is made
+    #[arg(long, value_name = "TEXT")]
+    pub id_prefix_template: Option<String>,
+    /// A second dispatch with the same token makes no second job
+    #[arg(long, value_name = "TOKEN")]
+    pub idempotency_token: Option<String>,
+    /// The priority of the job that is made
+    #[arg(long, value_name = "NUMBER")]
+    pub priority: Option<i64>,
+    /// Return when the job is made
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
 /// `job move`.
 #[derive(Clone, Debug, Args)]
 pub struct MoveArgs {

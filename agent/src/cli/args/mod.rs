@@ -15,7 +15,8 @@ pub use alloc::{
     AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs,
 };
 pub use job::{
-    InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, RunArgs, StopArgs, ValidateArgs,
+    DispatchArgs, InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, RunArgs, StopArgs,
+    ValidateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -126,6 +127,8 @@ pub enum JobCommand {
     Inspect(InspectArgs),
     /// Stop a job
     Stop(StopArgs),
+    /// Make a job of a parameterized one
+    Dispatch(DispatchArgs),
     /// Let another node take over a job, with what is on its disks
     Move(MoveArgs),
     /// Restart a job's tasks

@@ -4,6 +4,7 @@ use drover_core::agent::audit::Violation;
 use drover_core::agent::{AllocView, View};
 use drover_core::cx::Counters;
 use drover_core::model::alloc::TaskLife;
+use drover_core::model::dispatch::children_of;
 use drover_core::model::node::Node;
 use drover_core::task::runner::TaskRunner;
 use drover_core::task::spec::TaskSpec;
@@ -194,6 +195,12 @@ pub(super) fn task_labels(spec: &TaskSpec, metadata: &Metadata) -> Map {
         ("namespace", job.namespace.to_string()),
     ];
     labels.extend(own.map(|(name, value)| (name.into(), value)));
+    if job.dispatched
+        && let Some(dispatch) = job.id.strip_prefix(&children_of(&job.parent_id))
+    {
+        labels.insert("parent_id".into(), job.parent_id.clone());
+        labels.insert("dispatch_id".into(), dispatch.to_owned());
+    }
     labels
 }
 

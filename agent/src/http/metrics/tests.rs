@@ -246,6 +246,21 @@ fn task() -> TaskSpec {
     TaskSpec::of_group(AllocId(1), &Arc::new(job), "g").remove(0)
 }
 
+#[test]
+fn tasks_of_dispatched_jobs_name_the_parent_and_the_dispatch() {
+    let labels = |dispatched: bool| {
+        let mut job = Job::clone(task().job());
+        job.id = "sum/dispatch-17-0a".to_owned();
+        (job.parent_id, job.dispatched) = ("sum".to_owned(), dispatched);
+        let spec = TaskSpec::of_group(AllocId(1), &Arc::new(job), "g").remove(0);
+        gather::task_labels(&spec, &Metadata::All)
+    };
+    let child = labels(true);
+    assert_eq!(child.get("parent_id").map(String::as_str), Some("sum"));
+    assert_eq!(child.get("dispatch_id").map(String::as_str), Some("17-0a"));
+    assert_eq!(labels(false).get("parent_id"), None);
+}
+
 /// Metrics of a node where everything is known.
 fn fixed() -> Metrics {
     let mut metrics = Metrics::default();

@@ -93,6 +93,23 @@ pub struct Registered {
     pub next_token: String,
 }
 
+/// The answer to a dispatch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are the field's")]
+pub struct Dispatched {
+    #[serde(rename = "DispatchedJobID")]
+    pub dispatched_job_id: String,
+    #[serde(rename = "EvalID")]
+    pub eval_id: String,
+    pub eval_create_index: u64,
+    pub job_create_index: u64,
+    pub index: u64,
+    pub last_contact: u64,
+    pub known_leader: bool,
+    pub next_token: String,
+}
+
 /// The answer to a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -142,7 +159,7 @@ impl JobStub {
         let summary = summary(view, record);
         JobStub {
             id: job.id.clone(),
-            parent_id: String::new(),
+            parent_id: job.parent_id.clone(),
             name: job.name.clone(),
             namespace: job.namespace.clone(),
             datacenters: job.datacenters.clone(),
@@ -150,7 +167,7 @@ impl JobStub {
             job_type: job.job_type.as_str().to_owned(),
             priority: job.priority,
             periodic: job.periodic.is_some(),
-            parameterized_job: job.parameterized_job.is_some(),
+            parameterized_job: job.is_parameterized(),
             stop: job.stop,
             status: view.job_status(&job.key()).to_owned(),
             status_description: job.status_description.clone(),
@@ -193,10 +210,27 @@ pub fn summary(view: View<'_>, record: &JobRecord) -> JobSummary {
         job_id: job.id.clone(),
         namespace: job.namespace.clone(),
         summary: groups,
-        children: Children::default(),
+        children: children(view, job),
         create_index: job.create_index,
         modify_index,
     }
+}
+
+/// How many of the jobs that were made of this one are where.
+fn children(view: View<'_>, job: &Job) -> Children {
+    let mut children = Children::default();
+    if !job.is_parameterized() {
+        return children;
+    }
+    let is_child = |child: &Job| child.parent_id == job.id && child.namespace == job.namespace;
+    for child in view.jobs().filter(|child| is_child(&child.job)) {
+        match view.job_status(&child.job.key()) {
+            "pending" => children.pending += 1,
+            "running" => children.running += 1,
+            _ => children.dead += 1,
+        }
+    }
+    children
 }
 
 /// A whole job, with the fields that only servers fill.
@@ -205,15 +239,12 @@ pub fn full_job(job: &Job, status: &str) -> Value {
     let Some(fields) = value.as_object_mut() else {
         return value;
     };
-    let more = [
-        ("Status", json!(status)),
-        ("ParentID", json!("")),
-        ("Dispatched", json!(false)),
-        ("Payload", Value::Null),
-        ("VersionTag", Value::Null),
-    ];
+    let more = [("Status", json!(status)), ("VersionTag", Value::Null)];
     for (name, field) in more {
         fields.insert(name.to_owned(), field);
+    }
+    if job.payload.is_empty() {
+        fields.insert("Payload".to_owned(), Value::Null);
     }
     value
 }
@@ -247,8 +278,8 @@ pub struct Handover {
 /// The status of a job as a whole, or of an older version of it.
 pub fn register_answer(eval: String, index: u64, job_index: u64, warnings: String) -> Registered {
     Registered {
+        eval_create_index: if eval.is_empty() { 0 } else { index },
         eval_id: eval,
-        eval_create_index: index,
         job_modify_index: job_index,
         warnings,
         index,

@@ -21,8 +21,8 @@ pub use audit::AuditShape;
 pub(super) use audit::audited;
 pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
 pub use job::{
-    Children, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered, Stopped,
-    Validated, Versions, full_job, register_answer, summary,
+    Children, Dispatched, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered,
+    Stopped, Validated, Versions, full_job, register_answer, summary,
 };
 pub use machine::{Asked, Event};
 pub use node::{Driver, NodeShape};

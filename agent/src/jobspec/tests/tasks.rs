@@ -110,8 +110,9 @@ fn a_task_has_its_blocks() {
             "VolumeMounts": [{"Volume": "data", "Destination": "/data", "SELinuxLabel": "Z"}],
             "DispatchPayload": {"File": "in.txt"},
             "Actions": [{"Name": "hello", "Command": "/bin/echo", "Args": ["hi"]}],
-            "Identity": {"Env": true},
-            "Identities": [{"Name": "vault", "Audience": ["v"], "TTL": 3_600_000_000_000_u64}],
+            "Identity": {"ChangeMode": "noop", "Env": true, "File": false, "TTL": 0},
+            "Identities": [{"Name": "vault", "Audience": ["v"], "ChangeMode": "noop",
+                "Env": false, "File": false, "TTL": 3_600_000_000_000_u64}],
         })
     );
 }

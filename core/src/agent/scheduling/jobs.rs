@@ -30,10 +30,16 @@ impl Agent {
         };
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
-        let eval = self.evaluate(now, &key, Trigger::JobRegister);
+        let eval = if job.is_parameterized() {
+            // It runs nothing; what ran of it before it was one is ended.
+            self.local.dirty.insert(key);
+            None
+        } else {
+            Some(self.evaluate(now, &key, Trigger::JobRegister))
+        };
         Reply::Registered {
-            eval: eval.id,
-            index: eval.create_index,
+            eval: eval.as_ref().map(|eval| eval.id),
+            index: eval.map_or(self.shared.index, |eval| eval.create_index),
             job_index,
             deployment,
         }

@@ -1,9 +1,12 @@
 //! Jobs come and go: what is asked of the scheduling side, and carrying out what the comparison of
 //! the wanted with the running asks for.
 
+mod dispatch;
 mod jobs;
 mod placing;
 mod rollout;
+
+pub use dispatch::{KEPT_CHILDREN, MAX_CHILDREN};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,17 +44,9 @@ impl Agent {
             }
             LocalInput::Register { job, expect_index } => self.register(now, &job, expect_index),
             LocalInput::TakeOver { job, from } => self.take_over(now, &job, from),
+            LocalInput::Dispatch { job, dispatch } => self.dispatch(now, &job, &dispatch),
             LocalInput::Deregister { job, purge } => self.deregister(now, &job, purge),
-            LocalInput::Evaluate { job } => match self.local.jobs.contains_key(&job) {
-                false => Reply::Refused(Refusal::NotFound("job not found".to_owned())),
-                true => {
-                    let eval = self.evaluate(now, &job, Trigger::JobRegister);
-                    Reply::Stopping {
-                        eval: Some(eval.id),
-                        index: eval.create_index,
-                    }
-                }
-            },
+            LocalInput::Evaluate { job } => self.look_again(now, &job),
             LocalInput::PutVariable { key, items, expect } => {
                 self.put_variable(now, key, items, expect)
             }
@@ -59,12 +54,30 @@ impl Agent {
             LocalInput::Collect => {
                 self.collect_all = true;
                 self.collect_due = true;
+                self.forget_all_children(now);
                 Reply::Done {
                     index: self.shared.index,
                 }
             }
         };
         self.shared.ledger.after_save(Effect::Reply(request, reply));
+    }
+
+    fn look_again(&mut self, now: Now, key: &JobKey) -> Reply {
+        match self.local.jobs.get(key) {
+            None => Reply::Refused(Refusal::NotFound("job not found".to_owned())),
+            Some(known) if known.job.is_parameterized() => {
+                let why = "a parameterized job runs nothing itself".to_owned();
+                Reply::Refused(Refusal::Conflict(why))
+            }
+            Some(_) => {
+                let eval = self.evaluate(now, key, Trigger::JobRegister);
+                Reply::Stopping {
+                    eval: Some(eval.id),
+                    index: eval.create_index,
+                }
+            }
+        }
     }
 
     /// Notes that a job is considered, and why; the consideration itself follows in this step.
@@ -136,6 +149,7 @@ impl Agent {
         self.note_due(now, key, plan.due);
         touched.extend(self.place_all(now, key, &record, plan.place));
         touched.extend(self.purge(now, key, &record));
+        self.forget_siblings(now, &record);
         touched
     }
 

@@ -113,7 +113,7 @@ pub(super) fn new_deployment(cx: &mut Cx<'_>, key: &JobKey, job: &Job) -> Option
         .task_groups
         .iter()
         .any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
-    if job.job_type != JobType::Service || !rolls {
+    if job.job_type != JobType::Service || job.is_parameterized() || !rolls {
         return None;
     }
     let index = cx.next_index();

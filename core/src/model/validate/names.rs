@@ -23,7 +23,7 @@ pub(super) fn component(name: &str) -> Result<(), String> {
 }
 
 /// Whether a text can be an id, which no path is made of.
-pub(in crate::model) fn identifier(id: &str) -> Result<(), String> {
+pub(crate) fn identifier(id: &str) -> Result<(), String> {
     if id.is_empty() {
         return Err("must not be empty".to_owned());
     }

@@ -41,6 +41,8 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     }
     super::template::check(report, task, path);
     super::artifact::check(report, task, path);
+    super::dispatch::check_file(report, job, task, path);
+    super::identity::check(report, task, path);
     check_unsupported(report, task, path);
     super::service::check(report, group, &task.services, path);
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -160,7 +162,6 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
         (task.vault.is_some(), "vault"),
         (!task.volume_mounts.is_empty(), "volume_mount"),
         (task.csi_plugin_config.is_some(), "csi_plugin"),
-        (task.dispatch_payload.is_some(), "dispatch_payload"),
         (!task.secrets.is_empty(), "secret"),
         (task.schedule.is_some(), "schedule"),
         (
@@ -170,18 +171,11 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
     ] {
         report.unsupported(given, path, block);
     }
-    let mut identities = task.identity.iter().chain(&task.identities);
-    let wanted = identities.any(|identity| is_true(identity, "env") || is_true(identity, "file"));
-    report.unsupported(wanted, path, "identity");
 }
 
 /// Whether a service wants a proxy.
 pub(super) fn wants_connect(service: &Value) -> bool {
     field(service, "connect").is_some_and(|value| *value != Value::Null)
-}
-
-fn is_true(block: &Value, name: &str) -> bool {
-    field(block, name) == Some(&Value::Bool(true))
 }
 
 /// A field of a block that is kept as it was written, in whatever case.

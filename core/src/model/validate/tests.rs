@@ -1,4 +1,6 @@
 mod artifact;
+mod dispatch;
+mod identity;
 mod policy;
 mod service;
 mod support;

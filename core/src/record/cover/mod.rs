@@ -157,6 +157,8 @@ pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookW
             }
             (8, count(tasks.len()), "")
         }
+        HookWork::WritePayload { .. } => (9, 0, ""),
+        HookWork::IssueIdentities(asked) => (10, count(asked.identities.len()), ""),
     };
     fold.row([op.0, kind, size, u64::from(task.is_some())]);
     fold.text(text);
@@ -202,8 +204,19 @@ pub(super) fn reply(request: RequestId, reply: &Reply) -> u64 {
             job_index,
             deployment,
         } => {
-            fold.row(of_two(eval.0, deployment.map(|id| id.0)));
+            fold.row(of_two(eval.map_or(0, |id| id.0), deployment.map(|id| id.0)));
             (0, [*index, *job_index])
+        }
+        Reply::Dispatched {
+            job,
+            eval,
+            index,
+            job_index,
+        } => {
+            fold.row(of_two(0, eval.map(|id| id.0)));
+            fold.text(&job.namespace);
+            fold.text(&job.id);
+            (6, [*index, *job_index])
         }
         Reply::Stopping { eval, index } => {
             fold.row(of_two(0, eval.map(|id| id.0)));

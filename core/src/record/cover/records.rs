@@ -82,6 +82,7 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
         hooks_done,
         reserved,
         templates,
+        identities,
         secrets,
         paused_until,
         restarting,
@@ -103,6 +104,9 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
     let given = count(reserved.mounts.len()) | count(reserved.nodes.len()) << 32;
     let secrets = u64::from(!secrets.is_empty());
     fold.row([sizes, given, count(templates.len()), secrets]);
+    for time in identities.values() {
+        fold.row([moment(Some(*time)), 2, 0, 0]);
+    }
     // Those before it were the last ones of earlier commits.
     if let Some(last) = events.last() {
         fold.row(of_event(last));

@@ -32,7 +32,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
         | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Mark" | "Header" | "JobRecord"
-        | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" => Rule::Show,
+        | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" | "ParameterizedJob"
+        | "DispatchPayload" => Rule::Show,
         "Job" => job(field),
         "TaskGroup" => group(field),
         "Task" => task(field),
@@ -70,6 +71,9 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
         }
         "NodeInput" => Rule::Show,
         "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
+        "Dispatch" if field == "prefix" => Rule::Show,
+        "Identity" if field == "ExtraClaims" => Rule::HideAll,
+        "Identity" => Rule::Show,
         "HookWork" if matches!(field, "user" | "from") => Rule::Show,
         // Where files are, and how a task is told of them: the core decides by it.
         "Template" if is_template_word(field) => Rule::Show,
@@ -80,8 +84,8 @@ pub(super) fn of_field(owner: &str, field: &str) -> Rule {
 
 fn job(field: &str) -> Rule {
     match field {
-        "ID" | "Name" | "Namespace" | "Region" | "Datacenters" | "NodePool" | "Status"
-        | "StatusDescription" => Rule::Show,
+        "ID" | "ParentID" | "Name" | "Namespace" | "Region" | "Datacenters" | "NodePool"
+        | "Status" | "StatusDescription" => Rule::Show,
         "Priority" | "Version" | "SubmitTime" | "CreateIndex" | "ModifyIndex"
         | "JobModifyIndex" => Rule::HideTexts,
         _ => Rule::HideAll,

@@ -14,11 +14,9 @@ fn what_a_task_would_miss_is_refused() {
         t.vault = Some(block());
         t.volume_mounts = vec![block()];
         t.csi_plugin_config = Some(block());
-        t.dispatch_payload = Some(block());
         t.secrets = vec![block()];
         t.schedule = Some(block());
         t.kind = "connect-proxy:x".into();
-        t.identity = Some(map("Env", Value::Bool(true)));
     });
     let blocks: Vec<&str> = found
         .iter()
@@ -31,17 +29,11 @@ fn what_a_task_would_miss_is_refused() {
             "vault",
             "volume_mount",
             "csi_plugin",
-            "dispatch_payload",
             "secret",
             "schedule",
             "connect",
-            "identity",
         ]
     );
-    let plain = map("Env", Value::Bool(false));
-    assert_eq!(task_with(|t| t.identity = Some(plain)).len(), 0);
-    let file = map("File", Value::Bool(true));
-    assert_eq!(task_with(|t| t.identities = vec![file]).len(), 1);
     assert_eq!(
         group_with(|g| {
             g.volumes.insert("v".into(), block());
@@ -52,10 +44,9 @@ fn what_a_task_would_miss_is_refused() {
     );
     let found = job_with(|j| {
         j.periodic = Some(PeriodicConfig::default());
-        j.parameterized_job = Some(block());
         j.multiregion = Some(block());
     });
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), 2);
 }
 
 #[test]

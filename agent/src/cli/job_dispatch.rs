@@ -1,0 +1,91 @@
+//! `drover job dispatch`: makes a job of a parameterized one and follows what becomes of it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use drover_core::model::dispatch::MAX_PAYLOAD;
+use hyper::Method;
+use serde_json::{Map, Value, json};
+
+use super::args::DispatchArgs;
+use super::context::{Context, Outcome};
+use super::failure::Failure;
+use super::lookup::{self, job_path};
+use super::monitor;
+use super::table::{block, short};
+use crate::http::shapes::Dispatched;
+
+/// Runs the command.
+///
+/// # Errors
+/// The payload cannot be read, the job cannot be found or wants something else, or the agent does
+/// not answer.
+pub(super) async fn run(cx: &mut Context, args: DispatchArgs) -> Outcome {
+    let meta = meta(&args.meta)?;
+    let payload = args.payload.as_deref().map(payload).transpose()?;
+    let job = lookup::job(cx, &args.job).await?;
+    let token = args.idempotency_token.as_deref().unwrap_or_default();
+    let query = [
+        ("namespace", job.namespace.as_str()),
+        ("idempotency_token", token),
+    ];
+    let body = json!({
+        "JobID": job.id,
+        "Payload": BASE64_STANDARD.encode(payload.unwrap_or_default()),
+        "Meta": meta,
+        "IdPrefixTemplate": args.id_prefix_template.unwrap_or_default(),
+        "Priority": args.priority.unwrap_or(0),
+    });
+    let path = job_path(&job, "/dispatch");
+    let sent = cx
+        .client
+        .change::<Dispatched>(Method::PUT, &path, &query, Some(&body));
+    let made = sent.await.map_err(|failure| match failure.status {
+        Some(_) => failure.within("Failed to dispatch job"),
+        None => failure,
+    })?;
+    cx.screen.say(&block([
+        ("Dispatched Job ID", made.dispatched_job_id.clone()),
+        ("Evaluation ID", short(&made.eval_id, args.verbose)),
+    ]))?;
+    if args.detach || made.eval_id.is_empty() {
+        return Ok(0);
+    }
+    cx.screen.say("")?;
+    monitor::eval(cx, &made.eval_id, args.verbose).await
+}
+
+fn meta(given: &[String]) -> Result<Map<String, Value>, Failure> {
+    let pair = |given: &String| match given.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), Value::from(value))),
+        None => Err(Failure::said(format!("-meta {given}: meta is KEY=VALUE"))),
+    };
+    given.iter().map(pair).collect()
+}
+
+/// The payload: a file, or the standard input.
+fn payload(file: &Path) -> Result<Vec<u8>, Failure> {
+    if file == Path::new("-") {
+        return bytes_of(std::io::stdin(), "stdin");
+    }
+    let name = file.display().to_string();
+    let open = File::open(file);
+    let open = open.map_err(|error| Failure::said(format!("cannot open {name}: {error}")))?;
+    bytes_of(open, &name)
+}
+
+fn bytes_of(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let limit = MAX_PAYLOAD as u64;
+    let read = from.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::said(format!("cannot read {name}: {error}")))?;
+    if bytes.len() > MAX_PAYLOAD {
+        return Err(Failure::said(format!(
+            "{name} is larger than {MAX_PAYLOAD} bytes; no payload is"
+        )));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,169 @@
+//! Jobs that are made of parameterized ones, and how many of them are kept.
+
+use std::sync::Arc;
+
+use crate::agent::Agent;
+use crate::effect::{Refusal, Reply};
+use crate::ids::JobKey;
+use crate::model::dispatch::{self, Dispatch, child_id, children_of};
+use crate::model::job::Job;
+use crate::model::validate::identifier;
+use crate::store::record::JobRecord;
+use crate::time::Now;
+
+/// How many children of one job are kept after they are over, for people. When one more is over,
+/// the oldest is forgotten, with what is left of its allocations.
+pub const KEPT_CHILDREN: usize = 100;
+
+/// The most children of one job, those that are over included.
+pub const MAX_CHILDREN: usize = 10_000;
+
+impl Agent {
+    /// Makes a job of a parameterized one.
+    pub(super) fn dispatch(&mut self, now: Now, key: &JobKey, asked: &Dispatch) -> Reply {
+        let Some(parent) = self.local.jobs.get(key).cloned() else {
+            let why = "parameterized job not found".to_owned();
+            return Reply::Refused(Refusal::NotFound(why));
+        };
+        if let Err(why) = may_be_dispatched(&parent.job, asked) {
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        let children = self.children(key);
+        let again = |child: &&Arc<JobRecord>| {
+            child.job.dispatch_idempotency_token == asked.token && !child.purge
+        };
+        let known = children
+            .iter()
+            .find(again)
+            .filter(|_| !asked.token.is_empty());
+        if let Some(child) = known {
+            return self.dispatched(&child.job);
+        }
+        if children.len() >= MAX_CHILDREN {
+            let why = format!("the job has {MAX_CHILDREN} dispatched jobs: let some end first");
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        let id = match self.free_id(now, key, asked) {
+            Ok(id) => id,
+            Err(why) => return Reply::Refused(Refusal::Invalid(why)),
+        };
+        let child = Arc::new(child_of(&parent.job, id, asked));
+        self.register(now, &child, None);
+        self.dispatched(&child)
+    }
+
+    fn dispatched(&self, child: &Job) -> Reply {
+        let job = child.key();
+        let of_job = self.local.evals.values().filter(|eval| eval.job == job);
+        let eval = of_job.max_by_key(|eval| eval.create_index);
+        let known = self.local.jobs.get(&job);
+        Reply::Dispatched {
+            eval: eval.map(|eval| eval.id),
+            index: eval.map_or(self.shared.index, |eval| eval.create_index),
+            job_index: known.map_or(0, |known| known.job.create_index),
+            job,
+        }
+    }
+
+    /// An id that no job bears.
+    fn free_id(&self, now: Now, parent: &JobKey, asked: &Dispatch) -> Result<String, String> {
+        let seconds = now.wall.0.div_euclid(1_000_000_000);
+        let mut tag = asked.tag;
+        loop {
+            let id = child_id(&parent.id, &asked.prefix, seconds, tag);
+            identifier(&id).map_err(|why| format!("the id of the dispatched job {why}"))?;
+            let key = JobKey {
+                namespace: parent.namespace.clone(),
+                id: id.as_str().into(),
+            };
+            if !self.local.jobs.contains_key(&key) {
+                return Ok(id);
+            }
+            tag = tag.wrapping_add(1);
+        }
+    }
+
+    /// The jobs that were made of this one, the oldest first.
+    fn children(&self, parent: &JobKey) -> Vec<Arc<JobRecord>> {
+        let first = JobKey {
+            namespace: parent.namespace.clone(),
+            id: children_of(&parent.id).into(),
+        };
+        let from = self.local.jobs.range(first.clone()..);
+        let of_parent = from.take_while(|(key, _)| {
+            key.namespace == first.namespace && key.id.starts_with(&*first.id)
+        });
+        let dispatched =
+            |record: &&Arc<JobRecord>| record.job.dispatched && record.job.parent_id == *parent.id;
+        let children = of_parent.map(|(_, record)| record).filter(dispatched);
+        let mut children: Vec<_> = children.cloned().collect();
+        children.sort_by_key(|child| child.job.create_index);
+        children
+    }
+
+    /// A job was looked at: if it is a child that is over, its oldest siblings that are so too are
+    /// forgotten.
+    pub(super) fn forget_siblings(&mut self, now: Now, record: &JobRecord) {
+        if !self.is_over(record) {
+            return;
+        }
+        let parent = JobKey {
+            namespace: record.job.namespace.as_str().into(),
+            id: record.job.parent_id.as_str().into(),
+        };
+        let mut over = self.children(&parent);
+        over.retain(|child| self.is_over(child));
+        over.truncate(over.len().saturating_sub(KEPT_CHILDREN));
+        for child in over {
+            self.deregister(now, &child.job.key(), true);
+        }
+    }
+
+    /// Forgets all children of all jobs that are over.
+    pub(super) fn forget_all_children(&mut self, now: Now) {
+        let over = |record: &&Arc<JobRecord>| self.is_over(record);
+        let over = self.local.jobs.values().filter(over);
+        for key in over.map(|record| record.job.key()).collect::<Vec<_>>() {
+            self.deregister(now, &key, true);
+        }
+    }
+
+    /// Whether this is a child of which nothing more is to come.
+    fn is_over(&self, record: &JobRecord) -> bool {
+        let job = &record.job;
+        job.dispatched && !record.purge && self.view().job_status(&job.key()) == "dead"
+    }
+}
+
+fn may_be_dispatched(parent: &Job, asked: &Dispatch) -> Result<(), String> {
+    let id = &parent.id;
+    let rules = parent.parameterized_job.as_ref();
+    let Some(rules) = rules.filter(|_| parent.is_parameterized()) else {
+        return Err(format!("Specified job \"{id}\" is not a parameterized job"));
+    };
+    if parent.stop {
+        return Err(format!("Specified job \"{id}\" is stopped"));
+    }
+    let fits = |priority: &i64| (1..=100).contains(priority);
+    if let Some(priority) = asked.priority.filter(|priority| !fits(priority)) {
+        return Err(format!("the priority must be from 1 to 100, is {priority}"));
+    }
+    dispatch::fits(rules, asked)
+}
+
+fn child_of(parent: &Job, id: String, asked: &Dispatch) -> Job {
+    let mut child = parent.clone();
+    child.name.clone_from(&id);
+    child.id = id;
+    child.parent_id.clone_from(&parent.id);
+    child.dispatched = true;
+    child.payload = asked.payload.clone();
+    child.dispatch_idempotency_token.clone_from(&asked.token);
+    child.priority = asked.priority.unwrap_or(parent.priority);
+    let meta = asked.meta.iter();
+    child
+        .meta
+        .extend(meta.map(|(key, value)| (key.clone(), value.clone())));
+    (child.version, child.stable) = (0, false);
+    child
+}

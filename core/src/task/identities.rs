@@ -1,0 +1,274 @@
+//! Identities of a task: its tokens are made before each start, and made anew when half of their
+//! time is over.
+//!
+//! When they were made is remembered, so that the agent's next life goes on where this one ends; what
+//! they are is never known here. A new token is told to the task in the way that the identity
+//! wants, once it is remembered that it was made: a restart is not forgotten, a signal is sent at
+//! most once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::place::{Base, Place};
+use super::prepare::TaskHook;
+use super::runner::{Phase, TaskRunner};
+use crate::cx::Cx;
+use crate::effect::{Effect, HookEffect, HookWork, IdentityWork, Issuing};
+use crate::hooks::Begun;
+use crate::input::HookOutput;
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::identity::{Identity, RenewMode};
+use crate::op::{Awaited, Failure, Op};
+use crate::time::{Instant, Span};
+
+/// The longest pause after a renewal that failed. Short-lived tokens have a shorter one.
+const RENEW_AGAIN: Span = Span::secs(30);
+
+/// What is known of a task's identities in this life of the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Identities {
+    /// When which of them gets a new token; none if this agent has not looked yet.
+    due: Option<BTreeMap<String, Instant>>,
+    /// New tokens that are being made while the task runs.
+    renewal: Option<Renewal>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Renewal {
+    awaited: Awaited,
+    names: BTreeSet<String>,
+}
+
+impl Identities {
+    /// The answer that is awaited outside of any preparation.
+    pub(super) fn awaited(&self) -> Option<Awaited> {
+        self.renewal.as_ref().map(|renewal| renewal.awaited)
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.due.iter().flatten().map(|(_, at)| *at).min()
+    }
+}
+
+impl TaskRunner {
+    /// Has tokens made for a start; nothing is awaited any more of an earlier run.
+    pub(super) fn issue_identities(&mut self, cx: &mut Cx<'_>) -> Begun {
+        self.identities = Identities::default();
+        match self.issuing(|_| true) {
+            Ok(None) => Begun::Done,
+            Ok(Some(work)) => self.hook_work(cx, TaskHook::Identities, work),
+            Err(why) => Begun::Failed(Failure::fatal(why)),
+        }
+    }
+
+    /// The tokens for a start are made. It is remembered with the launch.
+    pub(super) fn identities_issued(&mut self, cx: &Cx<'_>) {
+        let (now, wall) = (cx.now.at, cx.now.wall);
+        let renewed = self.renewed();
+        let due = renewed
+            .iter()
+            .map(|(name, after)| (name.clone(), now + *after));
+        self.identities.due = Some(due.collect());
+        let issued = renewed.keys().map(|name| (name.clone(), wall));
+        self.edit().identities = issued.collect();
+    }
+
+    /// Which identities get new tokens, and how long after the last one.
+    fn renewed(&self) -> BTreeMap<String, Span> {
+        let wanted = self.identities_wanted();
+        let renewed = wanted.filter_map(|one| Some((one.name().to_owned(), one.renewal()?)));
+        renewed.collect()
+    }
+
+    fn identities_wanted(&self) -> impl Iterator<Item = &Identity> {
+        let task = self.spec.task();
+        let all = task.identity.iter().chain(&task.identities);
+        all.filter(|identity| identity.is_wanted())
+    }
+
+    /// What is asked of whoever makes the tokens of these identities; none if there are none.
+    fn issuing(&self, of: impl Fn(&str) -> bool) -> Result<Option<HookWork>, String> {
+        let (job, task) = (self.spec.job(), self.spec.task());
+        let wanted = self.identities_wanted().filter(|one| of(one.name()));
+        let identities = wanted.map(|one| work(one, &task.name));
+        let identities = identities.collect::<Result<Vec<_>, String>>()?;
+        if identities.is_empty() {
+            return Ok(None);
+        }
+        // Jobs that are made of one job are that job to others.
+        let own = Some(&job.parent_id).filter(|id| !id.is_empty());
+        Ok(Some(HookWork::IssueIdentities(Arc::new(Issuing {
+            region: job.region.clone(),
+            namespace: job.namespace.clone(),
+            job: own.unwrap_or(&job.id).clone(),
+            group: self.spec.group().name.clone(),
+            user: task.user.clone(),
+            identities,
+        }))))
+    }
+
+    /// Of a task that runs: an agent that did not start it finds out what is due when.
+    pub(super) fn look_at_identities(&mut self, cx: &Cx<'_>) {
+        if self.identities.due.is_some() || self.identities_wanted().next().is_none() {
+            return;
+        }
+        let issued = &self.record.identities;
+        let left = |(name, after): (String, Span)| {
+            let left = issued.get(&name).map_or(Span::ZERO, |issued| {
+                (*issued + after - cx.now.wall).clamp(Span::ZERO, after)
+            });
+            (name, cx.now.at + left)
+        };
+        self.identities.due = Some(self.renewed().into_iter().map(left).collect());
+    }
+
+    /// When there is something to do by itself.
+    pub(super) fn identities_deadline(&self) -> Option<Instant> {
+        match self.identities.awaited() {
+            Some(awaited) => Some(awaited.deadline),
+            None if matches!(self.phase, Phase::Running) && self.kill.is_none() => {
+                self.identities.next()
+            }
+            None => None,
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn identities_are_due(&mut self, cx: &mut Cx<'_>) {
+        if self.identities_deadline().is_none_or(|at| at > cx.now.at) {
+            return;
+        }
+        match self.identities.renewal.take() {
+            Some(Renewal { awaited, names }) => {
+                cx.count_overdue();
+                cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+                self.renewal_failed(cx, &names, "it was not made in time");
+            }
+            None => self.renew(cx),
+        }
+    }
+
+    fn renew(&mut self, cx: &mut Cx<'_>) {
+        let due = self.identities.due.iter().flatten();
+        let due = due.filter(|(_, at)| **at <= cx.now.at);
+        let names: BTreeSet<String> = due.map(|(name, _)| name.clone()).collect();
+        let begun = match self.issuing(|name| names.contains(name)) {
+            Ok(Some(work)) => self.hook_work(cx, TaskHook::Identities, work),
+            // It stands in the job no more, or never could be made.
+            Ok(None) | Err(_) => {
+                if let Some(due) = &mut self.identities.due {
+                    due.retain(|name, _| !names.contains(name));
+                }
+                return;
+            }
+        };
+        if let Begun::Working(awaited) = begun {
+            self.identities.renewal = Some(Renewal { awaited, names });
+        }
+    }
+
+    /// The answer to a renewal. `false` if that is not what was answered.
+    pub(super) fn identities_renewed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: &Result<HookOutput, Failure>,
+    ) -> bool {
+        let is_it = |renewal: &mut Renewal| renewal.awaited.op == op;
+        let Some(renewal) = self.identities.renewal.take_if(is_it) else {
+            return false;
+        };
+        if let Err(failure) = result {
+            self.renewal_failed(cx, &renewal.names, &failure.message);
+            return true;
+        }
+        let after = self.renewed();
+        let (now, wall) = (cx.now.at, cx.now.wall);
+        for name in &renewal.names {
+            let due = self.identities.due.as_mut().zip(after.get(name));
+            if let Some((due, after)) = due {
+                due.insert(name.clone(), now + *after);
+            }
+            self.edit().identities.insert(name.clone(), wall);
+        }
+        self.save(cx);
+        // Whoever is about to end finds a new one when it starts again.
+        if matches!(self.phase, Phase::Running) && self.kill.is_none() {
+            self.tell_of_tokens(cx, &renewal.names);
+        }
+        true
+    }
+
+    fn tell_of_tokens(&mut self, cx: &mut Cx<'_>, names: &BTreeSet<String>) {
+        let renewed = self.identities_wanted();
+        let renewed = renewed.filter(|one| names.contains(one.name()));
+        let mut restart = None;
+        let mut signals = BTreeSet::new();
+        for identity in renewed {
+            match identity.change_mode {
+                RenewMode::Noop => {}
+                RenewMode::Restart => restart = Some(identity.name().to_owned()),
+                RenewMode::Signal => drop(signals.insert(identity.change_signal.clone())),
+            }
+        }
+        if let Some(name) = restart {
+            self.restart(cx, &format!("Identity[{name}]: new token"));
+            return;
+        }
+        for signal in signals {
+            self.signal_of_change(cx, &signal, "New Identity token");
+        }
+    }
+
+    /// The old tokens are good for as long again: it is tried again meanwhile.
+    fn renewal_failed(&mut self, cx: &mut Cx<'_>, names: &BTreeSet<String>, why: &str) {
+        let after = self.renewed();
+        let due = self.identities.due.get_or_insert_default();
+        for name in names {
+            let quarter = after
+                .get(name)
+                .map_or(RENEW_AGAIN, |after| Span(after.0 / 4));
+            let pause = cx.jittered(quarter.min(RENEW_AGAIN));
+            due.insert(name.clone(), cx.now.at + pause);
+        }
+        let list: Vec<&str> = names.iter().map(String::as_str).collect();
+        let message = format!("No new token for identity {}: {why}", list.join(", "));
+        let last = self.record.state.events.last();
+        if last.is_none_or(|last| last.display_message != message) {
+            self.push(
+                cx,
+                TaskEvent::new(EventType::HookFailed, cx.now.wall, &message),
+            );
+        }
+    }
+}
+
+/// What is made for an identity of the task of this name.
+///
+/// # Errors
+/// Its file is none of the task's own.
+fn work(identity: &Identity, task: &str) -> Result<IdentityWork, String> {
+    let file = identity.file.then(|| file(identity, task)).transpose()?;
+    Ok(IdentityWork {
+        name: identity.name().to_owned(),
+        audience: identity.audience.clone(),
+        ttl: identity.ttl,
+        file,
+        variable: identity.env.then(|| identity.variable()),
+    })
+}
+
+/// Where the token of an identity goes.
+///
+/// # Errors
+/// It is none of the task's own.
+pub(crate) fn file(identity: &Identity, task: &str) -> Result<Place, String> {
+    let path = identity.path();
+    let place = Place::of(&path, "", task)?;
+    match place.base {
+        Base::Task => Ok(place),
+        Base::Shared => Err(format!("{path:?} is not the task's own")),
+    }
+}

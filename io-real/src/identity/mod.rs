@@ -1,0 +1,122 @@
+//! Tokens by which tasks prove who they are: made, written and held here, and nowhere else.
+//!
+//! A lone agent is its own issuer. Its key is made once and stays in its directory; whoever wants
+//! to check a token gets the public half ([`Issuer::keys`]). Tokens go into files of the task, and
+//! those that are variables are held in memory until the task starts: neither the core nor a
+//! recording ever has one.
+
+mod key;
+mod token;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drover_core::effect::{DriverEffect, IdentityWork, Issuing};
+use drover_core::ids::AllocId;
+use drover_core::input::TaskKey;
+use drover_core::time::Timestamp;
+
+use crate::dirs::{Access, AllocDirs};
+use crate::user;
+
+pub use key::Key;
+use token::Claims;
+
+/// Whoever issues tokens. Cheap to clone.
+#[derive(Clone)]
+pub struct Issuer {
+    key: Arc<Key>,
+    /// Variables for starts that are about to come.
+    held: Arc<Mutex<BTreeMap<TaskKey, BTreeMap<String, String>>>>,
+}
+
+impl fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Issuer")
+    }
+}
+
+impl Issuer {
+    /// Signs with this key.
+    pub fn new(key: Key) -> Issuer {
+        Issuer {
+            key: Arc::new(key),
+            held: Arc::default(),
+        }
+    }
+
+    /// The public half of the key, as a JSON Web Key Set.
+    pub fn keys(&self) -> serde_json::Value {
+        self.key.public()
+    }
+
+    /// Makes tokens for a task, writes those that are files, and holds those that are variables.
+    ///
+    /// # Errors
+    /// A file cannot be written, or the task's user is unknown.
+    pub fn issue(
+        &self,
+        dirs: &AllocDirs,
+        key: &TaskKey,
+        asked: &Issuing,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        let access = access(&asked.user)?;
+        let files = dirs.files(key.alloc, key.task.as_str())?;
+        let mut held = BTreeMap::new();
+        for identity in &asked.identities {
+            let token = self.token(key, asked, identity, now);
+            if let Some(place) = &identity.file {
+                files.write(place, token.as_bytes(), access)?;
+            }
+            if let Some(variable) = &identity.variable {
+                held.insert(variable.clone(), token);
+            }
+        }
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(key.clone()).or_default().extend(held);
+        Ok(())
+    }
+
+    fn token(&self, key: &TaskKey, asked: &Issuing, of: &IdentityWork, now: Timestamp) -> String {
+        let claims = Claims::new(key, asked, of, now);
+        token::signed(&self.key, &claims)
+    }
+
+    /// A start is about to leave: the task's variables go with it.
+    pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
+        let DriverEffect::Start { config, .. } = effect else {
+            return;
+        };
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = all.remove(key).filter(|held| !held.is_empty()) {
+            Arc::make_mut(config).env.extend(held);
+        }
+    }
+
+    /// Of an allocation that is gone nothing is held.
+    pub fn forget(&self, alloc: AllocId) {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|key, _| key.alloc != alloc);
+    }
+}
+
+/// The task's user alone reads its tokens. Without one nobody knows as whom the driver runs it, and
+/// the directory is what keeps others out.
+fn access(user: &str) -> io::Result<Access> {
+    if user.is_empty() {
+        return Ok(Access {
+            mode: 0o644,
+            uid: None,
+            gid: None,
+        });
+    }
+    let user = user::find(user)?;
+    Ok(Access {
+        mode: 0o600,
+        uid: Some(user.uid),
+        gid: Some(user.gid),
+    })
+}

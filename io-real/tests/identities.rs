@@ -1,0 +1,227 @@
+//! Tokens of tasks: what they say, who can check them, where they are written, and who is told.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use drover_core::effect::{DriverEffect, IdentityWork, Issuing, TaskConfig};
+use drover_core::ids::{AllocId, LaunchId, Run};
+use drover_core::input::TaskKey;
+use drover_core::model::task::LogConfig;
+use drover_core::op::Op;
+use drover_core::task::place::{Base, Place};
+use drover_core::time::{Span, Timestamp};
+use drover_io_real::dirs::AllocDirs;
+use drover_io_real::identity::{Issuer, Key};
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const ALLOC: AllocId = AllocId(7);
+const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
+
+struct World {
+    dir: TempDir,
+    dirs: AllocDirs,
+    issuer: Issuer,
+}
+
+fn key() -> TaskKey {
+    TaskKey {
+        alloc: ALLOC,
+        task: "web".into(),
+    }
+}
+
+fn asked(name: &str, ttl: i64, path: Option<&str>, variable: Option<&str>) -> Issuing {
+    Issuing {
+        region: "global".to_owned(),
+        namespace: "default".to_owned(),
+        job: "shop".to_owned(),
+        group: "front".to_owned(),
+        user: String::new(),
+        identities: vec![IdentityWork {
+            name: name.to_owned(),
+            audience: Vec::new(),
+            ttl: Span::secs(ttl),
+            file: path.map(|path| Place {
+                base: Base::Task,
+                path: path.to_owned(),
+            }),
+            variable: variable.map(str::to_owned),
+        }],
+    }
+}
+
+fn start() -> DriverEffect {
+    DriverEffect::Start {
+        op: Op(1),
+        launch: LaunchId(1),
+        config: Arc::new(TaskConfig {
+            run: Run(1),
+            job: String::new(),
+            group: String::new(),
+            config: BTreeMap::new(),
+            env: BTreeMap::new(),
+            user: String::new(),
+            cpu_shares: 0,
+            memory_limit: 0,
+            memory_reserved: 0,
+            logs: LogConfig::default(),
+            reserved: Default::default(),
+            device_env: BTreeMap::new(),
+        }),
+    }
+}
+
+impl World {
+    fn new() -> World {
+        let dir = TempDir::new().unwrap();
+        let root = dir.path().join("allocs");
+        fs::create_dir(&root).unwrap();
+        let dirs = AllocDirs::new(Arc::new(File::open(&root).unwrap().into()));
+        dirs.build_alloc(ALLOC).unwrap();
+        dirs.build_task(ALLOC, "web", None).unwrap();
+        let issuer = issuer(&dir);
+        World { dir, dirs, issuer }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        let own = self.dir.path().join("allocs").join(ALLOC.to_string());
+        own.join("web").join(path)
+    }
+
+    fn issue(&self, asked: &Issuing) -> std::io::Result<()> {
+        self.issuer.issue(&self.dirs, &key(), asked, NOW)
+    }
+
+    /// The variables of the next start.
+    fn started(&self) -> BTreeMap<String, String> {
+        let mut effect = start();
+        self.issuer.complete(&key(), &mut effect);
+        let DriverEffect::Start { config, .. } = effect else {
+            panic!("it is a start");
+        };
+        config.env.clone()
+    }
+}
+
+fn issuer(dir: &TempDir) -> Issuer {
+    Issuer::new(Key::of(File::open(dir.path()).unwrap().as_fd()).unwrap())
+}
+
+fn decoded(part: &str) -> Vec<u8> {
+    BASE64_URL_SAFE_NO_PAD.decode(part).unwrap()
+}
+
+/// The header and the claims of a token whose signature is that of the published key.
+fn checked(token: &str, keys: &Value) -> (Value, Value) {
+    let (said, signature) = token.rsplit_once('.').unwrap();
+    let public = decoded(keys["keys"][0]["x"].as_str().unwrap());
+    let public = UnparsedPublicKey::new(&ED25519, public);
+    public.verify(said.as_bytes(), &decoded(signature)).unwrap();
+    assert!(public.verify(b"other", &decoded(signature)).is_err());
+    let (header, claims) = said.split_once('.').unwrap();
+    let read = |part| serde_json::from_slice(&decoded(part)).unwrap();
+    (read(header), read(claims))
+}
+
+#[test]
+fn a_token_says_who_the_task_is() {
+    let world = World::new();
+    world
+        .issue(&asked("default", 3600, Some("secrets/nomad_token"), None))
+        .unwrap();
+    let path = world.path("secrets/nomad_token");
+    let keys = world.issuer.keys();
+    let (header, mut claims) = checked(&fs::read_to_string(&path).unwrap(), &keys);
+    let kid = &keys["keys"][0]["kid"];
+    assert_eq!(header, json!({ "alg": "EdDSA", "typ": "JWT", "kid": kid }));
+    let jti = claims.as_object_mut().unwrap().remove("jti").unwrap();
+    assert_eq!(jti.as_str().unwrap().len(), 36);
+    assert_eq!(
+        claims,
+        json!({
+            "aud": ["nomadproject.io"], "iat": 1_700_000_000, "nbf": 1_700_000_000,
+            "exp": 1_700_003_600, "sub": "global:default:shop:front:web:default",
+            "nomad_namespace": "default", "nomad_job_id": "shop", "nomad_task": "web",
+            "nomad_allocation_id": ALLOC.to_string(),
+        })
+    );
+    let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o644);
+    // One for ever, for somebody, and in a variable alone.
+    let mut other = asked("vault", 0, None, Some("NOMAD_TOKEN_vault"));
+    other.identities[0].audience = vec!["vault.io".to_owned()];
+    world.issue(&other).unwrap();
+    let (_, claims) = checked(&world.started()["NOMAD_TOKEN_vault"], &keys);
+    assert_eq!(claims["aud"], json!(["vault.io"]));
+    assert_eq!(claims.get("exp"), None);
+    assert!(claims["sub"].as_str().unwrap().ends_with(":web:vault"));
+    assert!(!world.path("secrets/nomad_vault.jwt").exists());
+}
+
+#[test]
+fn a_variable_is_for_one_start_of_one_task() {
+    let world = World::new();
+    let env = asked("default", 60, None, Some("NOMAD_TOKEN"));
+    world.issue(&env).unwrap();
+    let mut other = start();
+    let strange = TaskKey {
+        task: "other".into(),
+        ..key()
+    };
+    world.issuer.complete(&strange, &mut other);
+    assert_eq!(other, start());
+    assert_eq!(world.started().len(), 1);
+    assert_eq!(world.started().len(), 0, "the next start has its own");
+    world.issue(&env).unwrap();
+    world.issuer.forget(ALLOC);
+    assert_eq!(world.started().len(), 0, "the allocation is gone");
+}
+
+#[test]
+fn a_key_outlives_the_agent_and_is_nobody_elses() {
+    let world = World::new();
+    let again = issuer(&world.dir);
+    assert_eq!(again.keys(), world.issuer.keys());
+    let file = world.dir.path().join("key");
+    let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert_eq!(fs::read(&file).unwrap().len(), 32);
+    assert!(!format!("{again:?}").contains("seed"));
+    fs::write(&file, "short").unwrap();
+    let dir = File::open(world.dir.path()).unwrap();
+    assert!(
+        Key::of(dir.as_fd()).is_err(),
+        "a damaged key is not replaced"
+    );
+    fs::remove_file(&file).unwrap();
+    assert_ne!(issuer(&world.dir).keys(), world.issuer.keys());
+}
+
+#[test]
+fn a_token_goes_through_no_link() {
+    let world = World::new();
+    let outside = world.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, world.path("local/out")).unwrap();
+    let asked = asked("default", 60, Some("local/out/token"), None);
+    assert!(world.issue(&asked).is_err());
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    let mut nobody = asked;
+    nobody.user = "no-such-user".to_owned();
+    assert!(world.issue(&nobody).is_err());
+}

@@ -1,0 +1,120 @@
+//! Tokens of tasks: made before each start, made anew in time, and told as the job wants it.
+
+use drover_core::model::event::EventType;
+use drover_core::model::identity::RenewMode;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+const HOUR: Span = Span::secs(3600);
+
+/// How many tokens the task had, and whether the last one is good.
+fn tokens(sim: &Sim) -> (u32, bool) {
+    let all = sim.world.tokens();
+    let token = all.values().flatten().map(|(_, token)| *token).next_back();
+    let token = token.unwrap_or_default();
+    let now = sim.world.now().at;
+    (token.number, token.until.is_none_or(|until| until > now))
+}
+
+fn events(sim: &Sim, kind: EventType) -> usize {
+    let of_task = |view: &drover_core::agent::View<'_>| {
+        let tasks = view.allocs().flat_map(|alloc| alloc.tasks());
+        let events = tasks.flat_map(|task| task.state().events.iter());
+        events.filter(|event| event.kind == kind).count()
+    };
+    sim.view().as_ref().map(of_task).unwrap_or(0)
+}
+
+#[test]
+fn a_token_is_made_anew_in_half_of_its_time() {
+    for_seeds(60, |sim| {
+        sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(tokens(sim) == (1, true), "one for the start")?;
+        for number in 2..6 {
+            sim.run(Span::secs(1600))?;
+            sim.expect_that(tokens(sim).0 == number - 1, "not too early")?;
+            sim.until(Span::secs(250), |sim| tokens(sim) == (number, true))?;
+        }
+        sim.expect_that(sim.world.starts_of("main") == 1, "nobody is told")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_new_token_is_told_as_the_job_wants_it() {
+    for (mode, starts, signals) in [(RenewMode::Restart, 3, 0), (RenewMode::Signal, 1, 2)] {
+        for_seeds(60, |sim| {
+            sim.register(&service("web", [task("main").token(HOUR, mode)]));
+            sim.until(SOON, |sim| sim.runs("web", "main"))?;
+            // Two renewals; a start has a token of its own, too.
+            sim.run(Span::secs(3750))?;
+            let seen = sim.world.starts_of("main");
+            sim.expect_that(seen == starts, &format!("{starts} starts, not {seen}"))?;
+            let seen = events(sim, EventType::Signaling);
+            sim.expect_that(seen == signals, &format!("{signals} signals, not {seen}"))?;
+            sim.expect_that(tokens(sim).1, "it is good")?;
+            sim.peace()
+        });
+    }
+}
+
+#[test]
+fn what_cannot_be_renewed_is_tried_again() {
+    for_seeds(60, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.run(Span::secs(2400))?;
+        sim.expect_that(tokens(sim) == (1, true), "none was made")?;
+        sim.expect_that(sim.runs("web", "main"), "it runs on")?;
+        sim.expect_that(events(sim, EventType::HookFailed) == 1, "it is said once")?;
+        sim.world.faults = Faults::none();
+        sim.until(SOON, |sim| tokens(sim) == (2, true))?;
+        sim.peace()
+    });
+}
+
+/// An agent that was away for long sees to it at once, and one that was not goes on.
+#[test]
+fn the_next_life_goes_on_where_this_one_ends() {
+    for (away, early) in [(Span::secs(600), true), (Span::secs(7200), false)] {
+        for_seeds(40, |sim| {
+            sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
+            sim.until(SOON, |sim| sim.runs("web", "main"))?;
+            sim.crash();
+            sim.run(away)?;
+            sim.restart()?;
+            sim.until(SOON, |sim| sim.runs("web", "main"))?;
+            sim.run(SOON)?;
+            let seen = tokens(sim);
+            let wanted = if early { (1, true) } else { (2, true) };
+            sim.expect_that(seen == wanted, &format!("{wanted:?}, not {seen:?}"))?;
+            sim.expect_that(sim.world.starts_of("main") == 1, "it ran on")?;
+            sim.peace()
+        });
+    }
+}
+
+/// A token that is good for ever is made for starts alone.
+#[test]
+fn each_start_has_tokens_of_its_own() {
+    for_seeds(60, |sim| {
+        let main = task("main").token(Span::ZERO, RenewMode::Noop);
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.run(HOUR)?;
+        sim.expect_that(tokens(sim) == (1, true), "one")?;
+        sim.restart_tasks("web", drover_core::input::RestartScope::Running);
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.expect_that(tokens(sim) == (2, true), "another one")?;
+        sim.peace()
+    });
+}
