@@ -17,7 +17,7 @@ use super::source::Asked;
 use crate::door::{Door, Gone};
 
 /// The core is asked no oftener than this.
-const PACE: Duration = Duration::from_millis(50);
+const PACE: Duration = Duration::from_millis(250);
 
 /// The state as far as templates may ask for it.
 #[derive(Clone, Debug, Default, PartialEq)]
