@@ -233,3 +233,26 @@ fn a_parent_shows_its_children_and_goes_without_them() {
     let child = setup.agent.get(&path);
     assert_eq!(child["Stop"], false, "{child}");
 }
+
+/// Templates of a dispatched job read what those of the job that it was made of may.
+#[test]
+fn a_child_reads_the_variables_of_its_parent() {
+    let setup = Setup::new();
+    let job = MOULD.replace(
+        "dispatch_payload {",
+        "template {
+        data        = \"{{ with nomadVar `nomad/jobs/sum` }}{{ .key }}{{ end }}\"
+        destination = \"local/key\"
+      }
+
+      dispatch_payload {",
+    );
+    let job = job.replace("set -u\n", "set -u\n          cat local/key; echo\n");
+    let file = setup.world.file("sum.hcl", &job);
+    setup.run(&["job", "run", &file.to_string_lossy()]).ok();
+    let variable = ["var", "put", "nomad/jobs/sum", "key=of the parent"];
+    setup.run(&variable).ok();
+    let id = setup.dispatched(&["-meta", "who=me", "sum"]);
+    let told = setup.told(&id);
+    assert!(told.starts_with("of the parent\nwho me"), "{told}");
+}

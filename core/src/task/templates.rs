@@ -334,9 +334,14 @@ impl TaskRunner {
         let work = task.templates.iter().map(|template| work(template, place));
         let templates = work.collect::<Result<Vec<_>, String>>()?;
         let (job, group) = (self.spec.job(), &self.spec.group().name);
+        // What was dispatched reads what the job that it was made of may.
+        let named = match job.parent_id.as_str() {
+            "" => &job.id,
+            parent => parent,
+        };
         Ok(Rendering {
             templates,
-            reads: Reads::of(&job.namespace, &job.id, group, &task.name),
+            reads: Reads::of(&job.namespace, named, group, &task.name),
             root,
             runs,
             env,
