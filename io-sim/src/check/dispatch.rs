@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use drover_core::agent::{Agent, KEPT_CHILDREN};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
+use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::TaskKey;
 
 use super::{Checker, Property, Verdict};
@@ -31,6 +32,23 @@ impl Checker {
             written == Some(payload),
             || format!("{key:?} finds {written:?} and not {payload:?}"),
         )
+    }
+
+    /// What a dispatch brought is written before the first start of its task, and not again: it is
+    /// the task's from then on.
+    pub(super) fn a_payload_is_written_before_all_starts(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+        task: &TaskName,
+    ) -> Verdict {
+        let task = task.clone();
+        let key = TaskKey { alloc, task };
+        let started = world
+            .launches_of(&key)
+            .any(|(_, process)| process.starts > 0);
+        let property = Property::APayloadIsWrittenBeforeAllStarts;
+        self.holds(property, !started, || format!("{key:?} has started"))
     }
 
     /// A task of a dispatched job is told the parent, and every key that a dispatch may bring.

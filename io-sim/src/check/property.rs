@@ -152,6 +152,8 @@ properties! {
     AStartFindsItsArtifacts: "a_start_finds_its_artifacts", [P7], Always;
     /// A task starts with what the dispatch of its job brought for it.
     AStartFindsItsPayload: "a_start_finds_its_payload", [P7], Always;
+    /// What a dispatch brought is written before the first start of its task, and not again.
+    APayloadIsWrittenBeforeAllStarts: "a_payload_is_written_before_all_starts", [P24 P26], Always;
     /// A task of a dispatched job is told the parent, and every key that a dispatch may bring.
     AStartIsToldItsDispatch: "a_start_is_told_its_dispatch", [P7], Always;
     /// A job that others are made of runs nothing itself.

@@ -106,6 +106,7 @@ impl Checker {
                 }
             }
             (HookWork::WritePayload { .. }, Some(task)) => {
+                self.a_payload_is_written_before_all_starts(world, *alloc, task)?;
                 self.a_finished_hook_is_not_run_again(world, *alloc, task, "dispatch_payload")
             }
             (HookWork::WritePayload { .. }, None) => Ok(()),
