@@ -221,13 +221,7 @@ fn collect(
         claim.record.state = State::Running;
         claim.save().map_err(Fault::at(Step::Record))?;
     }
-    Ok(Supervisor::new(
-        claim,
-        control,
-        streams,
-        keep,
-        Main::Nobody,
-    ))
+    Ok(Supervisor::new(claim, control, streams, keep, Main::Nobody))
 }
 
 /// Tells the agent how it went. If it is gone, the record tells the next one.

@@ -95,7 +95,7 @@ fn histogram(text: &mut String, name: &str, timed: &Timed) {
 /// The value, if that is a whole number of which a float knows every digit. Zero may have a sign.
 fn whole(value: f64) -> Option<u64> {
     const EXACT: f64 = (1_u64 << 53) as f64;
-    let fits = value >= 1.0 && value < EXACT && value.fract() == 0.0;
+    let fits = (1.0..EXACT).contains(&value) && value.fract() == 0.0;
     fits.then_some(value as u64)
 }
 
