@@ -94,6 +94,7 @@ async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
         serving.running.on_the_way.clone(),
         key.clone(),
     );
+    follower.begin().await;
     if let Err(why) = register(&serving.running, job).await {
         serving.end(ShutdownMode::KeepTasks).await;
         return Err(why);

@@ -72,6 +72,8 @@ pub(super) struct Follower {
     lines_in: Option<mpsc::Sender<Line>>,
     shown: Vec<Seen>,
     blocked: BTreeSet<(String, String)>,
+    /// Allocations that were over before: nobody asks for their story again.
+    earlier: BTreeSet<AllocId>,
     /// Allocations of which a task failed.
     failed: BTreeSet<AllocId>,
 }
@@ -101,7 +103,17 @@ impl Follower {
             lines_in: Some(lines_in),
             shown: Vec::new(),
             blocked: BTreeSet::new(),
+            earlier: BTreeSet::new(),
             failed: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at what the job left before it is registered again. What comes from now on is shown,
+    /// however soon it is over.
+    pub(super) async fn begin(&mut self) {
+        if let Ok(look) = self.look().await {
+            let over = look.allocs.iter().filter(|seen| seen.finished);
+            self.earlier = over.map(|seen| seen.id).collect();
         }
     }
 
@@ -211,7 +223,7 @@ impl Follower {
     fn show(&mut self, look: &Look, terminal: &mut Terminal) {
         for seen in &look.allocs {
             let known = self.shown.iter().any(|known| known.id == seen.id);
-            if !known && !seen.finished {
+            if !known && !self.earlier.contains(&seen.id) {
                 terminal.alloc(seen.id, &seen.name, seen.running);
                 self.follow_output(seen);
                 self.shown.push(seen.clone());

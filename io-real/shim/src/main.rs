@@ -184,15 +184,21 @@ fn start_task(
     ))
 }
 
+/// Goes on with the log files of a dead shim, if there was one.
+fn resume(streams: &mut [Stream; 2], claim: &Claim) -> Result<(), Fault> {
+    for (stream, log) in streams.iter_mut().zip(claim.record.logs) {
+        stream.resume(log).map_err(Fault::at(Step::Log))?;
+    }
+    Ok(())
+}
+
 fn adopt_task(
     mut claim: Claim,
     control: Control,
     mut streams: [Stream; 2],
     keep: spec::Keep,
 ) -> Result<Supervisor, Refusal> {
-    for (stream, log) in streams.iter_mut().zip(claim.record.logs) {
-        stream.resume(log).map_err(Fault::at(Step::Log))?;
-    }
+    resume(&mut streams, &claim)?;
     let main = match Adopted::find(claim.record.task) {
         Some(task) if claim.record.state == State::Running => Main::Adopted(task),
         _ => Main::Gone,
@@ -213,9 +219,7 @@ fn collect(
     mut streams: [Stream; 2],
     keep: spec::Keep,
 ) -> Result<Supervisor, Refusal> {
-    for (stream, log) in streams.iter_mut().zip(claim.record.logs) {
-        stream.resume(log).map_err(Fault::at(Step::Log))?;
-    }
+    resume(&mut streams, &claim)?;
     if claim.record.state != State::Running {
         claim.record.started_ns = kernel::now_ns();
         claim.record.state = State::Running;

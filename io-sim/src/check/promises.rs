@@ -71,10 +71,7 @@ impl Checker {
             return Ok(());
         }
         self.promises.made.remove(&record.id);
-        let job = agent.view().job(&record.job);
-        let asked = self.replies.collects_one(record.id)
-            || self.replies.purges(&record.job)
-            || job.is_none_or(|job| job.purge);
+        let asked = self.replies.collects_one(record.id) || self.job_goes(agent, &record.job);
         self.holds(Property::APromisedDiskStays, asked, || {
             format!("{} goes", record.name)
         })

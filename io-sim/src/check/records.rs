@@ -2,7 +2,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::AllocId;
+use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
 use drover_core::store::{Batch, CommitId, Key};
 
@@ -101,15 +101,11 @@ impl Checker {
         if !record.destroying || before.into_iter().any(|before| before.destroying) {
             return Ok(());
         }
-        let view = agent.view();
-        // The job may be wanted again by the time that the allocation is looked at.
-        let job_goes =
-            self.replies.purges(&record.job) || view.job(&record.job).is_none_or(|job| job.purge);
-        let ended = view.allocs().map(AllocRunner::record);
+        let ended = agent.view().allocs().map(AllocRunner::record);
         let kept = ended.filter(|one| one.finished && !one.destroying).count();
         let asked = self.replies.collects()
             || self.replies.collects_one(record.id)
-            || job_goes
+            || self.job_goes(agent, &record.job)
             || kept >= self.keep_terminal;
         let crowded = !asked && core::mem::take(&mut self.crowded);
         self.sometimes(Property::SometimesTheDiskIsCrowded, crowded);
@@ -117,5 +113,12 @@ impl Checker {
         self.holds(Property::NoMoreIsCollectedThanNeeded, holds, || {
             format!("{} goes, {kept} stay", record.name)
         })
+    }
+
+    /// Whether somebody wants the job to be forgotten. It may be wanted again by the time that its
+    /// allocations are looked at.
+    pub(super) fn job_goes(&self, agent: &Agent, job: &JobKey) -> bool {
+        let known = agent.view().job(job);
+        self.replies.purges(job) || known.is_none_or(|known| known.purge)
     }
 }
