@@ -225,7 +225,7 @@ pub(super) fn reply(request: RequestId, reply: &Reply) -> u64 {
         Reply::Done { index } => (2, [*index, 0]),
         Reply::Variable(meta) => {
             fold.row(records::of_variable_meta(meta));
-            (6, [0, 0])
+            (7, [0, 0])
         }
         // The words may quote what is hidden.
         Reply::Refused(Refusal::NotFound(_)) => (3, [0, 0]),

@@ -1,5 +1,7 @@
 //! What is covered of a commit and its records.
 
+use std::collections::BTreeMap;
+
 use super::super::fold::{Fold, count, high, low};
 use super::{moment, of_event, of_two};
 use crate::ids::JobKey;
@@ -10,6 +12,7 @@ use crate::store::record::{
     AllocRecord, AssignedPort, JobRecord, Launch, RestartBudget, TaskRecord,
 };
 use crate::store::{Batch, CommitId, Key, Meta, Record};
+use crate::time::Timestamp;
 
 /// A commit.
 #[inline]
@@ -48,12 +51,16 @@ fn of_key(fold: &mut Fold, key: &Key, is_there: bool) {
             let id = [low(id.0), high(id.0) ^ (5 | there << 8)];
             fold.name(id, task.as_str());
         }
-        Key::Variable(VariableKey { namespace, path }) => {
-            fold.row([6, 0, 0, there]);
-            fold.text(namespace);
-            fold.text(path);
-        }
+        Key::Variable(key) => of_variable_key(fold, key, there),
     }
+}
+
+#[cold]
+fn of_variable_key(fold: &mut Fold, key: &VariableKey, there: u64) {
+    let VariableKey { namespace, path } = key;
+    fold.row([6, 0, 0, there]);
+    fold.text(namespace);
+    fold.text(path);
 }
 
 #[cold]
@@ -104,8 +111,8 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
     let given = count(reserved.mounts.len()) | count(reserved.nodes.len()) << 32;
     let secrets = u64::from(!secrets.is_empty());
     fold.row([sizes, given, count(templates.len()), secrets]);
-    for time in identities.values() {
-        fold.row([moment(Some(*time)), 2, 0, 0]);
+    if !identities.is_empty() {
+        of_identities(fold, identities);
     }
     // Those before it were the last ones of earlier commits.
     if let Some(last) = events.last() {
@@ -113,6 +120,14 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
     }
     if let Some(launch) = launch {
         of_launch(fold, launch);
+    }
+}
+
+/// When each token was made; their names are the job's.
+#[cold]
+fn of_identities(fold: &mut Fold, made: &BTreeMap<String, Timestamp>) {
+    for time in made.values() {
+        fold.row([moment(Some(*time)), 2, 0, 0]);
     }
 }
 
