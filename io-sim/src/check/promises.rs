@@ -32,7 +32,10 @@ impl Promises {
                 self.asked.insert(request, (*alloc, wall + PROMISED));
             }
             OperatorInput::Delivered { alloc } => {
-                if let Some(until) = self.made.get_mut(alloc) {
+                // Also what was asked for before, and is answered later.
+                let asked = self.asked.values_mut().filter(|(of, _)| of == alloc);
+                let made = self.made.get_mut(alloc);
+                for until in asked.map(|(_, until)| until).chain(made) {
                     *until = (*until).min(wall + DELIVERED);
                 }
             }

@@ -1,5 +1,7 @@
 //! What holds when the trouble is over and enough time has passed.
 
+use std::collections::BTreeSet;
+
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::RoomLimits;
@@ -76,10 +78,12 @@ impl Checker {
     fn nothing_is_awaited(&mut self, world: &World, agent: &Agent) -> Verdict {
         let allowed = ["a place on this node", "the time of a replacement"];
         let pending = agent.pending();
+        let renewed = renewed(world, agent);
         let other = pending
             .awaiting
             .iter()
             .filter(|one| one.who != "machine" || one.until.is_none_or(|until| until <= world.at))
+            .filter(|one| !renewed.contains(&one.who))
             .find(|awaiting| !allowed.contains(&awaiting.what));
         self.holds(Property::NothingIsAwaited, other.is_none(), || {
             format!("{other:?}")
@@ -342,4 +346,20 @@ fn fills(job: &Job, alloc: &AllocRunner) -> bool {
         ClientStatus::Complete => job.job_type.runs_to_completion(),
         ClientStatus::Pending | ClientStatus::Lost | ClientStatus::Unknown => false,
     }
+}
+
+/// Who never comes to rest: tasks that are told of new tokens now and then, and may be started again
+/// for that just now; and the store, which is to remember it.
+fn renewed(world: &World, agent: &Agent) -> BTreeSet<String> {
+    let alive = agent.view().allocs();
+    let alive = alive.filter(|alloc| !alloc.record().finished);
+    let keys = alive.flat_map(|alloc| alloc.tasks().iter().map(|task| &task.spec().key));
+    let renewed = keys.filter(|key| world.renews_of(key));
+    let mut names: BTreeSet<String> = renewed
+        .map(|key| format!("alloc {} task {}", key.alloc.short(), key.task))
+        .collect();
+    if !names.is_empty() {
+        names.insert("store".to_owned());
+    }
+    names
 }
