@@ -8,6 +8,7 @@ use drover_core::effect::Reply;
 use drover_core::gc::{DELIVERED, PROMISED};
 use drover_core::ids::AllocId;
 use drover_core::input::{OperatorInput, RequestId};
+use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 
 use super::{Checker, Property, Verdict};
@@ -70,6 +71,10 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
+        if record.destroying && self.one_before_is_promised(agent, record) {
+            // What it had of that one goes, and nobody comes by it any more.
+            self.note_collection(agent, record.id);
+        }
         if !record.destroying || !self.promises.holds(record.id, world.now().wall) {
             return Ok(());
         }
@@ -78,5 +83,19 @@ impl Checker {
         self.holds(Property::APromisedDiskStays, asked, || {
             format!("{} goes", record.name)
         })
+    }
+
+    /// Whether one that it replaced, or that one did, is kept for another node: it goes first then,
+    /// though it is younger.
+    fn one_before_is_promised(&self, agent: &Agent, record: &AllocRecord) -> bool {
+        let mut next = record.previous;
+        while let Some(id) = next {
+            if self.promises.made.contains_key(&id) {
+                return true;
+            }
+            let known = agent.view().alloc(id);
+            next = known.and_then(|alloc| alloc.record().previous);
+        }
+        false
     }
 }
