@@ -3,6 +3,7 @@
 
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::model::task::Task;
 use drover_core::time::Span;
 
 use super::{Script, Watch};
@@ -183,7 +184,12 @@ impl Shrinker {
         while task > 0 {
             task -= 1;
             self.attempt_group(job, group, |group| {
-                if group.tasks.len() > 1 {
+                let is_main = |task: &&Task| task.lifecycle.is_none();
+                let mains = group.tasks.iter().filter(is_main).count();
+                let last_main =
+                    mains == 1 && group.tasks.get(task).is_some_and(|task| is_main(&task));
+                // No agent would take a group without one, and such a group is over at once.
+                if !last_main {
                     group.tasks.remove(task);
                 }
             });
