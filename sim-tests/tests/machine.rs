@@ -8,7 +8,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
@@ -73,6 +73,24 @@ fn a_device_is_given_again_when_its_holder_is_gone() {
         sim.deregister("one", false);
         sim.until(SOON, |sim| sim.runs("two", "main"))?;
         sim.peace()
+    });
+}
+
+/// A soak found this: a task was given up because its driver answered no stop and no destroy, and
+/// the next version of its job started on the device that it still used.
+#[test]
+fn what_cannot_be_killed_keeps_its_device() {
+    for_seeds(100, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
+        let old = service("web", [on_devices("fpga", 1)]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&changed(&old, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        }));
+        sim.run(Span::secs(600))?;
+        sim.peace()?;
+        sim.expect_that(sim.living("main") == 1, "one after the other")
     });
 }
 

@@ -68,11 +68,12 @@ impl AllocRunner {
     }
 
     pub(super) fn broadcast(&self, cx: &mut Cx<'_>) {
-        // Whoever takes over its ports waits until nothing can hold them any longer.
-        let holds_ports = self.has_remains() && !self.record.ports.is_empty();
+        // Whoever takes over its ports or devices waits until nothing can hold them any longer.
+        let alone = !self.record.ports.is_empty() || !self.record.devices.is_empty();
+        let holds = self.has_remains() && alone;
         let news = AllocNews {
             status: self.record.status,
-            finished: self.record.finished && !holds_ports,
+            finished: self.record.finished && !holds,
         };
         cx.shared.broadcasts.send(self.record.id, news);
     }
