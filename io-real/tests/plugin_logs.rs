@@ -8,20 +8,39 @@ mod plugin_world;
 #[path = "common/plugins.rs"]
 mod plugins;
 
+use std::io::Write as _;
+
 use drover_core::input::Found;
 use drover_core::model::task::LogConfig;
 use drover_io_real::plugin::Exit;
 use plugin_world::{World, sh};
 use plugins::{kill, lives, soon};
 
-/// A task that says its pid, and then a line for each line that comes through the pipe `in`.
-fn echo(pipe: &std::path::Path) -> String {
-    let pipe = pipe.display();
-    format!("mkfifo {pipe}; echo $$; while read line < {pipe}; do echo $line; done")
+/// What a task is told through. Somebody may always write as long as this is held, so the task
+/// sees no end of what it reads, and does not end by itself.
+struct Pipe {
+    path: std::path::PathBuf,
+    both_ends: std::fs::File,
 }
 
-fn say(pipe: &std::path::Path, text: &str) {
-    std::fs::write(pipe, text).unwrap();
+impl Pipe {
+    fn new(dir: &tempfile::TempDir) -> Self {
+        let path = dir.path().join("in");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        let mut ends = std::fs::File::options();
+        let both_ends = ends.read(true).write(true).open(&path).unwrap();
+        Self { path, both_ends }
+    }
+
+    /// A task that says its pid, and then each line that it is told.
+    fn echo(&self) -> String {
+        let path = self.path.display();
+        format!("echo $$; while read line < {path}; do echo $line; done")
+    }
+
+    fn say(&mut self, text: &str) {
+        self.both_ends.write_all(text.as_bytes()).unwrap();
+    }
 }
 
 #[tokio::test]
@@ -70,16 +89,16 @@ fn life() -> tokio::runtime::Runtime {
 #[test]
 fn who_collects_may_die_and_the_agent_too() {
     let dir = tempfile::tempdir().unwrap();
-    let pipe = dir.path().join("in");
+    let mut pipe = Pipe::new(&dir);
     let mut world = World::new();
     let agent = life();
     let (plugin, pid, second) = agent.block_on(async {
         let plugin = world.attach("").await;
-        world.start(1, sh(&echo(&pipe))).await.unwrap();
+        world.start(1, sh(&pipe.echo())).await.unwrap();
         let pid = world.pid("web.stdout.0").await;
         let first = world.collector(1);
         kill(first);
-        say(&pipe, "after the first\n");
+        pipe.say("after the first\n");
         let text = format!("{pid}\nafter the first\n");
         world.wrote("web.stdout.0", &text).await;
         let second = world.collector(1);
@@ -93,7 +112,7 @@ fn who_collects_may_die_and_the_agent_too() {
         world.begin_again();
         let plugin = world.reattach(&plugin).await;
         assert_eq!(world.recover(1).await, Found::Running);
-        say(&pipe, "for the next agent\n");
+        pipe.say("for the next agent\n");
         let text = format!("{pid}\nafter the first\nfor the next agent\n");
         world.wrote("web.stdout.0", &text).await;
         assert_eq!(world.collector(1), second);
@@ -109,12 +128,12 @@ fn who_collects_may_die_and_the_agent_too() {
 #[test]
 fn an_agent_that_finds_nobody_collecting_begins_again() {
     let dir = tempfile::tempdir().unwrap();
-    let pipe = dir.path().join("in");
+    let mut pipe = Pipe::new(&dir);
     let mut world = World::new();
     let agent = life();
     let (plugin, pid, first) = agent.block_on(async {
         let plugin = world.attach("").await;
-        world.start(1, sh(&echo(&pipe))).await.unwrap();
+        world.start(1, sh(&pipe.echo())).await.unwrap();
         let pid = world.pid("web.stdout.0").await;
         (plugin.remember(), pid, world.collector(1))
     });
@@ -125,7 +144,7 @@ fn an_agent_that_finds_nobody_collecting_begins_again() {
         world.begin_again();
         let plugin = world.reattach(&plugin).await;
         assert_eq!(world.recover(1).await, Found::Running);
-        say(&pipe, "again\n");
+        pipe.say("again\n");
         let text = format!("{pid}\nagain\n");
         world.wrote("web.stdout.0", &text).await;
         assert_ne!(world.collector(1), first);
