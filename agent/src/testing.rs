@@ -325,6 +325,10 @@ impl World {
                     result: Ok(()),
                 }]
             }
+            DriverEffect::Exec { op, launch, .. } => {
+                let result = Ok(0);
+                vec![DriverInput::Executed { op, launch, result }]
+            }
             DriverEffect::Destroy { op, launch } => {
                 vec![DriverInput::Destroyed {
                     op,

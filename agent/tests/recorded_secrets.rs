@@ -17,7 +17,7 @@ use std::sync::Arc;
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, StoreEffect};
 use drover_core::input::{
     DriverInput, Found, HookInput, HookOutput, Input, LocalInput, OperatorInput, RequestId,
     StoreInput,
@@ -195,6 +195,11 @@ fn job() -> Job {
     let mut template = planted("template", &Template::default());
     template["EmbeddedTmpl"] = json!(format!("{SECRET}-template"));
     template["DestPath"] = json!("local/config");
+    template["ChangeMode"] = json!("script");
+    template["ChangeScript"] = json!({
+        "Command": format!("{SECRET}-command"), "Args": [format!("{SECRET}-argument")],
+        "RunOnFirstRender": true,
+    });
     task["Templates"] = json!([template]);
     task["Name"] = json!("main");
     task["Driver"] = json!("custom");
@@ -240,6 +245,8 @@ struct Rig {
     now: Now,
     disk: BTreeMap<Key, Record>,
     answers: Vec<Input>,
+    /// Ends of tasks: they come when nothing else does.
+    ends: Vec<Input>,
     asked: u64,
     steps: u64,
 }
@@ -281,6 +288,7 @@ impl Rig {
             now,
             disk,
             answers: Vec::new(),
+            ends: Vec::new(),
             asked: 0,
             steps: 0,
         };
@@ -311,6 +319,9 @@ impl Rig {
         let until = self.steps + steps;
         while self.steps < until {
             if self.answers.is_empty() {
+                self.answers.append(&mut self.ends);
+            }
+            if self.answers.is_empty() {
                 let Some((at, _)) = self.agent.poll_timeout() else {
                     return;
                 };
@@ -335,14 +346,19 @@ impl Rig {
                 self.answers.push(Input::Store(StoreInput::Saved(id)));
             }
             Effect::Hook(HookEffect::Run {
-                op, alloc, task, ..
+                op,
+                alloc,
+                task,
+                work,
             }) => {
+                let renders = matches!(work, HookWork::RenderTemplates(_));
                 let env = [("FROM_HOOK".to_owned(), format!("{SECRET}-hook"))];
                 let result = match nth % 31 {
                     0 => Err(Failure::recoverable(words("hook"))),
                     _ => Ok(HookOutput {
                         env: env.into(),
                         message: words("message"),
+                        rendered: vec!["1".into(); usize::from(renders)],
                         ..HookOutput::default()
                     }),
                 };
@@ -376,7 +392,7 @@ impl Rig {
                             message: Some(words("exit")),
                             ..ExitResult::default()
                         };
-                        self.answers
+                        self.ends
                             .push(answer(DriverInput::Exited { launch, result }));
                     }
                     DriverEffect::Recover { op, launch, .. } => {
@@ -393,6 +409,14 @@ impl Rig {
                         let result = Err(Failure::fatal(words("signal")));
                         self.answers
                             .push(answer(DriverInput::Signaled { op, launch, result }));
+                    }
+                    DriverEffect::Exec { op, launch, .. } => {
+                        let result = match nth % 2 {
+                            0 => Err(Failure::fatal(words("script"))),
+                            _ => Ok(3),
+                        };
+                        self.answers
+                            .push(answer(DriverInput::Executed { op, launch, result }));
                     }
                     DriverEffect::Destroy { op, launch } => {
                         let result = match nth % 7 {
@@ -562,6 +586,7 @@ fn no_secret_is_in_a_recording_wherever_it_was() {
         "Exited",
         "Gone",
         "Signaled",
+        "Executed",
         "Destroyed",
         "\"Err\"",
     ] {

@@ -11,47 +11,11 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Agent, Ended, Program, World, exchange, free_addr, request};
-
-struct Setup {
-    world: World,
-    agent: Agent,
-    address: String,
-}
-
-impl Setup {
-    fn new() -> Setup {
-        let world = World::new();
-        let agent = Agent::start(&world.data(), &free_addr());
-        let address = format!("-address=http://{}", agent.addr);
-        Setup {
-            world,
-            agent,
-            address,
-        }
-    }
-
-    fn start(&self, args: &[&str]) -> Program {
-        let (group, rest) = args.split_first().unwrap();
-        Program::start([&[*group, &self.address], rest].concat())
-    }
-
-    fn run(&self, args: &[&str]) -> Ended {
-        self.start(args).end()
-    }
-
-    /// The agent dies, and another one goes on.
-    fn next_agent(mut self) -> Setup {
-        let addr = self.agent.addr.clone();
-        self.agent.kill_9();
-        self.agent = Agent::start(&self.world.data(), &addr);
-        self
-    }
-}
+use support::{Lone, exchange, request};
 
 #[test]
 fn a_variable_is_put_looked_at_and_deleted() {
-    let setup = Setup::new();
+    let setup = Lone::new();
     let var = |args: &[&str]| setup.run(&[&["var"], args].concat());
     let put = var(&["put", "app/db", "user=web", "password=hunter2"]).ok();
     assert!(
@@ -99,7 +63,7 @@ fn a_variable_is_put_looked_at_and_deleted() {
 
 #[test]
 fn the_api_has_the_fields_codes() {
-    let setup = Setup::new();
+    let setup = Lone::new();
     let addr = setup.agent.addr.as_str();
     let ask = |method, path: &str, body: Option<&Value>| {
         request(addr, method, &format!("/v1/{path}"), body).unwrap()
@@ -200,7 +164,7 @@ job "web" {
 
 #[test]
 fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
-    let setup = Setup::new();
+    let setup = Lone::new();
     let file = setup.world.file("web.hcl", JOB);
     setup
         .run(&["job", "run", "-detach", file.to_str().unwrap()])
@@ -221,7 +185,7 @@ fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
         Some(allocs[0]["ID"].as_str()?.to_owned())
     });
     setup.run(&["var", "put", "nomad/jobs/web", "key=one"]).ok();
-    let logs = |setup: &Setup, task: &str| setup.start(&["alloc", "logs", "-f", &alloc, task]);
+    let logs = |setup: &Lone, task: &str| setup.start(&["alloc", "logs", "-f", &alloc, task]);
     let (signalled, restarted) = (logs(&setup, "signalled"), logs(&setup, "restarted"));
     signalled.line("begins one");
     restarted.line("begins one");
@@ -291,7 +255,7 @@ job "pair" {
 
 #[test]
 fn services_are_there_while_their_tasks_run() {
-    let setup = Setup::new();
+    let setup = Lone::new();
     let none = setup.run(&["service", "list"]).ok();
     assert!(none.contains("No service registrations found"), "{none}");
     let file = setup.world.file("pair.hcl", SERVICES);

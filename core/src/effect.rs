@@ -106,6 +106,17 @@ pub enum DriverEffect {
         /// The signal's name.
         signal: String,
     },
+    /// Run a program beside the task, as the task would be started now: as its user, in its directory,
+    /// with its variables, and within its limits. It ends with the task at the latest. Nobody reads what it
+    /// says. Answer `Executed`.
+    Exec {
+        /// The operation.
+        op: Op,
+        /// Beside what.
+        launch: LaunchId,
+        /// What to run.
+        program: Arc<Program>,
+    },
     /// End whatever of the launch is alive, by force, and clean up what it left outside the
     /// allocation's directory. Also of a launch that never started. Answer `Destroyed`. Until
     /// [`Effect::Forget`], the launch can still be looked for, and its end be told again.
@@ -125,6 +136,7 @@ impl DriverEffect {
             | DriverEffect::Recover { op, .. }
             | DriverEffect::Stop { op, .. }
             | DriverEffect::Signal { op, .. }
+            | DriverEffect::Exec { op, .. }
             | DriverEffect::Destroy { op, .. } => *op,
         }
     }
@@ -159,6 +171,19 @@ pub struct TaskConfig {
     /// The variables that tell it of its devices; they are in [`TaskConfig::env`] too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub device_env: BTreeMap<String, String>,
+}
+
+/// A program that is run beside a task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Program {
+    /// Where it is: found as the task's own program is.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// How long it may run; then it is ended, and has failed.
+    pub timeout: Span,
+    /// What the task would be started with.
+    pub task: TaskConfig,
 }
 
 /// What the workers of hooks are asked.

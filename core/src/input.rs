@@ -107,6 +107,15 @@ pub enum DriverInput {
         /// Whether it was sent.
         result: Result<(), Failure>,
     },
+    /// A program that was run beside the task ended, or could not be run to its end.
+    Executed {
+        /// The operation.
+        op: Op,
+        /// Beside what it ran.
+        launch: LaunchId,
+        /// Its exit code; 128 and the signal's number if one killed it.
+        result: Result<i32, Failure>,
+    },
     /// Nothing of the launch is alive any more and its remains are gone.
     Destroyed {
         /// The operation.
@@ -137,6 +146,7 @@ impl DriverInput {
             | DriverInput::Exited { launch, .. }
             | DriverInput::Stopped { launch, .. }
             | DriverInput::Signaled { launch, .. }
+            | DriverInput::Executed { launch, .. }
             | DriverInput::Destroyed { launch, .. }
             | DriverInput::Said { launch, .. } => *launch,
         }

@@ -19,9 +19,9 @@ use support::proto::driver::driver_capabilities::FsIsolation;
 use support::proto::driver::driver_server::{Driver, DriverServer};
 use support::proto::driver::fingerprint_response::Health;
 use support::proto::driver::{
-    CapabilitiesResponse, DestroyTaskRequest, DriverCapabilities, DriverTaskEvent,
-    FingerprintResponse, InspectTaskResponse, MemoryUsage, Nothing, RecoverTaskRequest,
-    SignalTaskRequest, StartTaskRequest, StartTaskResponse, StopTaskRequest,
+    CapabilitiesResponse, DestroyTaskRequest, DriverCapabilities, DriverTaskEvent, ExecTaskRequest,
+    ExecTaskResponse, FingerprintResponse, InspectTaskResponse, MemoryUsage, Nothing,
+    RecoverTaskRequest, SignalTaskRequest, StartTaskRequest, StartTaskResponse, StopTaskRequest,
     TaskConfigSchemaResponse, TaskRequest, TaskResourceUsage, TaskState, TaskStats,
     TaskStatsRequest, TaskStatsResponse, TaskStatus, WaitTaskResponse, memory_usage,
 };
@@ -177,6 +177,7 @@ impl Driver for Commands {
         self.mischief.at("Capabilities").await?;
         let capabilities = DriverCapabilities {
             send_signals: true,
+            exec: !self.mischief.is("noexec"),
             fs_isolation: FsIsolation::None.into(),
             ..DriverCapabilities::default()
         };
@@ -374,5 +375,18 @@ impl Driver for Commands {
         self.task(&request.task_id)?
             .signal(signal(&request.signal)?);
         done()
+    }
+
+    async fn exec_task(
+        &self,
+        request: Request<ExecTaskRequest>,
+    ) -> Result<Response<ExecTaskResponse>, Status> {
+        let request = request.into_inner();
+        let task = self.task(&request.task_id)?;
+        self.mischief.at("ExecTask").await?;
+        let time = request.timeout.and_then(|time| time.try_into().ok());
+        let ended = task.exec(&request.command, time.unwrap_or_default()).await;
+        let result = Some(ended.map_err(|error| Status::unknown(error.to_string()))?);
+        Ok(Response::new(ExecTaskResponse { result }))
     }
 }

@@ -315,7 +315,9 @@ impl Node {
                 launch,
                 result: Ok(None),
             },
-            E::Start { .. } | E::Recover { .. } | E::Signal { .. } => failed(effect, failure),
+            E::Start { .. } | E::Recover { .. } | E::Signal { .. } | E::Exec { .. } => {
+                failed(effect, failure)
+            }
         };
         self.inbox.say(task, answer);
     }

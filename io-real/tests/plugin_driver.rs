@@ -59,7 +59,7 @@ async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let can = plugin.capabilities().await.unwrap();
-    assert!(can.send_signals && !can.exec && can.mounts);
+    assert!(can.send_signals && can.exec && can.mounts);
     let mut health = plugin.driver_health().await.unwrap();
     let said = soon(health.next()).await.unwrap().unwrap();
     assert_eq!(said.health, DriverHealth::Healthy);
@@ -323,5 +323,35 @@ async fn a_call_that_hangs_is_answered_as_failed() {
         Found::Gone(why) => assert!(why.contains("no answer to RecoverTask"), "{why}"),
         other => panic!("{other:?}"),
     }
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_plugin_runs_scripts_beside_its_tasks() {
+    let mut world = World::new();
+    let plugin = world.attach("").await;
+    world.start(1, sh(SLEEP)).await.unwrap();
+    assert_eq!(world.exec(1, "exit 0", Span::secs(60)).await, Ok(0));
+    assert_eq!(world.exec(1, "exit 4", Span::secs(60)).await, Ok(4));
+    let killed = world.exec(1, "kill -9 $$", Span::secs(60)).await;
+    assert_eq!(killed, Ok(137));
+    let late = world.exec(1, "exec sleep 1000", Span::millis(100)).await;
+    assert!(late.is_err(), "{late:?}");
+    world.destroy(1).await.unwrap();
+    assert!(world.exec(1, "exit 0", Span::secs(60)).await.is_err());
+    end(&world, plugin).await;
+}
+
+#[tokio::test]
+async fn a_plugin_that_runs_no_scripts_is_not_asked_to() {
+    let mut world = World::new();
+    let plugin = world.attach("noexec").await;
+    world.start(1, sh(SLEEP)).await.unwrap();
+    let refused = world.exec(1, "exit 0", Span::secs(60)).await.unwrap_err();
+    assert!(
+        refused.message.contains("no further programs"),
+        "{refused:?}"
+    );
+    world.destroy(1).await.unwrap();
     end(&world, plugin).await;
 }

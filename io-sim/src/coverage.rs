@@ -256,6 +256,8 @@ fn driver(said: &DriverInput) -> &'static str {
         DriverInput::Stopped { .. } => "stop failed",
         DriverInput::Signaled { result: Ok(()), .. } => "signaled",
         DriverInput::Signaled { .. } => "signal failed",
+        DriverInput::Executed { result: Ok(0), .. } => "script ran",
+        DriverInput::Executed { .. } => "script failed",
         DriverInput::Destroyed {
             result: Ok(Some(_)),
             ..

@@ -44,6 +44,11 @@ impl World {
             }
             DriverEffect::Stop { op, launch, .. } => self.begin_stop(&key, op, launch),
             DriverEffect::Signal { op, launch, .. } => self.signal(&key, op, launch),
+            DriverEffect::Exec {
+                op,
+                launch,
+                program,
+            } => self.run_script(&key, op, launch, program.timeout),
             DriverEffect::Destroy { op, launch } => self.begin_destroy(&key, op, launch),
         }
     }
@@ -345,6 +350,38 @@ impl World {
             launch,
             patience,
             DriverInput::Signaled { op, launch, result },
+        );
+    }
+
+    /// A script that hangs is ended by the driver in time; a driver that hangs says nothing.
+    fn run_script(&mut self, key: &TaskKey, op: Op, launch: LaunchId, timeout: Span) {
+        let (life, patience) = (
+            self.life,
+            Span(timeout.0 + self.patience.signal.0 + 2 * self.patience.destroy.0),
+        );
+        let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
+        else {
+            return self.violated("nothing_strange_is_touched", format!("exec {launch}"));
+        };
+        let (alive, name) = (process.alive, Arc::clone(&process.name));
+        if self.strikes(Fault::HangScript, &name) {
+            return;
+        }
+        let result = if !alive {
+            Err(Failure::fatal("it does not run"))
+        } else if !self.strikes(Fault::FailScript, &name) {
+            Ok(0)
+        } else if self.choices.either("failing script", &name) {
+            Ok(3)
+        } else {
+            Err(Failure::fatal("there is no such program"))
+        };
+        self.tell(
+            life,
+            op,
+            launch,
+            patience,
+            DriverInput::Executed { op, launch, result },
         );
     }
 

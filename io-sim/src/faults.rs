@@ -129,6 +129,10 @@ kinds! {
     BreakTemplate = "a template is broken for a moment",
     /// What a template needs is not there yet.
     MissingTemplate = "what a template needs is missing",
+    /// The driver never says what became of a script.
+    HangScript = "the script hangs",
+    /// A script fails, or there is none.
+    FailScript = "the script fails",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
 }

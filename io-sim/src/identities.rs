@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Issuing;
 use drover_core::input::TaskKey;
 use drover_core::time::Instant;
@@ -27,10 +28,10 @@ impl World {
         &self.tokens
     }
 
-    /// Whether a task that lives has tokens that are made anew after a while.
-    pub(crate) fn renews(&self) -> bool {
-        self.alive()
-            .any(|(_, process)| self.renews_of(&process.key))
+    /// Whether an allocation that is not over has tokens that are made anew after a while.
+    pub(crate) fn renews_in(&self, alloc: &AllocRunner) -> bool {
+        let mut tasks = alloc.tasks().iter();
+        !alloc.record().finished && tasks.any(|task| self.renews_of(&task.spec().key))
     }
 
     /// Whether this task has such tokens.

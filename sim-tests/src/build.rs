@@ -10,7 +10,7 @@ use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
 use drover_core::model::task::{Hook, Lifecycle, Task};
-use drover_core::model::template::{ChangeMode, Template};
+use drover_core::model::template::{ChangeMode, ChangeScript, Template};
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 
@@ -95,6 +95,11 @@ impl TaskWords for Task {
             dest_path: format!("local/{number}"),
             change_mode,
             change_signal: if signal { "SIGHUP" } else { "" }.to_owned(),
+            change_script: (change_mode == ChangeMode::Script).then(|| ChangeScript {
+                command: "/bin/reload".to_owned(),
+                args: vec![number.to_string()],
+                ..ChangeScript::default()
+            }),
             envvars: !signal,
             ..Template::default()
         });

@@ -293,7 +293,16 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
         for nth in 0..=dice.below(2, "how many templates", &entity) {
             let modes = [ChangeMode::Restart, ChangeMode::Signal, ChangeMode::Noop];
             let mode = dice.below(3, "mode", &format!("{entity} {nth}"));
-            task = task.template(modes[mode]);
+            let script = dice.below(4, "script", &format!("{entity} {nth}"));
+            task = task.template(if script == 1 {
+                ChangeMode::Script
+            } else {
+                modes[mode]
+            });
+            if let Some(script) = &mut task.templates[nth].change_script {
+                script.run_on_first_render = dice.below(2, "first script", &entity) == 1;
+                script.fail_on_error = dice.below(3, "fatal script", &entity) == 1;
+            }
             if dice.below(6, "once", &format!("{entity} {nth}")) == 1 {
                 task.templates[nth].once = true;
             }

@@ -8,10 +8,12 @@
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod lone;
 mod program;
 mod server;
 mod world;
 
+pub use lone::Lone;
 pub use program::{Ended, Program, command};
 pub use server::{Does, Server, is_gone};
 pub use world::{World, shims};

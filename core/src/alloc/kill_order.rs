@@ -95,6 +95,7 @@ impl KillOrder {
                 cx,
                 Kill {
                     reason: self.reason.clone(),
+                    fails: false,
                 },
             );
             all_dead &= task.is_dead();

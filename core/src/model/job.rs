@@ -190,6 +190,16 @@ impl Job {
         self.parameterized_job.is_some() && !self.dispatched
     }
 
+    /// The job that it was made of, if it was made of one.
+    pub fn parent(&self) -> Option<&str> {
+        Some(self.parent_id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// The id by which others know it: jobs that are made of one job are that job to them.
+    pub fn known_as(&self) -> &str {
+        self.parent().unwrap_or(&self.id)
+    }
+
     /// The group of this name.
     pub fn group(&self, name: &str) -> Option<&TaskGroup> {
         self.task_groups.iter().find(|group| group.name == name)

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::value::Value;
 use crate::time::Span;
 
 /// One template of a task.
@@ -20,8 +19,8 @@ pub struct Template {
     pub change_mode: ChangeMode,
     /// The signal of [`ChangeMode::Signal`].
     pub change_signal: String,
-    /// The script of [`ChangeMode::Script`]; refused.
-    pub change_script: Option<Value>,
+    /// The script of [`ChangeMode::Script`].
+    pub change_script: Option<ChangeScript>,
     /// The longest of the pauses between a change and what follows from it, of which one is drawn.
     pub splay: Span,
     /// The file's permissions, in octal.
@@ -79,6 +78,18 @@ impl Template {
         let mode = u32::from_str_radix(&self.perms, 8).ok()?;
         (mode <= 0o777).then_some(mode)
     }
+
+    /// The script that tells the task of a change, if one does.
+    pub fn script(&self) -> Option<&ChangeScript> {
+        let script = self.change_script.as_ref();
+        script.filter(|_| self.change_mode == ChangeMode::Script)
+    }
+
+    /// Whether the task is told of the first rendering, too.
+    pub fn tells_first(&self) -> bool {
+        self.script()
+            .is_some_and(|script| script.run_on_first_render)
+    }
 }
 
 /// What happens to a task when one of its templates is rendered anew.
@@ -93,8 +104,43 @@ pub enum ChangeMode {
     Restart,
     /// It is sent a signal.
     Signal,
-    /// A program is run beside it; refused.
+    /// A program is run beside it.
     Script,
+}
+
+/// A program that is run beside a task when one of its templates is rendered anew.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct ChangeScript {
+    /// The program. Its references are not replaced: it has the task's variables.
+    pub command: String,
+    /// Its arguments, as they are.
+    #[serde(deserialize_with = "nothing_is_none")]
+    pub args: Vec<String>,
+    /// How long it may run.
+    #[serde(deserialize_with = "span")]
+    pub timeout: Span,
+    /// Whether the task fails with it.
+    pub fail_on_error: bool,
+    /// Whether it also runs once after the task's first start.
+    pub run_on_first_render: bool,
+}
+
+impl ChangeScript {
+    /// How long a script may run of which that is not said.
+    pub const TIMEOUT: Span = Span::secs(5);
+}
+
+impl Default for ChangeScript {
+    fn default() -> ChangeScript {
+        ChangeScript {
+            command: String::new(),
+            args: Vec::new(),
+            timeout: ChangeScript::TIMEOUT,
+            fail_on_error: false,
+            run_on_first_render: false,
+        }
+    }
 }
 
 /// How long changes are collected before a template is rendered anew.
@@ -118,6 +164,10 @@ fn id<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error
         u32::try_from(id).map_err(|_| wrong())
     };
     given.map(narrow).transpose()
+}
+
+fn nothing_is_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::<Vec<String>>::deserialize(from)?.unwrap_or_default())
 }
 
 fn span<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Span, D::Error> {

@@ -95,6 +95,10 @@ fn driver_input(said: &DriverInput) -> String {
         DriverInput::Exited { result, .. } => format!("exited, {}", exit(result)),
         DriverInput::Stopped { result, .. } => format!("asked to stop{}", ok(result.is_ok())),
         DriverInput::Signaled { result, .. } => format!("signalled{}", ok(result.is_ok())),
+        DriverInput::Executed { result, .. } => match result {
+            Ok(code) => format!("script ended, code {code}"),
+            Err(_) => "script could not be run".to_owned(),
+        },
         DriverInput::Destroyed { result, .. } => format!("destroyed{}", ok(result.is_ok())),
         DriverInput::Said { .. } => "says something".to_owned(),
     }
@@ -214,6 +218,7 @@ fn driver_effect(key: &TaskKey, asked: &DriverEffect) -> String {
         | DriverEffect::Recover { launch, .. }
         | DriverEffect::Stop { launch, .. }
         | DriverEffect::Signal { launch, .. }
+        | DriverEffect::Exec { launch, .. }
         | DriverEffect::Destroy { launch, .. } => launch,
     };
     let what = driver_word(asked);
@@ -227,6 +232,7 @@ pub fn driver_word(asked: &DriverEffect) -> &'static str {
         DriverEffect::Recover { .. } => "look for",
         DriverEffect::Stop { .. } => "stop",
         DriverEffect::Signal { .. } => "signal",
+        DriverEffect::Exec { .. } => "run a script beside",
         DriverEffect::Destroy { .. } => "destroy",
     }
 }

@@ -33,11 +33,12 @@ pub enum Kind {
     Event,
     Index,
     Stopped,
+    Exec,
 }
 
 impl Kind {
     /// All of them, each at the place of its number.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Start,
         Kind::Recover,
         Kind::Stop,
@@ -55,6 +56,7 @@ impl Kind {
         Kind::Event,
         Kind::Index,
         Kind::Stopped,
+        Kind::Exec,
     ];
 
     /// The word for people.
@@ -77,6 +79,7 @@ impl Kind {
             Kind::Event => "event",
             Kind::Index => "index",
             Kind::Stopped => "stopped",
+            Kind::Exec => "run beside",
         }
     }
 }
@@ -97,7 +100,7 @@ impl Mark {
     pub const BITS: u32 = 56;
 
     /// The mark of an effect.
-    #[inline]
+    // Not inline: with its caller's crate it would be made small, and not fast.
     pub fn of(effect: &Effect) -> Mark {
         let (kind, hash) = match effect {
             Effect::Driver(driver, key, asked) => {
@@ -139,6 +142,7 @@ fn of_driver(asked: &DriverEffect) -> Kind {
         DriverEffect::Recover { .. } => Kind::Recover,
         DriverEffect::Stop { .. } => Kind::Stop,
         DriverEffect::Signal { .. } => Kind::Signal,
+        DriverEffect::Exec { .. } => Kind::Exec,
         DriverEffect::Destroy { .. } => Kind::Destroy,
     }
 }

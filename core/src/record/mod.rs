@@ -33,8 +33,8 @@ use crate::store::Saved;
 use crate::time::Now;
 
 /// The layout that this version writes, and the only one that it reads. In layout 1 a mark held other
-/// words.
-pub const FORMAT: u32 = 2;
+/// words, in layout 2 another hash.
+pub const FORMAT: u32 = 3;
 
 /// How the names of segments' files end. What comes before are digits that rise.
 pub const EXTENSION: &str = ".rec";

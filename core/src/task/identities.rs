@@ -97,12 +97,10 @@ impl TaskRunner {
         if identities.is_empty() {
             return Ok(None);
         }
-        // Jobs that are made of one job are that job to others.
-        let own = Some(&job.parent_id).filter(|id| !id.is_empty());
         Ok(Some(HookWork::IssueIdentities(Arc::new(Issuing {
             region: job.region.clone(),
             namespace: job.namespace.clone(),
-            job: own.unwrap_or(&job.id).clone(),
+            job: job.known_as().to_owned(),
             group: self.spec.group().name.clone(),
             user: task.user.clone(),
             identities,

@@ -30,6 +30,7 @@ impl TaskRunner {
             DriverInput::Exited { result, .. } => self.on_exited(cx, result),
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result),
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
+            DriverInput::Executed { op, result, .. } => self.on_executed(cx, op, result),
             DriverInput::Destroyed { op, result, .. } => self.on_destroyed(cx, op, result),
             DriverInput::Said {
                 message, details, ..

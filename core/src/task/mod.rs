@@ -10,6 +10,7 @@ pub mod place;
 mod prepare;
 pub mod restart;
 pub mod runner;
+mod scripts;
 mod signals;
 pub mod spec;
 mod stopping;

@@ -364,14 +364,15 @@ impl TaskRunner {
 
     /// Decides the launch id, remembers it, and only then asks the driver.
     fn launch(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
-        let config = match self.task_config(cx, scope) {
+        let run = Run(self.record.runs.0.saturating_add(1));
+        let config = match self.task_config(cx, scope, run) {
             Ok(config) => Arc::new(config),
             Err(message) => {
                 let failure = Failure::fatal(message);
                 return self.preparing_failed(cx, TaskHook::Validate, failure);
             }
         };
-        let (id, run) = (cx.launch_id(), config.run);
+        let id = cx.launch_id();
         self.start_with_templates();
         let record = self.edit();
         record.runs = run;
@@ -414,7 +415,13 @@ impl TaskRunner {
         self.phase = Phase::Cleaning(Destroyer::default());
     }
 
-    fn task_config(&self, cx: &Cx<'_>, scope: Scope<'_>) -> Result<TaskConfig, String> {
+    /// What the driver needs for a start of this number, or for what runs beside it.
+    pub(super) fn task_config(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        run: Run,
+    ) -> Result<TaskConfig, String> {
         let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
         let env = self.environment(cx, scope, PRESTART);
         let names = Names {
@@ -430,7 +437,7 @@ impl TaskRunner {
         }
         let (memory_limit, memory_reserved) = memory(&task.resources);
         Ok(TaskConfig {
-            run: Run(self.record.runs.0.saturating_add(1)),
+            run,
             job: job.id.clone(),
             group: group.name.clone(),
             config,
@@ -507,7 +514,7 @@ impl TaskRunner {
             alloc_name: &alloc.name,
             alloc_index: Some(u64::from(alloc.index)),
             job: self.spec.job(),
-            parent_id: Some(self.spec.job().parent_id.as_str()).filter(|id| !id.is_empty()),
+            parent_id: self.spec.job().parent(),
             group: self.spec.group(),
             task,
             node: &config.node,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::destroyer::Destroyer;
 use super::identities::Identities;
 use super::restart::{self, Decision, Ending, WITHIN_POLICY};
+use super::scripts::Script;
 use super::spec::TaskSpec;
 use super::templates::Templates;
 use crate::cx::Cx;
@@ -95,6 +96,19 @@ pub struct Scope<'a> {
 pub struct Kill {
     /// What the event says instead of the usual words.
     pub reason: Option<String>,
+    /// Whether the task has failed with it.
+    #[serde(default)]
+    pub fails: bool,
+}
+
+impl Kill {
+    /// A script failed that must not.
+    pub(super) fn of_a_script() -> Kill {
+        Kill {
+            reason: Some("Template script failed, task is being killed".to_owned()),
+            fails: true,
+        }
+    }
 }
 
 /// A signal that the driver has not answered.
@@ -120,6 +134,9 @@ pub struct TaskRunner {
     pub(super) identities: Identities,
     #[serde(default)]
     pub(super) templates: Templates,
+    /// Those that run beside it.
+    #[serde(default)]
+    pub(super) scripts: Vec<Script>,
     /// Whether something happened that its allocation has not noted yet.
     news: bool,
 }
@@ -136,6 +153,7 @@ impl TaskRunner {
             secrets: String::new(),
             identities: Identities::default(),
             templates: Templates::default(),
+            scripts: Vec::new(),
             news: false,
         };
         runner.event(cx, EventType::Received, "Task received by client");
@@ -153,8 +171,12 @@ impl TaskRunner {
             secrets: String::new(),
             identities: Identities::default(),
             templates: Templates::default(),
+            scripts: Vec::new(),
             news: false,
         };
+        if runner.record.failing {
+            runner.kill = Some(Kill::of_a_script());
+        }
         runner.phase = runner.restored_phase(cx);
         runner
     }
@@ -185,6 +207,7 @@ impl TaskRunner {
             secrets: String::new(),
             identities: Identities::default(),
             templates: Templates::default(),
+            scripts: Vec::new(),
             news: false,
         };
         let why = "The record of the task cannot be read: it is not started again";
@@ -334,6 +357,7 @@ impl TaskRunner {
         if launch.exit.is_some() || self.is_dead() {
             return;
         }
+        self.forget_scripts(cx);
         if self.record.state.state != TaskLife::Running {
             self.mark_running(cx);
         }
@@ -453,6 +477,7 @@ impl TaskRunner {
         record.state.state = TaskLife::Dead;
         record.state.finished_at.get_or_insert(wall);
         record.restarting = false;
+        record.failing = false;
         record.paused_until = None;
         self.phase = Phase::Dead(Destroyer::default());
         self.save(cx);

@@ -14,10 +14,14 @@ impl TaskRunner {
             return;
         }
         if self.record.state.finished_at.is_none() {
-            let grace = self.grace(cx);
+            let event = TaskEvent::killing(cx.now.wall, self.grace(cx), kill.reason.as_deref());
             self.push(
                 cx,
-                TaskEvent::killing(cx.now.wall, grace, kill.reason.as_deref()),
+                if kill.fails {
+                    event.fails_task()
+                } else {
+                    event
+                },
             );
         }
         self.kill = Some(kill);
@@ -95,6 +99,7 @@ impl TaskRunner {
 
     /// Asks the running process to end, after its shutdown delay if it is for good.
     pub(super) fn begin_stop(&mut self, cx: &mut Cx<'_>, with_delay: bool) {
+        self.forget_scripts(cx);
         let delay = self.spec.task().shutdown_delay;
         if with_delay && !delay.is_zero() {
             let message = format!("Waiting for shutdown_delay of {delay} before killing the task.");

@@ -33,6 +33,8 @@ const MAX_BYTES: usize = 1 << 20;
 const NAMED_MISSING: usize = 3;
 /// How long after a failure to watch it is tried again.
 const WATCH_AGAIN: Span = Span::secs(600);
+/// Instead of what a task knows of a template: it is still to be told for the first time.
+pub(super) const UNTOLD: &str = "";
 /// For what is missing it is waited as long as it takes.
 const EVER: Span = Span::secs(100 * 365 * 24 * 3600);
 
@@ -119,10 +121,27 @@ impl TaskRunner {
         self.templates.rendered = given.rendered.clone();
     }
 
-    /// A start finds what is rendered now.
+    /// A start finds what is rendered now, and knows all of it but what it is still to be told for
+    /// the first time.
     pub(super) fn start_with_templates(&mut self) {
         self.templates.due = None;
-        self.edit().templates = self.templates.rendered.clone();
+        let told = |at: usize| {
+            self.record
+                .templates
+                .get(at)
+                .is_some_and(|it| **it != *UNTOLD)
+        };
+        let templates = self.spec.task().templates.iter().enumerate();
+        let rendered = self.templates.rendered.iter();
+        let known = templates.zip(rendered).map(|((at, template), rendered)| {
+            if template.tells_first() && !told(at) {
+                Arc::from(UNTOLD)
+            } else {
+                rendered.clone()
+            }
+        });
+        let known = known.collect();
+        self.edit().templates = known;
     }
 
     /// Nobody needs to watch any more.
@@ -140,7 +159,10 @@ impl TaskRunner {
         }
         match self.templates.watch {
             Watch::Off => self.watch_again(cx, scope),
-            Watch::On(_) => self.note_changes(cx),
+            Watch::On(_) => {
+                self.note_changes(cx);
+                self.tell_what_is_due(cx, scope);
+            }
             Watch::Asked(_) | Watch::Broken(_) => {}
         }
     }
@@ -169,22 +191,38 @@ impl TaskRunner {
     }
 
     fn note_changes(&mut self, cx: &mut Cx<'_>) {
-        let splay = self.changed().map(|template| template.splay).max();
-        self.templates.due = match (splay, self.templates.due) {
+        if !self.scripts.is_empty() {
+            // They are told of what changes when they are over.
+            self.templates.due = None;
+            return;
+        }
+        let splay = self.changed().map(|(_, template, known)| match known {
+            Some(UNTOLD) => Span::ZERO,
+            Some(_) | None => template.splay,
+        });
+        self.templates.due = match (splay.max(), self.templates.due) {
             (None, _) => None,
             (Some(_), Some(due)) => Some(due),
             (Some(splay), None) => Some(cx.now.at + cx.at_most(splay)),
         };
     }
 
-    /// The templates of which something else is rendered than the task knows.
-    fn changed(&self) -> impl Iterator<Item = &Template> {
+    /// The templates of which something else is rendered than the task knows, each with its place and
+    /// with what the task knows.
+    fn changed(&self) -> impl Iterator<Item = (usize, &Template, Option<&str>)> {
         let known = &self.record.templates;
         let now = &self.templates.rendered;
         let templates = self.spec.task().templates.iter().enumerate();
         templates
             .filter(|(at, _)| known.get(*at) != now.get(*at))
-            .map(|(_, template)| template)
+            .map(|(at, template)| (at, template, known.get(at).map(|known| &**known)))
+    }
+
+    fn tell_what_is_due(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        if self.templates.due.is_some_and(|due| due <= cx.now.at) {
+            self.templates.due = None;
+            self.tell_of_changes(cx, scope);
+        }
     }
 
     /// Does what is due.
@@ -200,23 +238,22 @@ impl TaskRunner {
         if matches!(self.templates.watch, Watch::Broken(until) if until <= now) {
             self.templates.watch = Watch::Off;
         }
-        if self.templates.due.is_some_and(|due| due <= now) {
+        // One that is about to end finds what is new when it starts again.
+        let told = matches!(self.phase, Phase::Running) && self.kill.is_none();
+        if !told && self.templates.due.is_some_and(|due| due <= now) {
             self.templates.due = None;
-            // One that is about to end finds what is new when it starts again.
-            if matches!(self.phase, Phase::Running) && self.kill.is_none() {
-                self.tell_of_changes(cx);
-            }
         }
     }
 
-    fn tell_of_changes(&mut self, cx: &mut Cx<'_>) {
+    fn tell_of_changes(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         let mut restart = false;
         let mut signals = BTreeSet::new();
-        for template in self.changed() {
+        let mut scripts = Vec::new();
+        for (at, template, known) in self.changed() {
             match template.change_mode {
                 ChangeMode::Noop => {}
-                // Refused before it comes here.
-                ChangeMode::Script | ChangeMode::Restart => restart = true,
+                ChangeMode::Restart => restart = true,
+                ChangeMode::Script => scripts.push((at, known == Some(UNTOLD))),
                 ChangeMode::Signal => drop(signals.insert(template.change_signal.clone())),
             }
         }
@@ -229,6 +266,9 @@ impl TaskRunner {
         self.save(cx);
         for signal in signals {
             self.signal_of_change(cx, &signal, "Template re-rendered");
+        }
+        for (template, first) in scripts {
+            self.run_script(cx, scope, template, first);
         }
     }
 
@@ -334,14 +374,9 @@ impl TaskRunner {
         let work = task.templates.iter().map(|template| work(template, place));
         let templates = work.collect::<Result<Vec<_>, String>>()?;
         let (job, group) = (self.spec.job(), &self.spec.group().name);
-        // What was dispatched reads what the job that it was made of may.
-        let named = match job.parent_id.as_str() {
-            "" => &job.id,
-            parent => parent,
-        };
         Ok(Rendering {
             templates,
-            reads: Reads::of(&job.namespace, named, group, &task.name),
+            reads: Reads::of(&job.namespace, job.known_as(), group, &task.name),
             root,
             runs,
             env,

@@ -30,9 +30,14 @@ impl TaskRunner {
             .min();
         let templates = self.templates.deadline();
         let templates = templates.map(|at| (at, TaskTimer::Template));
+        let scripts = self.scripts_deadline();
+        let scripts = scripts.map(|at| (at, TaskTimer::Template));
         let identities = self.identities_deadline();
         let identities = identities.map(|at| (at, TaskTimer::Identity));
-        let others = signal.into_iter().chain(templates).chain(identities);
+        let others = (signal.into_iter())
+            .chain(templates)
+            .chain(scripts)
+            .chain(identities);
         phase.into_iter().chain(others).min()
     }
 
@@ -40,6 +45,7 @@ impl TaskRunner {
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.expire_signals(cx);
         self.templates_are_due(cx);
+        self.expire_scripts(cx);
         self.identities_are_due(cx);
         self.wait_for_the_store(cx);
         let now = cx.now.at;
@@ -80,6 +86,7 @@ impl TaskRunner {
     pub fn left(&mut self, cx: &Cx<'_>, op: Op) {
         let (now, patience) = (cx.now.at, cx.config.patience);
         let grace = self.grace(cx);
+        self.script_left(cx, op);
         match &mut self.phase {
             Phase::Starting(awaited) if awaited.op == op => {
                 awaited.deadline = now + patience.start;

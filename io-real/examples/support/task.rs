@@ -144,6 +144,31 @@ impl Task {
         }
     }
 
+    /// Runs a command with its variables, and ends it when the time is over.
+    pub(crate) async fn exec(&self, command: &[String], time: Duration) -> io::Result<ExitResult> {
+        let missing = || io::Error::from(io::ErrorKind::InvalidInput);
+        let (program, args) = command.split_first().ok_or_else(missing)?;
+        let mut child = tokio::process::Command::new(program)
+            .args(args)
+            .env_clear()
+            .envs(&self.config.env)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let Ok(status) = timeout(time, child.wait()).await else {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        };
+        let status = status?;
+        Ok(ExitResult {
+            exit_code: status.code().unwrap_or_default(),
+            signal: status.signal().unwrap_or_default(),
+            oom_killed: false,
+        })
+    }
+
     /// Bytes of memory that it has.
     pub(crate) fn memory(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;

@@ -84,6 +84,7 @@ fn launch_sockets(inner: &Inner, bound: &BTreeSet<&str>) -> io::Result<Vec<Thing
         let launch = name.strip_suffix(".s")?;
         let alone = !found.contains(&format!("{launch}.r"));
         let launch = launch.parse().ok()?;
+        let launch = inner.raw_exec.beside(launch).unwrap_or(launch);
         let path = inner.mark.path.join("run").join(name).display().to_string();
         let thing = || Thing::new(Kind::Socket, path, Home::Ours, Bears::Launch(launch));
         // Shims name theirs as it is seen from where it lies.

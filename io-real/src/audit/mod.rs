@@ -164,7 +164,9 @@ impl Auditor {
         let processes = Processes::read()?;
         let homes = Homes::new(&inner.mark, &processes);
         let shims = shims::find(&processes, &inner.home, &homes);
-        let mut things = shims::things(&processes, &shims);
+        let mut things = shims::things(&processes, &shims, |launch| {
+            inner.raw_exec.beside(launch).unwrap_or(launch)
+        });
         if let Some(cgroups) = &inner.cgroups {
             let found = groups::find(cgroups, &homes, &shims)?;
             things.extend(groups::things(&found, &processes));

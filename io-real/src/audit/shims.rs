@@ -105,14 +105,19 @@ pub(super) fn find(processes: &Processes, own: &ShimHome, homes: &Homes<'_>) -> 
     processes.pids().filter_map(shim).collect()
 }
 
-/// The processes of these shims: they themselves, and what descends from them.
-pub(super) fn things(processes: &Processes, shims: &[Shim]) -> Vec<Thing> {
+/// The processes of these shims: they themselves, and what descends from them. `owner` says of a launch
+/// whose it is: those of scripts are the tasks'.
+pub(super) fn things(
+    processes: &Processes,
+    shims: &[Shim],
+    owner: impl Fn(LaunchId) -> LaunchId,
+) -> Vec<Thing> {
     let roots: BTreeMap<i32, &Shim> = (shims.iter())
         .map(|shim| (shim.process.pid, shim))
         .collect();
     let all = processes.descendants(&roots);
     let thing = |(pid, shim): (&i32, &&Shim)| {
-        let bears = Bears::Launch(shim.launch);
+        let bears = Bears::Launch(owner(shim.launch));
         let thing = processes.thing(*pid, shim.home.clone(), bears)?;
         let shim_of = roots.contains_key(pid).then_some(shim.task);
         Some(Thing { shim_of, ..thing })

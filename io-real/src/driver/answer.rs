@@ -67,6 +67,11 @@ pub(crate) fn failed(effect: &DriverEffect, failure: Failure) -> DriverInput {
             launch,
             result: Err(failure),
         },
+        DriverEffect::Exec { op, launch, .. } => DriverInput::Executed {
+            op,
+            launch,
+            result: Err(failure),
+        },
         DriverEffect::Destroy { op, launch } => DriverInput::Destroyed {
             op,
             launch,

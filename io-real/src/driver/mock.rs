@@ -116,6 +116,14 @@ impl Driver for Mock {
                     .inbox
                     .say(&task, DriverInput::Signaled { op, launch, result });
             }
+            DriverEffect::Exec { op, launch, .. } => {
+                let runs = world.tasks().running.contains_key(&launch);
+                let not = || Failure::fatal("task not running");
+                let result = runs.then_some(0).ok_or_else(not);
+                world
+                    .inbox
+                    .say(&task, DriverInput::Executed { op, launch, result });
+            }
             DriverEffect::Destroy { op, launch } => {
                 world.tasks().never.insert(launch);
                 let running = world.tasks().running.remove(&launch);

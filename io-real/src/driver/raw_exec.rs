@@ -4,6 +4,7 @@ mod destroy;
 mod held;
 mod launch;
 mod program;
+mod scripts;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -17,9 +18,11 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
+use tokio::sync::Notify;
 
 use self::held::Held;
 use self::launch::{LaunchError, Means};
+use self::scripts::Scripts;
 use super::answer::Answer;
 use super::{Driver, Inbox, signal};
 use crate::cgroup::Cgroups;
@@ -40,6 +43,9 @@ struct World {
     means: Means,
     inbox: Inbox,
     held: Held,
+    scripts: Scripts,
+    /// Told whenever the core has heard of an end.
+    ends: Notify,
     gate: Gate,
 }
 
@@ -64,6 +70,8 @@ impl RawExec {
                 means,
                 inbox,
                 held: Held::default(),
+                scripts: Scripts::default(),
+                ends: Notify::new(),
                 gate: Gate::default(),
             }),
         }
@@ -110,12 +118,23 @@ impl Driver for RawExec {
                     owed.give(DriverInput::Signaled { op, launch, result });
                 });
             }
+            DriverEffect::Exec {
+                op,
+                launch,
+                program,
+            } => {
+                tokio::spawn(async move {
+                    let result = world.exec(task, launch, program).await;
+                    owed.give(DriverInput::Executed { op, launch, result });
+                });
+            }
             DriverEffect::Destroy { op, launch } => {
                 tokio::spawn(async move {
                     let own = world.clone();
-                    let work = move || destroy::destroy(&own.means, &own.held, launch);
+                    let work = move || own.destroy(launch);
                     let result = world.blocking(work).await;
                     let result = result.map_err(|error| failure(&error));
+                    world.ends.notify_waiters();
                     owed.give(DriverInput::Destroyed { op, launch, result });
                 });
             }
@@ -167,18 +186,34 @@ impl RawExec {
         Ok(())
     }
 
+    /// The launch beside which this one runs, if it is one of a script.
+    pub fn beside(&self, launch: LaunchId) -> Option<LaunchId> {
+        self.world.scripts.beside(launch)
+    }
+
     /// Ends a launch that nobody knows any more, and removes its control group and its record.
     /// Blocks for as long as that takes.
     ///
     /// # Errors
     /// Something of it resists.
     pub fn end(&self, launch: LaunchId) -> io::Result<()> {
-        destroy::destroy(&self.world.means, &self.world.held, launch)?;
+        self.world.destroy(launch)?;
         destroy::forget(&self.world.means, launch)
     }
 }
 
 impl World {
+    /// Ends a launch and what runs beside it. What resists of its scripts hinders nothing else.
+    fn destroy(&self, launch: LaunchId) -> io::Result<Option<ExitResult>> {
+        if let Err(error) = scripts::end_all(&self.scripts, launch) {
+            tracing::debug!(%launch, %error, "a script resists");
+        }
+        let exit = destroy::destroy(&self.means, &self.held, launch)?;
+        // One that began meanwhile.
+        scripts::end_all(&self.scripts, launch)?;
+        Ok(exit)
+    }
+
     async fn start(
         self: Arc<Self>,
         owed: Answer,

@@ -2,7 +2,7 @@
 //!
 //! A lone agent is its own issuer. Its key is made once and stays in its directory; whoever wants
 //! to check a token gets the public half ([`Issuer::keys`]). Tokens go into files of the task, and
-//! those that are variables are held in memory until the task starts: neither the core nor a
+//! those that are variables are held in memory for its starts and its scripts: neither the core nor a
 //! recording ever has one.
 
 mod key;
@@ -24,12 +24,17 @@ use crate::user;
 pub use key::Key;
 use token::Claims;
 
+/// Tokens that are variables, of each task.
+type Variables = Arc<Mutex<BTreeMap<TaskKey, BTreeMap<String, String>>>>;
+
 /// Whoever issues tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Issuer {
     key: Arc<Key>,
-    /// Variables for starts that are about to come.
-    held: Arc<Mutex<BTreeMap<TaskKey, BTreeMap<String, String>>>>,
+    /// Variables for starts that are about to come, and for what runs beside tasks.
+    held: Variables,
+    /// Those that the last start of a task was given.
+    given: Variables,
 }
 
 impl fmt::Debug for Issuer {
@@ -44,6 +49,7 @@ impl Issuer {
         Issuer {
             key: Arc::new(key),
             held: Arc::default(),
+            given: Arc::default(),
         }
     }
 
@@ -85,14 +91,34 @@ impl Issuer {
         token::signed(&self.key, &claims)
     }
 
-    /// A start is about to leave: the task's variables go with it.
+    /// A start is about to leave, or what runs beside the task: the task's variables go with it.
     pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
-        let DriverEffect::Start { config, .. } = effect else {
-            return;
+        let env = match effect {
+            DriverEffect::Start { config, .. } => {
+                // Each start has its own; what runs beside it has the same.
+                let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+                given.remove(key);
+                let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(held) = all.remove(key).filter(|held| !held.is_empty()) {
+                    Arc::make_mut(config).env.extend(held.clone());
+                    given.insert(key.clone(), held);
+                }
+                return;
+            }
+            DriverEffect::Exec { program, .. } => &mut Arc::make_mut(program).task.env,
+            DriverEffect::Recover { .. }
+            | DriverEffect::Stop { .. }
+            | DriverEffect::Signal { .. }
+            | DriverEffect::Destroy { .. } => return,
         };
-        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = all.remove(key).filter(|held| !held.is_empty()) {
-            Arc::make_mut(config).env.extend(held);
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        env.extend(given.get(key).cloned().unwrap_or_default());
+        let all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = all.get(key) {
+            let held = held
+                .iter()
+                .map(|(name, token)| (name.clone(), token.clone()));
+            env.extend(held);
         }
     }
 
@@ -100,6 +126,8 @@ impl Issuer {
     pub fn forget(&self, alloc: AllocId) {
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|key, _| key.alloc != alloc);
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.retain(|key, _| key.alloc != alloc);
     }
 }
 

@@ -299,6 +299,29 @@ impl Plugin {
         self.wire.call("SignalTask", answer).await.map(drop)
     }
 
+    /// Runs a program in a task to its end, and ends it when the time is over. What it says is dropped.
+    ///
+    /// # Errors
+    /// The driver does not know the task, cannot run the program, or does not answer.
+    pub async fn exec_task(
+        &self,
+        id: &str,
+        command: Vec<String>,
+        time: Duration,
+    ) -> Result<ExitResult, PluginError> {
+        let request = proto::ExecTaskRequest {
+            task_id: id.to_owned(),
+            command,
+            timeout: prost_types::Duration::try_from(time).ok(),
+        };
+        let mut client = self.driver();
+        let within = time.saturating_add(self.wire.limits().call);
+        let answer = client.exec_task(request);
+        let answer = self.wire.call_within("ExecTask", within, answer).await?;
+        let none = || PluginError::Invalid("it does not say how a program ended".to_owned());
+        Ok(driver_said::exit(answer.result.ok_or_else(none)?, ""))
+    }
+
     /// Asks what a task uses, at each interval.
     ///
     /// # Errors

@@ -25,13 +25,12 @@ use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::Effect;
 use drover_core::input::Input;
-use drover_core::record::Mark;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
 use queue::{Answer, Sender, queue};
 use ring::Ring;
-use tape::{Beside, Tape};
+use tape::Beside;
 use writer::Writer;
 
 /// How long the end of the agent waits for the last steps to be written.
@@ -42,24 +41,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub struct Recorder {
     /// None where nothing is recorded.
     queue: Option<Sender>,
-    /// What happened since the last hand-over.
-    fresh: Tape,
-    /// Whether steps were left out, and no snapshot followed yet.
-    gap: bool,
 }
 
 impl Recorder {
     /// A recorder that does nothing.
     pub fn off() -> Recorder {
-        Recorder::of(None)
-    }
-
-    fn of(queue: Option<Sender>) -> Recorder {
-        Recorder {
-            queue,
-            fresh: Tape::default(),
-            gap: false,
-        }
+        Recorder { queue: None }
     }
 
     /// A recorder into the directory `dir`, of which it never fills more than `size` bytes. What
@@ -73,30 +60,30 @@ impl Recorder {
         thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || writer.run())?;
-        Ok(Recorder::of(Some(queue)))
+        Ok(Recorder { queue: Some(queue) })
     }
 
     /// The agent is restored from this.
     pub fn begin(&mut self, config: &Config, saved: &Saved, now: Now) {
-        if self.queue.is_some() {
+        if let Some(queue) = &mut self.queue {
             let begin = Box::new((config.clone(), saved.clone()));
-            self.fresh.push(now, Beside::Begin(begin));
+            queue.push(now, Beside::Begin(begin));
         }
     }
 
     /// The core is told this, or that its time has come.
     #[inline]
     pub fn step(&mut self, now: Now, input: Option<&Input>) {
-        if self.queue.is_some() && !self.gap {
-            self.fresh.step(now, input);
+        if let Some(queue) = &mut self.queue {
+            queue.step(now, input);
         }
     }
 
     /// The core asks for this.
     #[inline]
     pub fn effect(&mut self, effect: &Effect) {
-        if self.queue.is_some() && !self.gap {
-            self.fresh.effect(Mark::of(effect));
+        if let Some(queue) = &mut self.queue {
+            queue.effect(effect);
         }
     }
 
@@ -104,54 +91,34 @@ impl Recorder {
     /// wait for that.
     #[inline]
     pub fn hand_over(&mut self, agent: &Agent, now: Now, more: bool) {
-        if !more || self.gap || self.fresh.is_long() {
-            self.hand_all_over(agent, now);
-        }
-    }
-
-    fn hand_all_over(&mut self, agent: &Agent, now: Now) {
-        let Some(queue) = &mut self.queue else {
-            return;
-        };
-        if self.gap {
-            if !queue.is_roomy() {
-                return;
+        if let Some(queue) = &mut self.queue {
+            match queue.hand_over(more) {
+                Answer::Taken => {}
+                answer => self.answered(answer, agent, now),
             }
-            self.fresh.push(now, snapshot(agent, true));
-        }
-        if self.fresh.is_empty() {
-            return;
-        }
-        let answer = queue.put(&mut self.fresh);
-        if answer != Answer::Taken || self.gap {
-            self.answered(answer, agent, now);
         }
     }
 
     /// What is rare at a hand-over.
     #[cold]
-    fn answered(&mut self, mut answer: Answer, agent: &Agent, now: Now) {
-        if let (Answer::TakenAndMore, Some(queue)) = (answer, &mut self.queue) {
-            self.fresh.push(now, snapshot(agent, false));
-            answer = queue.put_aside(&mut self.fresh);
-        }
-        self.gap = answer == Answer::Full;
-        if answer == Answer::Over {
-            *self = Recorder::off();
+    fn answered(&mut self, answer: Answer, agent: &Agent, now: Now) {
+        match (answer, &mut self.queue) {
+            (Answer::Snapshot { gap }, Some(queue)) => {
+                let agent = Box::new(agent.clone());
+                queue.push(now, Beside::Snapshot { agent, gap });
+                queue.hand_over(false);
+            }
+            (Answer::Over, _) => self.queue = None,
+            (Answer::Taken | Answer::Snapshot { .. }, _) => {}
         }
     }
-}
-
-fn snapshot(agent: &Agent, gap: bool) -> Beside {
-    let agent = Box::new(agent.clone());
-    Beside::Snapshot { agent, gap }
 }
 
 /// The last steps are the most interesting ones.
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.put_aside(&mut self.fresh);
+            queue.hand_over(false);
             queue.end(LAST_WORDS);
         }
     }

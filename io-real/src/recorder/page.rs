@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How many numbers a page has room for: 16 KiB of them.
+/// How many numbers a page has room for as a rule: 16 KiB of them.
 const ROOM: usize = 2048;
 
 /// How many numbers lie together in the processor's fast memory: a step takes about one such line.
@@ -19,8 +19,14 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new() -> Page {
+        Page::with_room_for(0)
+    }
+
+    /// A page for so many numbers, of the usual size if that is enough.
+    pub(super) fn with_room_for(many: usize) -> Page {
+        let room = many.max(ROOM);
         Page {
-            numbers: (0..ROOM).map(|_| AtomicU64::new(0)).collect(),
+            numbers: (0..room).map(|_| AtomicU64::new(0)).collect(),
             written: AtomicUsize::new(0),
         }
     }
@@ -30,32 +36,55 @@ impl Page {
         self.written.store(0, Ordering::Relaxed);
     }
 
-    /// The room that is left after so many.
-    pub(super) fn room(after: usize) -> usize {
-        ROOM - after
+    /// How many numbers it has room for.
+    pub(super) fn room(&self) -> usize {
+        self.numbers.len()
     }
 
-    /// Writes as many of these as fit behind the first `at`. Returns those that did not fit.
+    /// The next places behind the first `at`, if there are so many.
     #[inline]
-    pub(super) fn write<'n>(&self, at: usize, new: &'n [u64]) -> &'n [u64] {
-        let (now, rest) = new.split_at(new.len().min(Page::room(at)));
-        let places = self.numbers.get(at..).unwrap_or_default();
-        for (place, number) in places.iter().zip(now) {
-            place.store(*number, Ordering::Relaxed);
+    pub(super) fn places<const MANY: usize>(&self, at: usize) -> Option<&[AtomicU64; MANY]> {
+        self.numbers.get(at..)?.first_chunk()
+    }
+
+    /// Puts a number behind the first `at`. Returns whether there was room.
+    #[inline]
+    pub(super) fn put(&self, at: usize, number: u64) -> bool {
+        let place = self.numbers.get(at);
+        if let Some(place) = place {
+            place.store(number, Ordering::Relaxed);
         }
-        self.written.store(at + now.len(), Ordering::Release);
+        place.is_some()
+    }
+
+    /// Lets the first `at` be read. What comes next is written soon.
+    #[inline]
+    pub(super) fn publish(&self, at: usize) {
+        self.written.store(at, Ordering::Release);
         // The line after the one that follows, and one more.
-        let soon = now.len() + LINE..=now.len() + 2 * LINE;
-        if let Some([one, .., other]) = places.get(soon) {
+        if let Some([one, .., other]) = self.numbers.get(at + LINE..=at + 2 * LINE) {
             is_written_soon(one);
             is_written_soon(other);
         }
-        rest
     }
 
     /// How many are there.
     pub(super) fn written(&self) -> usize {
         self.written.load(Ordering::Acquire)
+    }
+
+    /// Takes over what stands in `other` from `from` to `to`. Returns how many numbers that are.
+    pub(super) fn take_over(&self, other: &Page, from: usize, to: usize) -> usize {
+        let numbers = other.numbers.get(from..to).unwrap_or_default();
+        for (place, number) in self.numbers.iter().zip(numbers) {
+            place.store(number.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        numbers.len()
+    }
+
+    /// Whether it is as large as pages are as a rule.
+    pub(super) fn is_usual(&self) -> bool {
+        self.room() == ROOM
     }
 
     /// Appends what is there behind the first `from`. Returns how many are read now.

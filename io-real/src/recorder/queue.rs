@@ -8,8 +8,13 @@ use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use drover_core::effect::Effect;
+use drover_core::input::Input;
+use drover_core::record::Mark;
+use drover_core::time::Now;
+
 use super::page::Page;
-use super::tape::{Beside, Reader, Tape};
+use super::tape::{Beside, PageIsFull, Reader, Tape};
 
 /// How many pages may wait: 2 MiB, of some ten thousand steps.
 const PAGES: usize = 128;
@@ -33,15 +38,16 @@ const SNAPSHOT: u8 = 2;
 /// Nothing is recorded any more.
 const OVER: u8 = 4;
 
+/// How many numbers are many: they do not wait for more.
+const LONG: usize = 128;
+
 /// What the core is answered when it hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It is taken.
     Taken,
-    /// It is taken, and a snapshot is asked for.
-    TakenAndMore,
-    /// There is no room: it is dropped.
-    Full,
+    /// A snapshot is asked for; because of a gap, if there is one.
+    Snapshot { gap: bool },
     /// Nothing is recorded any more.
     Over,
 }
@@ -90,8 +96,8 @@ pub(super) fn queue() -> (Sender, Receiver) {
     drop(inner);
     let sender = Sender {
         shared: shared.clone(),
-        page,
-        at: 0,
+        tape: Tape::new(page),
+        gap: false,
     };
     (sender, Receiver { shared, read: 0 })
 }
@@ -100,64 +106,116 @@ pub(super) fn queue() -> (Sender, Receiver) {
 #[derive(Debug)]
 pub(super) struct Sender {
     shared: Arc<Shared>,
-    /// The page that is filled, and how far it is.
-    page: Arc<Page>,
-    at: usize,
+    /// What is not handed over yet.
+    tape: Tape,
+    /// Whether steps were left out, and no snapshot followed yet.
+    gap: bool,
 }
 
 impl Sender {
-    /// Takes all of `tape`, or drops it. A snapshot is not asked for twice.
+    /// See [`Tape::step`].
     #[inline]
-    pub(super) fn put(&mut self, tape: &mut Tape) -> Answer {
-        let fits = tape.numbers.len() <= Page::room(self.at) && tape.beside.is_empty();
-        let taken = if fits {
-            self.page.write(self.at, &tape.numbers);
-            self.at += tape.numbers.len();
-            true
-        } else {
-            self.put_more(tape)
-        };
-        tape.clear();
-        if self.shared.calls.load(Ordering::Relaxed) != 0 {
-            return self.called(taken);
+    pub(super) fn step(&mut self, now: Now, input: Option<&Input>) {
+        if !self.gap && self.tape.step(now, input) == Err(PageIsFull) {
+            self.step_on_another_page(now, input);
         }
-        if taken { Answer::Taken } else { Answer::Full }
     }
 
-    /// The same, where it is rare: the code of the frequent case stays short.
     #[cold]
-    pub(super) fn put_aside(&mut self, tape: &mut Tape) -> Answer {
-        self.put(tape)
+    fn step_on_another_page(&mut self, now: Now, input: Option<&Input>) {
+        if self.turn() {
+            self.gap = self.tape.step(now, input).is_err();
+        }
     }
 
-    /// What does not fit onto the page.
+    /// See [`Tape::effect`].
+    #[inline]
+    pub(super) fn effect(&mut self, effect: &Effect) {
+        if !self.gap {
+            let mark = Mark::of(effect);
+            if self.tape.effect(mark) == Err(PageIsFull) {
+                self.effect_on_another_page(mark);
+            }
+        }
+    }
+
     #[cold]
-    fn put_more(&mut self, tape: &mut Tape) -> bool {
+    fn effect_on_another_page(&mut self, mark: Mark) {
+        if self.turn() {
+            self.gap = self.tape.effect(mark).is_err();
+        }
+    }
+
+    /// A segment begins, with something that lies beside the numbers.
+    #[cold]
+    pub(super) fn push(&mut self, now: Now, beside: Beside) {
+        self.gap = false;
+        self.tape.close();
+        if self.tape.is_roomy() || self.turn() {
+            self.tape.push(now, beside);
+        }
+    }
+
+    /// Hands over what happened, up to the end of a step. Where `more` is to come at once, it may
+    /// wait for that. A snapshot is not asked for twice.
+    #[inline]
+    pub(super) fn hand_over(&mut self, more: bool) -> Answer {
+        if more && self.tape.len() < LONG || self.tape.len() == 0 && !self.gap {
+            return Answer::Taken;
+        }
+        self.tape.close();
+        if self.tape.has_beside() {
+            self.hand_beside_over();
+        } else {
+            self.tape.hand_over();
+        }
+        if self.gap || self.shared.calls.load(Ordering::Relaxed) != 0 {
+            return self.called();
+        }
+        Answer::Taken
+    }
+
+    /// First what lies beside the numbers: who reads them looks for it.
+    #[cold]
+    fn hand_beside_over(&mut self) {
         let mut inner = self.shared.lock();
-        let numbers = inner.pages.len() * Page::room(0) + tape.numbers.len();
-        let fits =
-            numbers <= PAGES * Page::room(0) && inner.beside.len() + tape.beside.len() <= BESIDE;
-        if !fits {
+        let beside = self.tape.take_beside();
+        if inner.beside.len() + beside.len() <= BESIDE {
+            inner.beside.extend(beside);
+            drop(inner);
+            self.tape.hand_over();
+        } else {
+            drop((inner, beside));
+            self.tape.forget();
+            self.gap = true;
+        }
+    }
+
+    /// Goes on with an empty page. Where there is no room, all that was not handed over is left out.
+    #[cold]
+    fn turn(&mut self) -> bool {
+        let mut inner = self.shared.lock();
+        let open = self.tape.open();
+        let beside = self.tape.take_beside();
+        if inner.pages.len() >= PAGES || inner.beside.len() + beside.len() > BESIDE {
+            drop((inner, beside));
+            self.tape.forget();
+            self.gap = true;
             return false;
         }
-        inner.beside.extend(tape.beside.drain(..));
-        let mut left = self.page.write(self.at, &tape.numbers);
-        self.at += tape.numbers.len() - left.len();
-        while !left.is_empty() {
-            let page = inner.spare.pop().unwrap_or_else(|| Arc::new(Page::new()));
-            page.clear();
-            let before = left.len();
-            left = page.write(0, left);
-            self.at = before - left.len();
-            self.page = page.clone();
-            inner.pages.push_back(page);
-        }
+        inner.beside.extend(beside);
+        let spare = inner.spare.pop();
+        let page = spare.filter(|page| page.room() > 2 * open);
+        let page = page.unwrap_or_else(|| Arc::new(Page::with_room_for(2 * open)));
+        page.clear();
+        self.tape.turn(page.clone());
+        inner.pages.push_back(page);
         true
     }
 
-    /// The thread wants something.
+    /// What is rare at a hand-over.
     #[cold]
-    fn called(&self, taken: bool) -> Answer {
+    fn called(&mut self) -> Answer {
         if self.shared.calls(OVER) {
             return Answer::Over;
         }
@@ -167,17 +225,21 @@ impl Sender {
             drop(self.shared.lock());
             self.shared.woken.notify_all();
         }
-        if !taken {
-            return Answer::Full;
+        if self.gap {
+            let gap = true;
+            return match self.is_roomy() {
+                true => Answer::Snapshot { gap },
+                false => Answer::Taken,
+            };
         }
         if self.shared.take_call(SNAPSHOT) {
-            return Answer::TakenAndMore;
+            return Answer::Snapshot { gap: false };
         }
         Answer::Taken
     }
 
     /// Whether it makes sense to go on after a gap.
-    pub(super) fn is_roomy(&self) -> bool {
+    fn is_roomy(&self) -> bool {
         let inner = self.shared.lock();
         inner.pages.len() < PAGES / 4 && inner.beside.len() < BESIDE / 4
     }
@@ -202,7 +264,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Takes what waits, when something does. `false` at the end.
+    /// Takes what waits, when something may. `false` at the end.
     pub(super) fn take(&mut self, reader: &mut Reader) -> bool {
         let mut inner = self.wait_for_news();
         let last = inner.pages.len().saturating_sub(1);
@@ -222,14 +284,16 @@ impl Receiver {
         // was put there before it.
         reader.beside.append(&mut inner.beside);
         let room = SPARE.saturating_sub(inner.spare.len());
-        inner.spare.extend(full.into_iter().take(room));
-        reader.numbers.len() > before
+        let usual = full.into_iter().filter(|page| page.is_usual());
+        inner.spare.extend(usual.take(room));
+        reader.numbers.len() > before || !inner.ended
     }
 
-    /// Sleeps until there is something to read, or there will be nothing more.
+    /// Sleeps a while, and on until there is something to read or there will be nothing more. Also
+    /// under load: what is read while it is written is taken away from the core's processor.
     fn wait_for_news(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.shared.lock();
-        if !self.has_news(&inner) {
+        if !inner.ended && inner.pages.len() < PAGES / 4 {
             inner = self.sleep(inner, NAP);
         }
         while !self.has_news(&inner) {
@@ -269,5 +333,79 @@ impl Receiver {
         *inner = Inner::default();
         drop(inner);
         self.shared.woken.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drover_core::effect::Told;
+    use drover_core::input::ShutdownMode;
+
+    use super::super::tape::{Nonsense, What};
+    use super::*;
+
+    /// Steps of which every fifth is not made of numbers, with so many effects each.
+    fn live(sender: &mut Sender, effects: impl IntoIterator<Item = u64>) {
+        for (nth, many) in effects.into_iter().enumerate() {
+            let input = (nth % 5 == 0).then_some(Input::Shutdown(ShutdownMode::KeepTasks));
+            sender.step(Now::default(), input.as_ref());
+            for number in 0..many {
+                sender.effect(&Effect::Tell(Told::Index(number)));
+            }
+        }
+    }
+
+    /// Of each thing that is read, whether it is not made of numbers, and how many effects followed.
+    fn read(receiver: &mut Receiver, reader: &mut Reader) -> Vec<(bool, u64)> {
+        let mut all = Vec::new();
+        receiver.take(reader);
+        let read = reader.read(|_, what, marks| {
+            let is_beside = !matches!(what, What::Step(None));
+            all.push((is_beside, u64::try_from(marks.len()).unwrap_or(0)));
+            Ok::<(), Nonsense>(())
+        });
+        assert_eq!(read, Ok(()));
+        all
+    }
+
+    fn expected(effects: impl IntoIterator<Item = u64>) -> Vec<(bool, u64)> {
+        let all = effects.into_iter().enumerate();
+        all.map(|(nth, many)| (nth % 5 == 0, many)).collect()
+    }
+
+    #[test]
+    fn steps_are_whole_on_whatever_pages_they_lie() {
+        let (mut sender, mut receiver) = queue();
+        let mut reader = Reader::default();
+        let turns = [vec![3; 1000], vec![5000, 1, 2000, 2043], vec![0, 20_000]];
+        for turn in turns {
+            live(&mut sender, turn.clone());
+            assert_eq!(sender.hand_over(false), Answer::Taken);
+            assert_eq!(read(&mut receiver, &mut reader), expected(turn));
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out_and_a_snapshot_wanted() {
+        let (mut sender, mut receiver) = queue();
+        let mut reader = Reader::default();
+        live(&mut sender, [1; 7]);
+        assert_eq!(sender.hand_over(false), Answer::Taken);
+        let far_too_many = 3 * PAGES * 2048 / 100;
+        live(&mut sender, vec![98; far_too_many]);
+        assert_eq!(sender.hand_over(false), Answer::Taken);
+        let whole = read(&mut receiver, &mut reader);
+        assert_eq!(whole[..7], expected([1; 7]));
+        assert_eq!(whole[7..], expected(vec![98; whole.len() - 7]));
+        assert!(whole.len() < far_too_many);
+        live(&mut sender, [1; 7]);
+        assert_eq!(sender.hand_over(false), Answer::Snapshot { gap: true });
+        let input = Input::Shutdown(ShutdownMode::KeepTasks);
+        sender.push(Now::default(), Beside::Input(Box::new(input)));
+        live(&mut sender, [2; 7]);
+        assert_eq!(sender.hand_over(false), Answer::Taken);
+        let after = read(&mut receiver, &mut reader);
+        assert_eq!(after[0], (true, 0));
+        assert_eq!(after[1..], expected([2; 7]));
     }
 }

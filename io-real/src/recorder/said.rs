@@ -2,6 +2,8 @@
 //! well. Writing them down allocates nothing, counts no pointers, and leaves nothing behind that
 //! another thread would have to give back. Any other input is handed over whole.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use drover_core::ids::{AllocId, LaunchId, TaskName};
 use drover_core::input::{DriverInput, Found, HookInput, HookOutput, Input, StoreInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
@@ -45,50 +47,88 @@ impl Said {
     ];
 }
 
-/// Writes an input to the end of `words`, unless it is [`Said::Other`].
+/// One more number than an input takes at most.
+pub(super) const MOST: usize = 17;
+
+/// Where an input is written.
+pub(super) type Places = [AtomicU64; MOST];
+
+/// Writes an input, unless it is [`Said::Other`]. Returns how many numbers it takes.
 #[inline]
-pub(super) fn write(words: &mut Vec<u64>, input: &Input) -> Said {
+pub(super) fn write(places: &Places, input: &Input) -> (Said, usize) {
     match input {
         Input::Store(StoreInput::Saved(CommitId(id))) => {
-            words.push(*id);
-            Said::Saved
+            put(places, 0, *id);
+            (Said::Saved, 1)
         }
-        Input::Driver(key, said) => write_driver(words, key, said),
+        Input::Driver(key, said) => write_driver(places, key, said),
         Input::Hook(HookInput {
             op,
             alloc,
             task,
             result: Ok(output),
-        }) if *output == HookOutput::default() => write_hook(words, *op, *alloc, task.as_ref()),
+        }) if is_nothing(output) => write_hook(places, *op, *alloc, task.as_ref()),
         Input::Hook(_)
         | Input::Template(..)
         | Input::Store(StoreInput::Failed(..))
         | Input::Local(..)
         | Input::Operator(..)
         | Input::Node(_)
-        | Input::Shutdown(_) => Said::Other,
+        | Input::Shutdown(_) => OTHER,
     }
 }
 
+const OTHER: (Said, usize) = (Said::Other, 0);
+
 #[inline]
-fn write_hook(words: &mut Vec<u64>, op: Op, alloc: AllocId, task: Option<&TaskName>) -> Said {
+fn put(places: &Places, at: usize, number: u64) {
+    if let Some(place) = places.get(at) {
+        place.store(number, Ordering::Relaxed);
+    }
+}
+
+/// Whether a hook gave nothing to its task.
+#[inline]
+fn is_nothing(output: &HookOutput) -> bool {
+    let HookOutput {
+        env,
+        mounts,
+        nodes,
+        rendered,
+        message,
+        remote,
+        secrets,
+    } = output;
+    env.is_empty()
+        && mounts.is_empty()
+        && nodes.is_empty()
+        && rendered.is_empty()
+        && message.is_empty()
+        && remote.is_none()
+        && secrets.is_empty()
+}
+
+#[inline]
+fn write_hook(places: &Places, op: Op, alloc: AllocId, task: Option<&TaskName>) -> (Said, usize) {
     let (said, name) = match task {
         None => (Said::HookDone, ""),
         Some(task) => (Said::TaskHookDone, task.as_str()),
     };
     let Some(first) = beginning(name) else {
-        return Said::Other;
+        return OTHER;
     };
-    words.extend_from_slice(&[op.0, low(alloc.0), high(alloc.0), first]);
-    write_rest(words, name);
-    said
+    put(places, 0, op.0);
+    put(places, 1, low(alloc.0));
+    put(places, 2, high(alloc.0));
+    put(places, 3, first);
+    (said, write_rest(places, 4, name))
 }
 
 #[inline]
-fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said {
+fn write_driver(places: &Places, key: &TaskKey, said: &DriverInput) -> (Said, usize) {
     let TaskKey { alloc, task } = key;
     let Some(first) = beginning(task.as_str()) else {
-        return Said::Other;
+        return OTHER;
     };
     // In one word what only some kinds say: the operation, or how it ended.
     let (kind, one, launch) = match said {
@@ -104,7 +144,7 @@ fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said
         } => (Said::Running, op.0, launch),
         DriverInput::Exited { launch, result } => match of_exit(result) {
             Some(exit) => (Said::Exited, exit, launch),
-            None => return Said::Other,
+            None => return OTHER,
         },
         DriverInput::Stopped {
             op,
@@ -127,10 +167,10 @@ fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said
             result: Ok(Some(exit)),
         } => match of_exit(exit) {
             Some(exit) => {
-                words.push(exit);
+                put(places, 6, exit);
                 (Said::DestroyedWithExit, op.0, launch)
             }
-            None => return Said::Other,
+            None => return OTHER,
         },
         DriverInput::Started {
             network: Some(_), ..
@@ -141,20 +181,19 @@ fn write_driver(words: &mut Vec<u64>, key: &TaskKey, said: &DriverInput) -> Said
         }
         | DriverInput::Stopped { result: Err(_), .. }
         | DriverInput::Signaled { result: Err(_), .. }
+        | DriverInput::Executed { .. }
         | DriverInput::Destroyed { result: Err(_), .. }
         | DriverInput::StartFailed { .. }
-        | DriverInput::Said { .. } => return Said::Other,
+        | DriverInput::Said { .. } => return OTHER,
     };
-    words.extend_from_slice(&[
-        one,
-        low(alloc.0),
-        high(alloc.0),
-        low(launch.0),
-        high(launch.0),
-        first,
-    ]);
-    write_rest(words, task.as_str());
-    kind
+    put(places, 0, one);
+    put(places, 1, low(alloc.0));
+    put(places, 2, high(alloc.0));
+    put(places, 3, low(launch.0));
+    put(places, 4, high(launch.0));
+    put(places, 5, first);
+    let rest = 6 + usize::from(kind == Said::DestroyedWithExit);
+    (kind, write_rest(places, rest, task.as_str()))
 }
 
 /// An end of which nothing is said in words, and whose signal is a usual one.
@@ -177,27 +216,31 @@ fn of_exit(exit: &ExitResult) -> Option<u64> {
 /// How many letters of a name stand in the word of its length.
 const AT_ONCE: usize = 6;
 
-/// A name's length and its first letters; none of a name that no task has.
+/// How many letters a name has at most. What a longer one is in is handed over whole.
+const LETTERS: usize = AT_ONCE + 8 * (MOST - 8);
+
+/// A name's length and its first letters; none of a name that is too long.
 #[inline]
 fn beginning(name: &str) -> Option<u64> {
     let length = u16::try_from(name.len()).ok()?;
+    if name.len() > LETTERS {
+        return None;
+    }
     let bytes = name.as_bytes();
     let first = bytes.get(..AT_ONCE).unwrap_or(bytes);
     Some(u64::from(length) | word(first) << 16)
 }
 
-/// What [`beginning`] had no room for.
+/// What [`beginning`] had no room for, from this place on. Returns the place behind it.
 #[inline]
-fn write_rest(words: &mut Vec<u64>, name: &str) {
-    if let Some(mut rest @ [_, ..]) = name.as_bytes().get(AT_ONCE..) {
-        while let Some((eight, more)) = rest.split_at_checked(8) {
-            words.push(word(eight));
-            rest = more;
-        }
-        if !rest.is_empty() {
-            words.push(word(rest));
+fn write_rest(places: &Places, mut at: usize, name: &str) -> usize {
+    if let Some(rest @ [_, ..]) = name.as_bytes().get(AT_ONCE..) {
+        for eight in rest.chunks(8) {
+            put(places, at, word(eight));
+            at += 1;
         }
     }
+    at
 }
 
 /// Eight bytes or fewer, the first one lowest.
@@ -230,8 +273,9 @@ impl Numbers<'_> {
         Some(u128::from(self.next()?) << 64 | u128::from(low))
     }
 
-    fn name(&mut self) -> Option<TaskName> {
-        let [a, b, first @ ..] = self.next()?.to_le_bytes();
+    /// The name that begins with this number.
+    fn name(&mut self, first: u64) -> Option<TaskName> {
+        let [a, b, first @ ..] = first.to_le_bytes();
         let length = usize::from(u16::from_le_bytes([a, b]));
         let mut bytes = Vec::with_capacity(length + AT_ONCE);
         bytes.extend(first);
@@ -250,7 +294,8 @@ impl Numbers<'_> {
             Said::HookDone | Said::TaskHookDone => {
                 let op = Op(self.next()?);
                 let alloc = AllocId(self.id()?);
-                let name = self.name()?;
+                let first = self.next()?;
+                let name = self.name(first)?;
                 let task = (said == Said::TaskHookDone).then_some(name);
                 let result = Ok(HookOutput::default());
                 Some(Input::Hook(HookInput {
@@ -271,15 +316,16 @@ impl Numbers<'_> {
     }
 
     fn driver(&mut self, said: Said) -> Option<Input> {
-        let of_destroy = match said {
-            Said::DestroyedWithExit => exit(self.next()?),
-            _ => ExitResult::default(),
-        };
         let one = self.next()?;
         let op = Op(one);
         let alloc = AllocId(self.id()?);
         let launch = LaunchId(self.id()?);
-        let task = self.name()?;
+        let first = self.next()?;
+        let of_destroy = match said {
+            Said::DestroyedWithExit => exit(self.next()?),
+            _ => ExitResult::default(),
+        };
+        let task = self.name(first)?;
         let news = match said {
             Said::Started => DriverInput::Started {
                 op,
@@ -458,7 +504,7 @@ mod tests {
             "abcdefg",
             "abcdefghijklmn",
             "abcdefghijklmno",
-            &"x".repeat(300),
+            &"x".repeat(LETTERS),
         ] {
             let said = DriverInput::Stopped {
                 op: OP,
@@ -468,7 +514,7 @@ mod tests {
             all.push((Input::Driver(key(name), said), true));
             all.push((hook(Some(name), Ok(HookOutput::default())), true));
         }
-        let endless = "x".repeat(1 << 16);
+        let endless = "x".repeat(LETTERS + 1);
         let full = "full".to_owned();
         let ended = DriverInput::Destroyed {
             op: OP,
@@ -491,10 +537,13 @@ mod tests {
     #[test]
     fn what_was_said_is_read_as_it_was_written() {
         for (input, is_plain) in inputs() {
-            let mut words = Vec::new();
-            let said = write(&mut words, &input);
+            let places: Places = core::array::from_fn(|_| AtomicU64::new(0));
+            let (said, taken) = write(&places, &input);
             assert_eq!(said != Said::Other, is_plain, "{input:?}");
-            assert!(is_plain || words.is_empty(), "{input:?}");
+            assert!(is_plain || taken == 0, "{input:?}");
+            let words: Vec<u64> = (places.iter().take(taken))
+                .map(|place| place.load(Ordering::Relaxed))
+                .collect();
             let mut numbers = Numbers(words.iter());
             let read = numbers.input(said);
             assert_eq!(read.as_ref(), is_plain.then_some(&input));

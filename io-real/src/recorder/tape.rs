@@ -1,12 +1,15 @@
 //! What the core's thread writes down, and how it is read: numbers in a row, and beside them what is
 //! not made of numbers.
 //!
-//! Each thing that happens has a head (what it is, how many effects followed, how many numbers it
-//! takes), its time, the numbers of its input, and one for each effect. The time is how far both
-//! clocks moved since the thing before, in one number; where that is too far, or nothing came before,
-//! it is two numbers, the clocks themselves.
+//! Each thing that happens has a head (what it is, how many numbers it takes), its time, the numbers of
+//! its input, and one for each effect. The time is how far both clocks moved since the thing before, in
+//! one number; where that is too far, or nothing came before, it is two, the clocks themselves, and the
+//! second one stands behind the input. Numbers are written to where they are read, and nothing is read
+//! before it is whole.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
@@ -16,16 +19,16 @@ use drover_core::record::mark::Kind;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Timestamp};
 
-use super::said::{self, Numbers, Said};
+use super::page::Page;
+use super::said::{self, MOST, Numbers, Said};
 
-/// One more effect, and one more number, in a head; the lowest seven bits say what it is, the next
-/// one that its clocks are whole.
+/// One more number, in a head; the lowest seven bits say what it is, the next one that its clocks are
+/// whole.
 const WHOLE_CLOCKS: u64 = 1 << 7;
-const ONE_EFFECT: u64 = 1 << 8;
-const ONE_NUMBER: u64 = 1 << 32;
+const ONE_NUMBER: u64 = 1 << 8;
 
-/// How many numbers are many: no more than fit well into the fastest memory.
-const LONG: usize = 128;
+/// How many numbers a thing takes at most, but for its effects.
+const STEP: usize = 2 + MOST;
 
 /// What does not consist of numbers.
 #[derive(Debug)]
@@ -38,102 +41,167 @@ pub(super) enum Beside {
     Input(Box<Input>),
 }
 
-/// What happened since the last hand-over.
-#[derive(Debug, Default)]
+/// There is no room on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageIsFull;
+
+/// What happened since the last hand-over, and where it is written.
+#[derive(Debug)]
 pub(super) struct Tape {
-    pub(super) numbers: Vec<u64>,
-    pub(super) beside: Vec<Beside>,
-    /// Where the head of what happened last stands.
+    page: Arc<Page>,
+    /// How much of the page may be read.
+    handed: usize,
+    /// Where the head of what happened last stands, or would.
     head: usize,
+    /// Where the next number goes: behind the head while that is not written.
+    at: usize,
+    /// What the head is to say, but for the numbers.
+    what: u64,
     /// When it happened.
     last: Now,
+    beside: Vec<Beside>,
 }
 
 impl Tape {
+    /// Begins on an empty page.
+    pub(super) fn new(page: Arc<Page>) -> Tape {
+        Tape {
+            page,
+            handed: 0,
+            head: 0,
+            at: 0,
+            what: 0,
+            last: Now::default(),
+            beside: Vec::new(),
+        }
+    }
+
     /// The core is told something, or that its time has come. Something was [pushed](Tape::push)
     /// before, and whoever reads this has read that.
     #[inline]
-    pub(super) fn step(&mut self, now: Now, input: Option<&Input>) {
-        let clocks = self.begin(now);
-        let said = match input {
-            None => Said::Timeout,
-            Some(input) => match said::write(&mut self.numbers, input) {
-                Said::Other => self.keep(Beside::Input(Box::new(input.clone()))),
-                said => said,
-            },
+    pub(super) fn step(&mut self, now: Now, input: Option<&Input>) -> Result<(), PageIsFull> {
+        self.close();
+        let places = self.page.places::<STEP>(self.at);
+        let Some([_, clocks, places @ ..]) = places else {
+            return Err(PageIsFull);
         };
-        self.close(said, clocks);
+        let (said, taken) = match input {
+            None => (Said::Timeout, 0),
+            Some(input) => said::write(places, input),
+        };
+        let (at, wall) = passed(self.last, now);
+        clocks.store(at | wall << 32, Ordering::Relaxed);
+        self.last = now;
+        self.what = said as u64;
+        self.at += 2 + taken;
+        if (at | wall) >> 32 != 0 {
+            self.clocks_are_whole(now);
+        }
+        if let (Said::Other, Some(input)) = (said, input) {
+            self.keep(input);
+        }
+        Ok(())
     }
 
     /// Something happens that lies beside the numbers.
+    #[cold]
     pub(super) fn push(&mut self, now: Now, beside: Beside) {
-        let clocks = self.begin_anew(now);
-        let said = self.keep(beside);
-        self.close(said, clocks);
+        self.close();
+        self.last = now;
+        self.what = Said::Other as u64;
+        self.at += 2;
+        self.clocks_are_whole(now);
+        self.beside.push(beside);
     }
 
     /// An effect of what happened last.
     #[inline]
-    pub(super) fn effect(&mut self, mark: Mark) {
+    pub(super) fn effect(&mut self, mark: Mark) -> Result<(), PageIsFull> {
         let Mark { kind, fingerprint } = mark;
-        if let Some(head) = self.numbers.get_mut(self.head) {
-            *head += ONE_EFFECT + ONE_NUMBER;
-            self.numbers.push((kind as u64) << Mark::BITS | fingerprint);
+        let number = (kind as u64) << Mark::BITS | fingerprint;
+        if !self.page.put(self.at, number) {
+            return Err(PageIsFull);
         }
+        self.at += 1;
+        Ok(())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
-    /// Whether it holds so much that it should not wait for more.
-    pub(super) fn is_long(&self) -> bool {
-        self.numbers.len() >= LONG || !self.beside.is_empty()
-    }
-
-    /// Forgets everything; the room that it took stays.
-    pub(super) fn clear(&mut self) {
-        self.numbers.clear();
-        if !self.beside.is_empty() {
-            self.beside.clear();
-        }
-    }
-
-    /// Returns what the head says of the clocks.
+    /// What happened last is whole.
     #[inline]
-    fn begin(&mut self, now: Now) -> u64 {
-        let (at, wall) = passed(self.last, now);
-        if (at | wall) >> 32 != 0 {
-            return self.begin_anew(now);
+    pub(super) fn close(&mut self) {
+        if self.at > self.head {
+            let taken = count(self.at - self.head);
+            self.page.put(self.head, self.what + taken * ONE_NUMBER);
+            self.head = self.at;
         }
-        self.last = now;
-        self.head = self.numbers.len();
-        self.numbers.extend_from_slice(&[0, at | wall << 32]);
-        0
+    }
+
+    /// How many numbers are not handed over.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.at - self.handed
+    }
+
+    /// Whether something lies beside them.
+    #[inline]
+    pub(super) fn has_beside(&self) -> bool {
+        !self.beside.is_empty()
+    }
+
+    /// Whether there is room for a step, without its effects.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.at + STEP <= self.page.room()
+    }
+
+    /// What lies beside the numbers of all that is whole.
+    pub(super) fn take_beside(&mut self) -> std::vec::Drain<'_, Beside> {
+        let is_open = self.at > self.head;
+        let is_beside = self.what % WHOLE_CLOCKS == Said::Other as u64;
+        let whole = self.beside.len() - usize::from(is_open && is_beside);
+        self.beside.drain(..whole)
+    }
+
+    /// Lets all that is whole be read.
+    #[inline]
+    pub(super) fn hand_over(&mut self) {
+        self.page.publish(self.head);
+        self.handed = self.head;
+    }
+
+    /// Goes on with an empty page, which has room for what is not whole and more.
+    pub(super) fn turn(&mut self, page: Arc<Page>) {
+        self.hand_over();
+        self.at = page.take_over(&self.page, self.head, self.at);
+        (self.page, self.handed, self.head) = (page, 0, 0);
+    }
+
+    /// How many numbers what is not whole takes so far.
+    pub(super) fn open(&self) -> usize {
+        self.at - self.head
+    }
+
+    /// Forgets what was not handed over.
+    pub(super) fn forget(&mut self) {
+        (self.head, self.at) = (self.handed, self.handed);
+        self.beside.clear();
     }
 
     #[cold]
-    fn begin_anew(&mut self, now: Now) -> u64 {
-        self.last = now;
-        self.head = self.numbers.len();
-        let (at, wall) = (now.at.0, now.wall.0.cast_unsigned());
-        self.numbers.extend_from_slice(&[0, at, wall]);
-        WHOLE_CLOCKS
-    }
-
-    #[inline]
-    fn close(&mut self, said: Said, clocks: u64) {
-        let taken = self.numbers.len() - self.head;
-        if let Some(head) = self.numbers.get_mut(self.head) {
-            *head = said as u64 + clocks + u64::try_from(taken).unwrap_or(0) * ONE_NUMBER;
-        }
+    fn clocks_are_whole(&mut self, now: Now) {
+        self.what |= WHOLE_CLOCKS;
+        self.page.put(self.head + 1, now.at.0);
+        self.page.put(self.at, now.wall.0.cast_unsigned());
+        self.at += 1;
     }
 
     #[cold]
-    fn keep(&mut self, beside: Beside) -> Said {
-        self.beside.push(beside);
-        Said::Other
+    fn keep(&mut self, input: &Input) {
+        self.beside.push(Beside::Input(Box::new(input.clone())));
     }
+}
+
+fn count(of: usize) -> u64 {
+    u64::try_from(of).unwrap_or(0)
 }
 
 /// How far both clocks moved, the wall's forward or around.
@@ -176,6 +244,9 @@ impl Reader {
         let mut from = 0;
         while let Some(head) = self.numbers.get(from) {
             let length = usize::try_from(head / ONE_NUMBER).map_err(|_| Nonsense)?;
+            if length == 0 {
+                return Err(Nonsense.into());
+            }
             let Some(numbers) = self.numbers.get(from..from + length) else {
                 // The rest of it is not there yet.
                 break;
@@ -198,7 +269,7 @@ fn thing(
 ) -> Option<(Now, What, Vec<Mark>)> {
     let mut numbers = Numbers(numbers.iter());
     let head = numbers.next()?;
-    let now = clocks(&mut numbers, head & WHOLE_CLOCKS != 0, last)?;
+    let clocks = numbers.next()?;
     let said = Said::ALL.get(usize::try_from(head % WHOLE_CLOCKS).ok()?)?;
     let what = match said {
         Said::Timeout => What::Step(None),
@@ -209,29 +280,28 @@ fn thing(
         },
         said => What::Step(Some(Box::new(numbers.input(*said)?))),
     };
-    let effects = head % ONE_NUMBER / ONE_EFFECT;
-    let marks = (0..effects).map(|_| mark(&mut numbers));
+    let now = match head & WHOLE_CLOCKS {
+        0 => after(last, clocks),
+        _ => Now {
+            at: Instant(clocks),
+            wall: Timestamp(numbers.next()?.cast_signed()),
+        },
+    };
+    let marks = core::iter::from_fn(|| numbers.next()).map(mark);
     let marks = marks.collect::<Option<Vec<Mark>>>()?;
     Some((now, what, marks))
 }
 
-fn clocks(numbers: &mut Numbers<'_>, are_whole: bool, last: Now) -> Option<Now> {
-    let first = numbers.next()?;
-    let (at, wall) = match are_whole {
-        true => (first, numbers.next()?.cast_signed()),
-        false => (
-            last.at.0.wrapping_add(first & u64::from(u32::MAX)),
-            last.wall.0.wrapping_add((first >> 32).cast_signed()),
-        ),
-    };
-    Some(Now {
-        at: Instant(at),
-        wall: Timestamp(wall),
-    })
+/// How far both clocks moved is one number.
+fn after(last: Now, clocks: u64) -> Now {
+    let (at, wall) = (clocks & u64::from(u32::MAX), clocks >> 32);
+    Now {
+        at: Instant(last.at.0.wrapping_add(at)),
+        wall: Timestamp(last.wall.0.wrapping_add(wall.cast_signed())),
+    }
 }
 
-fn mark(numbers: &mut Numbers<'_>) -> Option<Mark> {
-    let both = numbers.next()?;
+fn mark(both: u64) -> Option<Mark> {
     let kind = usize::try_from(both >> Mark::BITS).ok()?;
     Some(Mark {
         kind: *Kind::ALL.get(kind)?,
@@ -253,16 +323,18 @@ mod tests {
     }
 
     /// What is read of what was written, piece by piece.
-    fn read(tape: &mut Tape, reader: &mut Reader) -> Vec<(Now, usize)> {
+    fn read(tape: &mut Tape, from: usize, reader: &mut Reader) -> (usize, Vec<(Now, usize)>) {
+        tape.close();
+        reader.beside.extend(tape.take_beside());
+        tape.hand_over();
+        let to = tape.page.read(from, &mut reader.numbers);
         let mut all = Vec::new();
-        reader.numbers.append(&mut tape.numbers);
-        reader.beside.extend(tape.beside.drain(..));
         let read = reader.read(|now, _, marks| {
             all.push((now, marks.len()));
             Ok::<(), Nonsense>(())
         });
         assert_eq!(read, Ok(()));
-        all
+        (to, all)
     }
 
     /// Clocks that stand, run, jump and go back; also where a gap is between two hand-overs.
@@ -270,7 +342,8 @@ mod tests {
     fn times_are_read_as_they_were_written() {
         let begin = || Beside::Input(Box::new(Input::Shutdown(ShutdownMode::KeepTasks)));
         let far = 1 << 32;
-        let (mut tape, mut reader) = (Tape::default(), Reader::default());
+        let mut tape = Tape::new(Arc::new(Page::new()));
+        let (mut reader, mut from) = (Reader::default(), 0);
         let times = [
             at(5, 1_700_000_000_000_000_000),
             at(5, 1_700_000_000_000_000_000),
@@ -289,21 +362,21 @@ mod tests {
         for turn in [&times[..4], &times[4..]] {
             tape.push(turn[0], begin());
             for now in &turn[1..] {
-                tape.step(*now, None);
-                tape.effect(Mark {
-                    kind: Kind::Index,
-                    fingerprint: 7,
-                });
+                assert_eq!(tape.step(*now, None), Ok(()));
+                let (kind, fingerprint) = (Kind::Index, 7);
+                assert_eq!(tape.effect(Mark { kind, fingerprint }), Ok(()));
             }
             let expected: Vec<(Now, usize)> = turn
                 .iter()
                 .enumerate()
                 .map(|(nth, now)| (*now, usize::from(nth > 0)))
                 .collect();
-            assert_eq!(read(&mut tape, &mut reader), expected);
+            let (to, all) = read(&mut tape, from, &mut reader);
+            from = to;
+            assert_eq!(all, expected);
             // Nobody reads this.
-            tape.step(at(99, 99), None);
-            tape.clear();
+            assert_eq!(tape.step(at(99, 99), None), Ok(()));
+            tape.forget();
         }
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use crate::plugins::{Plugins, configure, kill, map, soon};
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, Program, TaskConfig};
 use drover_core::ids::{AllocId, LaunchId, Run};
 use drover_core::input::{DriverInput, Found, Input, TaskKey};
 use drover_core::model::alloc::ExitResult;
@@ -231,6 +231,25 @@ impl World {
         self.driver.carry_out(key(), effect);
         match self.hear().await {
             DriverInput::Signaled { op, result, .. } if op == asked => result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn exec(&mut self, launch: u128, script: &str, time: Span) -> Result<i32, Failure> {
+        let asked = self.op();
+        let effect = DriverEffect::Exec {
+            op: asked,
+            launch: LaunchId(launch),
+            program: Arc::new(Program {
+                command: "/bin/sh".to_owned(),
+                args: vec!["-c".to_owned(), script.to_owned()],
+                timeout: time,
+                task: sh(script),
+            }),
+        };
+        self.driver.carry_out(key(), effect);
+        match self.hear().await {
+            DriverInput::Executed { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
         }
     }

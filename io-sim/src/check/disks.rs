@@ -86,12 +86,7 @@ impl Checker {
 
     /// What an allocation has that somebody wants to be gone may be the disk of those before it.
     pub(super) fn note_collection(&mut self, agent: &Agent, alloc: AllocId) {
-        let mut next = Some(alloc);
-        while let Some(id) = next {
-            self.lives.purged.insert(id);
-            let known = agent.view().alloc(id);
-            next = known.and_then(|alloc| alloc.record().previous);
-        }
+        self.lives.purged.extend(with_those_before(agent, alloc));
     }
 
     /// A disk is taken over when nobody writes to it any more, unless patience is over.
@@ -115,4 +110,10 @@ impl Checker {
             format!("{name:?} still writes")
         })
     }
+}
+
+/// An allocation, the one that it replaced, and so on, as far as the agent knows them.
+pub(super) fn with_those_before(agent: &Agent, alloc: AllocId) -> impl Iterator<Item = AllocId> {
+    let before = |id: &AllocId| agent.view().alloc(*id)?.record().previous;
+    core::iter::successors(Some(alloc), before)
 }

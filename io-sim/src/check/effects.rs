@@ -301,7 +301,8 @@ impl Checker {
             return Ok(());
         };
         let stopping = matches!(task.phase(), Phase::Stopping { .. });
-        if !stopping || task.record().restarting {
+        // One that fails with its script ends by itself, and not in its turn.
+        if !stopping || task.record().restarting || task.state().failed {
             return Ok(());
         }
         let (leader, stage) = (task.spec().task().leader, task.spec().stage());

@@ -79,7 +79,9 @@ impl Checker {
             DriverEffect::Start { launch, .. }
             | DriverEffect::Stop { launch, .. }
             | DriverEffect::Destroy { launch, .. } => *launch,
-            DriverEffect::Signal { .. } | DriverEffect::Recover { .. } => return Ok(()),
+            DriverEffect::Signal { .. }
+            | DriverEffect::Exec { .. }
+            | DriverEffect::Recover { .. } => return Ok(()),
         };
         if self.ending.mode != Some(ShutdownMode::KeepTasks) {
             return Ok(());

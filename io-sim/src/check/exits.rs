@@ -72,6 +72,7 @@ impl Checker {
             DriverInput::StartFailed { .. }
             | DriverInput::Stopped { .. }
             | DriverInput::Signaled { .. }
+            | DriverInput::Executed { .. }
             | DriverInput::Destroyed { .. }
             | DriverInput::Said { .. } => {}
         }

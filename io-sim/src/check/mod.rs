@@ -26,6 +26,7 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod scripts;
 mod services;
 mod shown;
 mod state;
@@ -183,7 +184,10 @@ impl Checker {
             .for_each(|input| self.services.heard(input));
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
-            Some(Input::Driver(key, said)) => self.driver_says(world, agent, key, said),
+            Some(driver @ Input::Driver(key, said)) => {
+                self.templates.heard(driver);
+                self.driver_says(world, agent, key, said);
+            }
             Some(Input::Store(said)) => {
                 if matches!(said, StoreInput::Saved(_)) {
                     let saved = self.commits.in_flight().cloned();
@@ -355,6 +359,17 @@ impl Checker {
                 let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
                 self.sometimes(Property::SometimesForceIsNeeded, asked && alive);
                 self.a_destroy_is_remembered_first(world, key, *launch)
+            }
+            DriverEffect::Exec {
+                op,
+                launch,
+                program,
+            } => {
+                self.a_finished_allocation_is_quiet(alloc, key)?;
+                match alloc.task(&key.task) {
+                    Some(task) => self.script_effect(world, task, *op, *launch, program),
+                    None => Ok(()),
+                }
             }
             DriverEffect::Signal { .. } => self.a_finished_allocation_is_quiet(alloc, key),
             DriverEffect::Recover { launch, .. } => {

@@ -11,6 +11,7 @@ use drover_core::input::{OperatorInput, RequestId};
 use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 
+use super::disks::with_those_before;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -88,14 +89,7 @@ impl Checker {
     /// Whether one that it replaced, or that one did, is kept for another node: it goes first then,
     /// though it is younger.
     fn one_before_is_promised(&self, agent: &Agent, record: &AllocRecord) -> bool {
-        let mut next = record.previous;
-        while let Some(id) = next {
-            if self.promises.made.contains_key(&id) {
-                return true;
-            }
-            let known = agent.view().alloc(id);
-            next = known.and_then(|alloc| alloc.record().previous);
-        }
-        false
+        let mut before = with_those_before(agent, record.id).skip(1);
+        before.any(|id| self.promises.made.contains_key(&id))
     }
 }

@@ -204,6 +204,10 @@ properties! {
     AChangeIsToldOnce: "a_change_is_told_once", [P29], Always;
     /// What runs knows what is rendered now.
     ATaskKnowsItsTemplates: "a_task_knows_its_templates", [P29], AtRest;
+    /// A script tells of a change that its task does not know, once.
+    AScriptTellsOfAChange: "a_script_tells_of_a_change", [P29], Always;
+    /// A script is run beside what runs, and not beside itself.
+    AScriptRunsBesideItsTask: "a_script_runs_beside_its_task", [P29 P24], Always;
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 
@@ -474,6 +478,10 @@ properties! {
     SometimesATemplateRestarts: "sometimes_a_template_restarts", [P29], Sometimes;
     /// A task is sent a signal because a template changed.
     SometimesATemplateSignals: "sometimes_a_template_signals", [P29], Sometimes;
+    /// A script is run because a template changed.
+    SometimesATemplateRunsAScript: "sometimes_a_template_runs_a_script", [P29], Sometimes;
+    /// A script is run because a template was rendered for the first time.
+    SometimesAScriptRunsFirst: "sometimes_a_script_runs_first", [P29], Sometimes;
     /// A task is started again because it got a new token.
     SometimesATokenRestarts: "sometimes_a_token_restarts", [P29], Sometimes;
     /// A task is sent a signal because it got a new token.

@@ -31,7 +31,7 @@ impl Checker {
         self.what_ended_is_cleaned(agent)?;
         for job in agent.view().jobs() {
             self.rollouts_end(agent, job)?;
-            self.what_is_wanted_is_there(agent, job)?;
+            self.what_is_wanted_is_there(world, agent, job)?;
             self.what_runs_is_the_latest_version(agent, job)?;
         }
         for alloc in agent.view().allocs() {
@@ -152,7 +152,12 @@ impl Checker {
     }
 
     /// Every place of a job that runs is filled, is done, or somebody knows why it is not.
-    fn what_is_wanted_is_there(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+    fn what_is_wanted_is_there(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        job: &JobRecord,
+    ) -> Verdict {
         let view = agent.view();
         let key = job.job.key();
         self.holds(Property::WhatIsWantedIsThere, !job.purge, || {
@@ -179,7 +184,9 @@ impl Checker {
                     alloc.record().group == name && alloc.record().index == index
                 };
                 let mut allocs = view.allocs_of(&key).filter(here);
-                let filled = allocs.clone().any(|alloc| fills(&job.job, alloc));
+                // One with a new token may be starting again for it just now.
+                let filled = |alloc| fills(&job.job, alloc) || world.renews_in(alloc);
+                let filled = allocs.clone().any(filled);
                 let alive = allocs.clone().filter(live).count();
                 self.holds(
                     Property::WhatIsWantedIsThere,
@@ -352,7 +359,7 @@ fn fills(job: &Job, alloc: &AllocRunner) -> bool {
 /// for that just now; and the store, which is to remember it.
 fn renewed(world: &World, agent: &Agent) -> BTreeSet<String> {
     let alive = agent.view().allocs();
-    let alive = alive.filter(|alloc| !alloc.record().finished);
+    let alive = alive.filter(|alloc| world.renews_in(alloc));
     let keys = alive.flat_map(|alloc| alloc.tasks().iter().map(|task| &task.spec().key));
     let renewed = keys.filter(|key| world.renews_of(key));
     let mut names: BTreeSet<String> = renewed

@@ -35,6 +35,7 @@ impl Services {
             DriverInput::Started { .. }
             | DriverInput::Stopped { .. }
             | DriverInput::Signaled { .. }
+            | DriverInput::Executed { .. }
             | DriverInput::Destroyed { .. }
             | DriverInput::Said { .. } => false,
         };

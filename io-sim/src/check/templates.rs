@@ -1,15 +1,18 @@
 //! Templates: what a start finds of them, and what a task is told when they change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::effect::TaskConfig;
-use drover_core::input::{HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, HookOutput, Input, TaskKey, TemplateInput};
 use drover_core::model::event::{EventType, TaskEvent};
-use drover_core::model::template::ChangeMode;
+use drover_core::model::template::{ChangeMode, Template};
+use drover_core::op::Op;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::Instant;
 
 use super::{Checker, Property, Verdict};
 use crate::templates::variable;
@@ -21,23 +24,42 @@ pub(super) struct Templates {
     /// The newest that the agent was told of each task.
     told: BTreeMap<TaskKey, HookOutput>,
     /// What each task knows, as far as it is saved or happened in this life.
-    known: BTreeMap<TaskKey, Vec<Arc<str>>>,
+    pub(super) known: BTreeMap<TaskKey, Vec<Arc<str>>>,
+    /// Which scripts were begun in this life and when they are over at the latest.
+    pub(super) scripts: BTreeMap<(LaunchId, usize), (Op, Instant)>,
+    /// What the agent found to be told when it began.
+    found_told: BTreeSet<(TaskKey, usize)>,
+    /// Of which version of each template a script told last, through all lives of the agent.
+    pub(super) scripted: BTreeMap<(TaskKey, usize), u32>,
 }
 
 impl Templates {
     /// What an earlier agent left.
     pub(super) fn awake(&mut self, world: &World) {
-        *self = Templates::default();
+        *self = Templates {
+            scripted: core::mem::take(&mut self.scripted),
+            ..Templates::default()
+        };
         for (key, record) in world.disk.records() {
             if let (Key::Task(alloc, task), Record::Task(record)) = (key, record) {
                 let (alloc, task) = (*alloc, task.clone());
                 let known = record.templates.clone();
-                self.known.insert(TaskKey { alloc, task }, known);
+                let key = TaskKey { alloc, task };
+                let told = known
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, known)| !known.is_empty());
+                let told = told.map(|(at, _)| (key.clone(), at));
+                self.found_told.extend(told);
+                self.known.insert(key, known);
             }
         }
     }
 
     pub(super) fn heard(&mut self, input: &Input) {
+        if let Input::Driver(_, DriverInput::Executed { op, .. }) = input {
+            self.scripts.retain(|_, (open, _)| open != op);
+        }
         let (key, output) = match input {
             Input::Hook(hook) => match (&hook.task, &hook.result) {
                 (Some(task), Ok(output)) => {
@@ -79,13 +101,20 @@ impl Checker {
         let key = &task.spec().key;
         let told = self.templates.told.contains_key(key);
         let known = task.record().templates.clone();
-        let found = |at: usize, env: bool| {
+        let found = |at: usize, template: &Template| {
             let variable = config.env.get(&variable(at)).map(String::as_str);
             let remembered = known.get(at).map(|version| &**version);
-            remembered.is_some() && (!env || variable == remembered)
+            // Of what it is still to be told for the first time: only a script that left told it.
+            let untold = template.tells_first() && remembered == Some("");
+            let place = (key.clone(), at);
+            let was_told = self.templates.scripted.contains_key(&place)
+                || self.templates.found_told.contains(&place);
+            let honest = !template.tells_first() || untold || was_told;
+            let same = !template.envvars || untold || variable == remembered;
+            remembered.is_some() && honest && same
         };
         let mut templates = templates;
-        let so = told && templates.all(|(at, template)| found(at, template.envvars));
+        let so = told && templates.all(|(at, template)| found(at, template));
         self.templates.known.insert(key.clone(), known.clone());
         self.holds(Property::AStartFindsItsTemplates, so, || {
             format!("{key:?} starts with {known:?}, was told: {told}")
@@ -109,9 +138,17 @@ impl Checker {
         let key = &task.spec().key;
         let told = self.templates.told.get(key);
         let told = told.map(|told| told.rendered.clone()).unwrap_or_default();
-        let known = self.templates.known.insert(key.clone(), told.clone());
-        let known = known.unwrap_or_default();
+        let known = self.templates.known.entry(key.clone()).or_default();
+        let before = known.clone();
         let templates = task.spec().task().templates.iter().enumerate();
+        *known = told.clone();
+        for (at, _) in templates.clone().filter(|(_, one)| one.script().is_some()) {
+            // Those are told by their scripts, which leave later.
+            if let (Some(now), Some(before)) = (known.get_mut(at), before.get(at)) {
+                *now = before.clone();
+            }
+        }
+        let known = before;
         let mut changed = templates.filter(|(at, _)| known.get(*at) != told.get(*at));
         let wanted = changed.any(|(_, template)| template.change_mode == mode);
         if mode == ChangeMode::Restart {

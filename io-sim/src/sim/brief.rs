@@ -121,6 +121,10 @@ fn heard(said: &DriverInput) -> String {
         DriverInput::Exited { result, .. } => format!("exited {}", ended(result)),
         DriverInput::Stopped { result, .. } => verdict("stop passed on", result),
         DriverInput::Signaled { result, .. } => verdict("signal passed on", result),
+        DriverInput::Executed { result, .. } => match result {
+            Ok(code) => format!("script ended with {code}"),
+            Err(failure) => format!("script not run ({})", failure.message),
+        },
         DriverInput::Destroyed { result, .. } => match result {
             Ok(Some(exit)) => format!("destroyed, ended {}", ended(exit)),
             Ok(None) => "destroyed".to_owned(),
@@ -153,6 +157,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 DriverEffect::Recover { launch, .. } => ("look for", launch),
                 DriverEffect::Stop { launch, .. } => ("stop", launch),
                 DriverEffect::Signal { launch, .. } => ("signal", launch),
+                DriverEffect::Exec { launch, .. } => ("run script beside", launch),
                 DriverEffect::Destroy { launch, .. } => ("destroy", launch),
             };
             let launch = run_of(names, *launch);

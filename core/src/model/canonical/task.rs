@@ -5,7 +5,7 @@ use super::{conditions, fill, fill_text, merged};
 use crate::model::artifact::{Artifact, GetterMode};
 use crate::model::policy::RestartPolicy;
 use crate::model::task::{DEFAULT_KILL_TIMEOUT, LogConfig, Task};
-use crate::model::template::{ChangeMode, Template};
+use crate::model::template::{ChangeMode, ChangeScript, Template};
 use crate::model::value::Value;
 use crate::time::{SECOND, Span};
 
@@ -95,14 +95,10 @@ fn fill_template(template: &mut Template) {
     {
         wait.max = Span(wait.min.0.saturating_mul(4));
     }
-    if let Some(script) = &mut template.change_script {
-        fill(
-            script,
-            &[
-                ("Timeout", Value::Int(5 * SECOND)),
-                ("FailOnError", Value::Bool(false)),
-            ],
-        );
+    if let Some(script) = &mut template.change_script
+        && script.timeout.is_zero()
+    {
+        script.timeout = ChangeScript::TIMEOUT;
     }
 }
 

@@ -5,7 +5,7 @@ use crate::model::artifact::{Artifact, GetterMode};
 use crate::model::group::{Network, Port};
 use crate::model::policy::RestartMode;
 use crate::model::task::Task;
-use crate::model::template::{ChangeMode, Template, Wait};
+use crate::model::template::{ChangeMode, ChangeScript, Template, Wait};
 
 fn map(entries: &[(&str, Value)]) -> Value {
     let entries = entries
@@ -295,7 +295,11 @@ fn conditions_and_preferences_get_operators_and_weights() {
 #[test]
 fn volumes_of_plugins_and_scripts_of_templates_get_their_times() {
     let mut job = job(JobType::Service);
-    let script = map(&[("Command", Value::from("/bin/true"))]);
+    let script = ChangeScript {
+        command: "/bin/true".to_owned(),
+        timeout: Span::ZERO,
+        ..ChangeScript::default()
+    };
     let task = &mut job.task_groups[0].tasks[0];
     task.csi_plugin_config = Some(map(&[("ID", Value::from("disk"))]));
     task.templates = vec![Template {
@@ -315,13 +319,12 @@ fn volumes_of_plugins_and_scripts_of_templates_get_their_times() {
     let half_a_minute = Value::Int(30_000_000_000);
     assert_eq!(get(&plugin, "HealthTimeout"), Some(&half_a_minute));
     let template = &task.templates[0];
-    let script = template.change_script.clone().unwrap_or(Value::Null);
     assert_eq!(template.perms, "0644");
     assert_eq!(
         (template.left_delim.as_str(), template.right_delim.as_str()),
         ("{{", "}}")
     );
     assert_eq!(template.wait.map(|wait| wait.max), Some(Span::secs(8)));
-    let five_seconds = Value::Int(5_000_000_000);
-    assert_eq!(get(&script, "Timeout"), Some(&five_seconds));
+    let script = template.change_script.as_ref();
+    assert_eq!(script.map(|script| script.timeout), Some(Span::secs(5)));
 }

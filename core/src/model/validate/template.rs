@@ -7,6 +7,7 @@ use super::policy::not_negative;
 use crate::model::task::Task;
 use crate::model::template::{ChangeMode, Template};
 use crate::task::place::Place;
+use crate::time::Span;
 
 /// The most templates of a task.
 const MAX_TEMPLATES: usize = 256;
@@ -71,7 +72,23 @@ fn change(report: &mut Report, template: &Template, path: &str) {
             report.problem(format!("{path}.change_mode"), message);
         }
         ChangeMode::Signal => {}
-        ChangeMode::Script => report.unsupported(true, path, "change_script"),
+        ChangeMode::Script => script(report, template, &format!("{path}.change_script")),
+    }
+}
+
+fn script(report: &mut Report, template: &Template, path: &str) {
+    let Some(script) = &template.change_script else {
+        return report.problem(path, "must be given where change_mode is script");
+    };
+    if script.command.is_empty() {
+        report.problem(format!("{path}.command"), "must be given");
+    }
+    let texts = core::iter::once(&script.command).chain(&script.args);
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        report.problem(path, "must not hold a NUL character");
+    }
+    if script.timeout <= Span::ZERO {
+        report.problem(format!("{path}.timeout"), "must be more than nothing");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::policy::{
     PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
 };
 use crate::model::task::{Hook, Lifecycle, LogConfig, Task};
-use crate::model::template::{ChangeMode, Template, Wait};
+use crate::model::template::{ChangeMode, ChangeScript, Template, Wait};
 use crate::model::value::Value;
 use crate::time::Span;
 

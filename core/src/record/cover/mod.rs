@@ -10,7 +10,7 @@ mod records;
 
 use super::fold::{Fold, count, high, low};
 use crate::alloc::remote::RemotePrevious;
-use crate::effect::{DriverEffect, HookWork, NodeEffect, Refusal, Reply, TaskConfig};
+use crate::effect::{DriverEffect, HookWork, NodeEffect, Program, Refusal, Reply, TaskConfig};
 use crate::ids::{AllocId, LaunchId, TaskName};
 use crate::input::{RequestId, TaskKey};
 use crate::model::event::TaskEvent;
@@ -61,9 +61,29 @@ pub(super) fn driver(name: &str, key: &TaskKey, asked: &DriverEffect) -> u64 {
             common(3, op, launch);
             fold.text(signal);
         }
+        DriverEffect::Exec {
+            op,
+            launch,
+            program,
+        } => {
+            common(5, op, launch);
+            exec(&mut fold, program);
+        }
         DriverEffect::Destroy { op, launch } => common(4, op, launch),
     }
     fold.finish()
+}
+
+#[cold]
+fn exec(fold: &mut Fold, program: &Program) {
+    let Program {
+        command: _,
+        args,
+        timeout,
+        task,
+    } = program;
+    fold.row([timeout.0.cast_unsigned(), count(args.len()), 0, 0]);
+    start(fold, task);
 }
 
 fn start(fold: &mut Fold, config: &TaskConfig) {

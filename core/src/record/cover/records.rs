@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::fold::{Fold, count, high, low};
-use super::{moment, of_event, of_two};
+use super::{moment, of_two};
 use crate::ids::JobKey;
 use crate::model::alloc::{DeploymentHealth, ExitResult, TaskState};
 use crate::model::eval::{Deployment, Evaluation};
@@ -93,10 +93,11 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
         secrets,
         paused_until,
         restarting,
+        failing,
     } = record;
     let flags = u64::from(*failed) | u64::from(*restarting) << 1 | (*state as u64) << 2;
     fold.row([
-        flags | u64::from(launch.is_some()) << 8,
+        flags | u64::from(launch.is_some()) << 8 | u64::from(*failing) << 9,
         u64::from(runs.0) << 32 | u64::from(*used),
         *restarts,
         moment(*paused_until),
@@ -107,16 +108,13 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
         moment(*finished_at),
         moment(*since),
     ]);
+    // What the events say is covered where each is told.
     let sizes = count(events.len()) | count(hooks_done.len()) << 32;
     let given = count(reserved.mounts.len()) | count(reserved.nodes.len()) << 32;
     let secrets = u64::from(!secrets.is_empty());
     fold.row([sizes, given, count(templates.len()), secrets]);
     if !identities.is_empty() {
         of_identities(fold, identities);
-    }
-    // Those before it were the last ones of earlier commits.
-    if let Some(last) = events.last() {
-        fold.row(of_event(last));
     }
     if let Some(launch) = launch {
         of_launch(fold, launch);

@@ -86,6 +86,17 @@ impl Held {
         }
     }
 
+    /// Waits until its end is known, or nothing is to be known of it any more.
+    pub(super) async fn until_ended(&self, launch: LaunchId) {
+        let end = match self.inner().entries.get(&launch) {
+            Some(Entry::Running { end, .. }) => end.subscribe(),
+            Some(Entry::Starting { .. }) | None => return,
+        };
+        let mut end = end;
+        // The sender is gone: it was destroyed.
+        let _ = end.wait_for(Option::is_some).await;
+    }
+
     /// Notes how it ended. True if that is to be told by the caller.
     pub(super) fn ended(&self, launch: LaunchId, result: &ExitResult) -> bool {
         let inner = self.inner();

@@ -13,12 +13,13 @@ mod setup;
 mod stats;
 mod watch;
 
+use std::iter;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use drover_core::driver::spec::Spec;
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, Program, TaskConfig};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, DriverNetwork, Found, TaskKey};
 use drover_core::model::node::DriverInfo;
@@ -171,6 +172,16 @@ impl Driver for PluginDriver {
                 tokio::spawn(async move {
                     let result = world.signal(launch, &signal).await;
                     owed.give(DriverInput::Signaled { op, launch, result });
+                });
+            }
+            DriverEffect::Exec {
+                op,
+                launch,
+                program,
+            } => {
+                tokio::spawn(async move {
+                    let result = world.exec(launch, &program).await;
+                    owed.give(DriverInput::Executed { op, launch, result });
                 });
             }
             DriverEffect::Destroy { op, launch } => {
@@ -382,6 +393,43 @@ impl World {
         let plugin = self.attached()?.plugin.clone();
         let sent = plugin.signal_task(&setup::id(launch), signal).await;
         sent.map_err(Failure::from)
+    }
+
+    /// The driver knows by itself as what and with what its tasks' programs run.
+    async fn exec(&self, launch: LaunchId, program: &Program) -> Result<i32, Failure> {
+        if !self.held.is_running(launch) {
+            return Err(Failure::fatal("task not running"));
+        }
+        let plugin = self.attached()?.plugin.clone();
+        if !plugin.capabilities().await?.exec {
+            let why = format!(
+                "driver {:?} runs no further programs in its tasks",
+                self.name
+            );
+            return Err(Failure::fatal(why));
+        }
+        let command: Vec<String> = iter::once(&program.command)
+            .chain(&program.args)
+            .cloned()
+            .collect();
+        let time = Duration::from_nanos(u64::try_from(program.timeout.0).unwrap_or(0));
+        let ended = plugin.exec_task(&setup::id(launch), command, time).await;
+        let code = ended.map(|exit| exit.code.unwrap_or_default());
+        if !matches!(code, Ok(0)) {
+            self.unless_it_ended(&plugin, launch).await;
+        }
+        Ok(code?)
+    }
+
+    /// What ends with its task has not failed: the end of the task is told first.
+    async fn unless_it_ended(&self, plugin: &Plugin, launch: LaunchId) {
+        let status = plugin.inspect_task(&setup::id(launch)).await;
+        if !status.is_ok_and(|status| status.running == Some(false)) {
+            return;
+        }
+        let told = self.held.until_ended(launch);
+        // One that nobody tells is no reason to wait for ever.
+        let _ = timeout(PLUGIN_TIME, told).await;
     }
 
     /// Runs work that touches the disk where it hurts nobody.

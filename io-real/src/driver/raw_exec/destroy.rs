@@ -71,7 +71,7 @@ pub(super) fn remove_group(means: &Means, launch: LaunchId) -> io::Result<()> {
 
 /// Kills a launch and waits for its shim's last word. Kept apart from the shim's own end: what a
 /// killed shim left is for the control group.
-fn end(live: &Live) -> io::Result<Option<ExitRecord>> {
+pub(super) fn end(live: &Live) -> io::Result<Option<ExitRecord>> {
     if let Some(outcome) = live.outcome()? {
         return exited(live, outcome);
     }

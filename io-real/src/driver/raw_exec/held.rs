@@ -18,6 +18,8 @@ enum Entry {
         live: Arc<Live>,
         /// Its end was told, or will be by whoever destroys it.
         told: bool,
+        /// The core has heard of its end.
+        heard: bool,
     },
 }
 
@@ -47,8 +49,13 @@ impl Held {
             return None;
         }
         let live = Arc::new(live);
-        let (held, told) = (live.clone(), false);
-        entries.insert(launch, Entry::Running { live: held, told });
+        let (held, told, heard) = (live.clone(), false, false);
+        let live_entry = Entry::Running {
+            live: held,
+            told,
+            heard,
+        };
+        entries.insert(launch, live_entry);
         Some(live)
     }
 
@@ -73,7 +80,9 @@ impl Held {
     /// meanwhile.
     pub(super) fn replace(&self, launch: LaunchId, successor: Live) -> Option<Arc<Live>> {
         match self.entries().get_mut(&launch) {
-            Some(Entry::Running { live, told: false }) => {
+            Some(Entry::Running {
+                live, told: false, ..
+            }) => {
                 *live = Arc::new(successor);
                 Some(live.clone())
             }
@@ -103,6 +112,21 @@ impl Held {
         match self.entries().get_mut(&launch) {
             Some(Entry::Running { told, .. }) => !std::mem::replace(told, true),
             Some(Entry::Starting | Entry::Doomed) | None => false,
+        }
+    }
+
+    /// Notes that the core was told of its end.
+    pub(super) fn was_heard(&self, launch: LaunchId) {
+        if let Some(Entry::Running { heard, .. }) = self.entries().get_mut(&launch) {
+            *heard = true;
+        }
+    }
+
+    /// Whether the core has heard of the end of a launch, or was answered that it is destroyed.
+    pub(super) fn is_heard(&self, launch: LaunchId) -> bool {
+        match self.entries().get(&launch) {
+            Some(Entry::Running { heard, .. }) => *heard,
+            Some(Entry::Starting | Entry::Doomed) | None => true,
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use drover_core::driver::config::RawExecConfig;
-use drover_core::effect::TaskConfig;
+use drover_core::effect::{Program, TaskConfig};
 use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
 use drover_core::model::task::LogConfig;
@@ -32,6 +32,18 @@ pub(super) struct Means {
     pub(super) cgroups: Option<Cgroups>,
     /// Their soft limit of open files; the agent's if none.
     pub(super) open_files: Option<u64>,
+}
+
+/// What is launched.
+struct Making<'a> {
+    /// The id of the launch.
+    name: &'a str,
+    /// What the job says of it.
+    own: RawExecConfig,
+    config: &'a TaskConfig,
+    logs: LogConfig,
+    /// In whose control group; in one of its own if none.
+    beside: Option<LaunchId>,
 }
 
 /// Why a launch did not start.
@@ -82,26 +94,76 @@ impl Means {
         launch: LaunchId,
         config: &TaskConfig,
     ) -> Result<Live, LaunchError> {
-        let own = RawExecConfig::decode(&config.config).map_err(|problems| {
-            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            LaunchError::Invalid(texts.join("; "))
-        })?;
+        let name = launch.to_string();
+        let making = Making {
+            name: &name,
+            own: decode(config)?,
+            config,
+            logs: config.logs,
+            beside: None,
+        };
+        self.make(task, making)
+    }
+
+    /// Starts a program beside a launch, under a shim of its own and within the launch's control group.
+    pub(super) fn exec(
+        &self,
+        task: &TaskKey,
+        beside: LaunchId,
+        script: LaunchId,
+        program: &Program,
+    ) -> Result<Live, LaunchError> {
+        let name = script.to_string();
+        let own = RawExecConfig {
+            command: program.command.clone(),
+            args: program.args.clone(),
+            ..decode(&program.task)?
+        };
+        let logs = LogConfig {
+            disabled: true,
+            ..program.task.logs
+        };
+        let making = Making {
+            name: &name,
+            own,
+            config: &program.task,
+            logs,
+            beside: Some(beside),
+        };
+        self.make(task, making)
+    }
+
+    fn make(&self, task: &TaskKey, making: Making<'_>) -> Result<Live, LaunchError> {
+        let Making {
+            name,
+            own,
+            config,
+            logs,
+            beside,
+        } = making;
         let user = find_user(&config.user)?;
         let env = filter_env(config.env.clone(), &own.denied_envvars);
         let env = strings(env.iter().map(|(key, value)| format!("{key}={value}")))?;
         let command = core::iter::once(&own.command);
         let args = strings(command.chain(&own.args).map(String::as_str))?;
         let programs = program::candidates(&own.command).map_err(nul)?;
-        let work_dir = own.work_dir.map(CString::new).transpose().map_err(nul)?;
+        let work_dir = own
+            .work_dir
+            .clone()
+            .map(CString::new)
+            .transpose()
+            .map_err(nul)?;
         let task_dir = self.dirs.open(task.alloc, task.task.as_str())?;
         let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
         let owner = user.as_ref().map_or(geteuid().as_raw(), |user| user.uid);
         program::allow(task_dir.as_fd(), &programs, owner);
-        let name = launch.to_string();
-        let group = self.group(&name, &limits(config))?;
+        let group = match beside {
+            None => self.group(name, &limits(config))?,
+            Some(launch) => self.find_group(launch)?,
+        };
         let names = LogNames::of(task);
         let spec = LaunchSpec {
-            launch: &name,
+            launch: name,
             program: &refs(&programs),
             args: &refs(&args),
             env: &refs(&env),
@@ -115,9 +177,18 @@ impl Means {
             umask: None,
             open_files: self.open_files,
             cgroup: Cgroup::default(),
-            logs: names.logs(log_dir.as_fd(), config.logs),
+            logs: names.logs(log_dir.as_fd(), logs),
         };
         let started = with_group(group.as_ref(), |cgroup| {
+            let cgroup = match beside {
+                None => cgroup,
+                // The group is the task's: the end of a script is not its end.
+                Some(_) => Cgroup {
+                    kill: None,
+                    oom: None,
+                    ..cgroup
+                },
+            };
             self.home.start(&LaunchSpec { cgroup, ..spec })
         });
         started.map_err(|error| explain(error, &own.command))
@@ -134,14 +205,18 @@ impl Means {
         let log_dir = self.dirs.open(task.alloc, "alloc/logs")?;
         let names = LogNames::of(task);
         let logs = names.logs(log_dir.as_fd(), logs);
-        let cgroups = self.cgroups.as_ref();
-        let group = cgroups
-            .map(|groups| groups.find(&launch.to_string()))
-            .transpose()?;
+        let group = self.find_group(launch)?;
         let taken = with_group(group.as_ref(), |cgroup| {
             self.home.takeover(live, &logs, &cgroup)
         });
         taken.map_err(io::Error::other)
+    }
+
+    fn find_group(&self, launch: LaunchId) -> io::Result<Option<Group>> {
+        let cgroups = self.cgroups.as_ref();
+        cgroups
+            .map(|groups| groups.find(&launch.to_string()))
+            .transpose()
     }
 
     fn group(&self, name: &str, limits: &Limits) -> io::Result<Option<Group>> {
@@ -150,6 +225,13 @@ impl Means {
             .map(|groups| groups.create(name, limits))
             .transpose()
     }
+}
+
+fn decode(config: &TaskConfig) -> Result<RawExecConfig, LaunchError> {
+    RawExecConfig::decode(&config.config).map_err(|problems| {
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        LaunchError::Invalid(texts.join("; "))
+    })
 }
 
 /// Whom to become; nobody else if nobody is named, or if the agent is that user and may become

@@ -91,6 +91,8 @@ impl Drop for End {
             let (launch, result) = (self.launch, std::mem::take(&mut self.result));
             let said = DriverInput::Exited { launch, result };
             self.world.inbox.say(&self.task, said);
+            self.world.held.was_heard(self.launch);
+            self.world.ends.notify_waiters();
         }
     }
 }

@@ -5,12 +5,6 @@ fn what_a_task_would_miss_is_refused() {
     let block = || Value::Map(BTreeMap::new());
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
-        t.templates = vec![Template {
-            embedded_tmpl: "x".into(),
-            dest_path: "local/x".into(),
-            change_mode: ChangeMode::Script,
-            ..Template::default()
-        }];
         t.vault = Some(block());
         t.volume_mounts = vec![block()];
         t.csi_plugin_config = Some(block());
@@ -25,7 +19,6 @@ fn what_a_task_would_miss_is_refused() {
     assert_eq!(
         blocks,
         [
-            "change_script",
             "vault",
             "volume_mount",
             "csi_plugin",

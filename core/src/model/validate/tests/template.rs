@@ -38,6 +38,43 @@ fn a_template_has_one_text_and_one_file() {
 }
 
 #[test]
+fn a_script_is_whole() {
+    let with = |change: &dyn Fn(&mut ChangeScript)| {
+        with(|t| {
+            let mut script = ChangeScript {
+                command: "/bin/true".into(),
+                ..ChangeScript::default()
+            };
+            change(&mut script);
+            t.change_mode = ChangeMode::Script;
+            t.change_script = Some(script);
+        })
+    };
+    assert_eq!(with(&|_| {}), [""; 0]);
+    assert_eq!(
+        with(&|script| script.command = String::new()),
+        [".change_script.command: must be given"]
+    );
+    assert_eq!(
+        with(&|script| script.timeout = Span::secs(-1)),
+        [".change_script.timeout: must be more than nothing"]
+    );
+    assert_eq!(
+        with(&|script| script.args = vec!["a\0b".into()]),
+        [".change_script: must not hold a NUL character"]
+    );
+}
+
+#[test]
+fn a_mode_needs_its_script() {
+    let none = with(|t| t.change_mode = ChangeMode::Script);
+    assert_eq!(
+        none,
+        [".change_script: must be given where change_mode is script"]
+    );
+}
+
+#[test]
 fn places_of_templates_are_the_tasks_own() {
     for bad in [
         "../x",

@@ -1,0 +1,34 @@
+//! One agent in a world of its own, and the program that asks it.
+
+use super::{Agent, Ended, Program, World, command, free_addr};
+
+/// An agent that runs alone.
+pub struct Lone {
+    pub world: World,
+    pub(crate) agent: Agent,
+}
+
+impl Lone {
+    pub fn new() -> Lone {
+        let world = World::new();
+        let agent = Agent::start(&world.data(), &free_addr());
+        Lone { world, agent }
+    }
+
+    pub fn start(&self, args: &[&str]) -> Program {
+        let addr = format!("http://{}", self.agent.addr);
+        Program::of(command(args).env("DROVER_ADDR", addr))
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ended {
+        self.start(args).end()
+    }
+
+    /// The agent dies, and another one goes on.
+    pub fn next_agent(mut self) -> Lone {
+        let addr = self.agent.addr.clone();
+        self.agent.kill_9();
+        self.agent = Agent::start(&self.world.data(), &addr);
+        self
+    }
+}

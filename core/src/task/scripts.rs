@@ -1,0 +1,215 @@
+//! Scripts of templates: programs that are run beside a task when what it was given changes.
+//!
+//! As with signals, a change counts as told when that is saved, and only then its script is run: at
+//! most once. Several run side by side; what changes while any of them runs waits until the last is over.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::runner::{Kill, Scope, TaskRunner};
+use super::templates::UNTOLD;
+use crate::cx::Cx;
+use crate::effect::{DriverEffect, Program};
+use crate::ids::LaunchId;
+use crate::model::event::{EventType, TaskEvent};
+use crate::model::template::ChangeScript;
+use crate::op::{Awaited, Failure, Op};
+use crate::time::{Instant, Span};
+
+/// The most letters of a script that people are told.
+const MAX_MESSAGE: usize = 500;
+
+/// A script that the driver was asked to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Script {
+    awaited: Awaited,
+    /// The template that it tells of.
+    template: usize,
+    /// Whether that was rendered for the first time.
+    first: bool,
+}
+
+impl TaskRunner {
+    /// Runs the script of a template, once it is saved that the task knows of the change.
+    pub(super) fn run_script(
+        &mut self,
+        cx: &mut Cx<'_>,
+        scope: Scope<'_>,
+        template: usize,
+        first: bool,
+    ) {
+        let launch = self.record.launch.as_ref().map(|launch| launch.id);
+        let (Some(script), Some(launch)) = (self.script(template).cloned(), launch) else {
+            return;
+        };
+        match self.task_config(cx, scope, self.record.runs) {
+            Err(why) => self.script_failed(cx, &script, &could_not(&script, &why)),
+            Ok(task) => {
+                let program = Program {
+                    command: script.command,
+                    args: script.args,
+                    timeout: script.timeout,
+                    task,
+                };
+                let awaited = cx.awaited(patience(cx, program.timeout));
+                let script = Script {
+                    awaited,
+                    template,
+                    first,
+                };
+                self.execute(cx, launch, script, program);
+            }
+        }
+    }
+
+    fn execute(&mut self, cx: &mut Cx<'_>, launch: LaunchId, script: Script, program: Program) {
+        self.scripts.push(script);
+        let effect = DriverEffect::Exec {
+            op: script.awaited.op,
+            launch,
+            program: Arc::new(program),
+        };
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
+    }
+
+    fn script(&self, template: usize) -> Option<&ChangeScript> {
+        self.spec.task().templates.get(template)?.script()
+    }
+
+    pub(super) fn on_executed(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<i32, Failure>) {
+        match self.scripts.iter().position(|one| one.awaited.op == op) {
+            None => cx.count_stale(),
+            Some(at) => {
+                let script = self.scripts.remove(at);
+                self.script_over(cx, script, result);
+            }
+        }
+    }
+
+    fn script_over(&mut self, cx: &mut Cx<'_>, over: Script, result: Result<i32, Failure>) {
+        let Some(script) = self.script(over.template).cloned() else {
+            return;
+        };
+        match result {
+            Ok(0) => {
+                let script = words_of(&script, ": ");
+                let message = format!("Template successfully ran script {script}. Exit code: 0");
+                self.event(cx, EventType::HookMessage, &message);
+            }
+            Ok(code) => {
+                let what = words_of(&script, " ");
+                let message =
+                    format!("Template ran script {what} on change but it exited with code: {code}");
+                self.script_failed(cx, &script, &message);
+            }
+            Err(failure) => {
+                self.script_failed(cx, &script, &could_not(&script, &failure.message));
+            }
+        }
+    }
+
+    fn script_failed(&mut self, cx: &mut Cx<'_>, script: &ChangeScript, message: &str) {
+        self.push(
+            cx,
+            TaskEvent::new(EventType::HookFailed, cx.now.wall, message),
+        );
+        if script.fail_on_error && self.kill.is_none() {
+            // Nothing else says so to the next agent.
+            self.edit().failing = true;
+            self.kill(cx, Kill::of_a_script());
+        }
+    }
+
+    /// The task is about to end, and with it what runs beside it, which is no failure. What did not leave the
+    /// agent yet never does.
+    pub(super) fn forget_scripts(&mut self, cx: &mut Cx<'_>) {
+        for script in core::mem::take(&mut self.scripts) {
+            let left = !cx.shared.ledger.withdraw(script.awaited.op);
+            if left || !script.first {
+                continue;
+            }
+            // Its time comes again: what a start finds is no news, but this the task was never told.
+            if let Some(known) = self.edit().templates.get_mut(script.template) {
+                *known = UNTOLD.into();
+            }
+            self.save(cx);
+        }
+    }
+
+    /// When somebody should have said what became of a script.
+    pub(super) fn scripts_deadline(&self) -> Option<Instant> {
+        let deadlines = self.scripts.iter().map(|script| script.awaited.deadline);
+        deadlines.min()
+    }
+
+    /// The request `op` left the agent: the script's time begins now.
+    pub(super) fn script_left(&mut self, cx: &Cx<'_>, op: Op) {
+        if let Some(at) = self.scripts.iter().position(|one| one.awaited.op == op) {
+            self.give_time(cx, at);
+        }
+    }
+
+    fn give_time(&mut self, cx: &Cx<'_>, at: usize) {
+        let template = self.scripts.get(at).map(|script| script.template);
+        let timeout = template.and_then(|template| self.script(template));
+        let timeout = timeout.map_or(Span::ZERO, |script| script.timeout);
+        if let Some(script) = self.scripts.get_mut(at) {
+            script.awaited.deadline = cx.now.at + patience(cx, timeout);
+        }
+    }
+
+    /// A driver that says nothing has failed; what did not leave the agent yet waits for the store.
+    pub(super) fn expire_scripts(&mut self, cx: &mut Cx<'_>) {
+        for at in (0..self.scripts.len()).rev() {
+            let Some(script) = self.scripts.get(at).copied() else {
+                continue;
+            };
+            if script.awaited.deadline > cx.now.at {
+                continue;
+            }
+            if cx.shared.ledger.holds(script.awaited.op) {
+                self.give_time(cx, at);
+                continue;
+            }
+            cx.count_overdue();
+            self.scripts.remove(at);
+            let failure = Failure::recoverable("the driver did not answer");
+            self.script_over(cx, script, Err(failure));
+        }
+    }
+}
+
+/// How long the driver's answer is awaited: it may have to ask others first, and has to end what does
+/// not end in time.
+fn patience(cx: &Cx<'_>, timeout: Span) -> Span {
+    let patience = &cx.config.patience;
+    let all = [patience.signal, patience.destroy, patience.destroy];
+    let sum = |sum: i64, one: Span| sum.saturating_add(one.0);
+    Span(all.into_iter().fold(timeout.0, sum))
+}
+
+/// A script as people are told of it, who need not read all of a long one.
+fn words_of(script: &ChangeScript, between: &str) -> String {
+    let mut words = format!("{} with arguments{between}[", script.command);
+    for (at, arg) in script.args.iter().enumerate() {
+        if at > 0 {
+            words.push(' ');
+        }
+        words.push_str(arg);
+    }
+    words.push(']');
+    match words.char_indices().nth(MAX_MESSAGE) {
+        None => words,
+        Some((cut, _)) => {
+            words.truncate(cut);
+            words.push('…');
+            words
+        }
+    }
+}
+
+fn could_not(script: &ChangeScript, why: &str) -> String {
+    let script = words_of(script, " ");
+    format!("Template failed to run script {script} on change: {why}")
+}

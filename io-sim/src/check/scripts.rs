@@ -1,0 +1,83 @@
+//! Scripts of templates: each tells of one change, once, and runs beside what runs.
+
+use std::sync::Arc;
+
+use drover_core::effect::Program;
+use drover_core::ids::LaunchId;
+use drover_core::op::Op;
+use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::Span;
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// The longest grace that agents give if nobody says otherwise.
+const LONGEST_GRACE: Span = Span::secs(30);
+
+/// Whether it runs, or was asked to end at this very moment: a script that had left before that is
+/// seen afterwards.
+fn runs_until_now(world: &World, task: &TaskRunner) -> bool {
+    let (spec, now) = (task.spec(), world.at);
+    match task.phase() {
+        Phase::Running => true,
+        Phase::Delaying(until) => *until >= now + spec.task().shutdown_delay,
+        Phase::Stopping { until, .. } => *until >= now + spec.kill_timeout(LONGEST_GRACE),
+        Phase::Waiting
+        | Phase::Preparing(_)
+        | Phase::Starting(_)
+        | Phase::Recovering(_)
+        | Phase::Cleaning(_)
+        | Phase::Pausing(_)
+        | Phase::Dead(_) => false,
+    }
+}
+
+impl Checker {
+    /// A script leaves the agent. In the simulated world its first argument is its template's place.
+    pub(super) fn script_effect(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+        op: Op,
+        launch: LaunchId,
+        program: &Program,
+    ) -> Verdict {
+        let number = program.args.first().and_then(|at| at.parse().ok());
+        let Some(at) = number else {
+            return Ok(());
+        };
+        self.a_script_tells_of_a_change(task, at)?;
+        let own = task.record().launch.as_ref().map(|launch| launch.id);
+        let runs = runs_until_now(world, task) && own == Some(launch);
+        let until = world.at + program.timeout;
+        let before = self.templates.scripts.insert((launch, at), (op, until));
+        let alone = before.is_none_or(|(_, until)| until <= world.at);
+        self.holds(Property::AScriptRunsBesideItsTask, runs && alone, || {
+            let key = &task.spec().key;
+            let (phase, alone) = (task.phase(), if alone { "alone" } else { "beside itself" });
+            format!("{key:?} is {phase:?}, its launch is {own:?}, the script's {launch}: {alone}")
+        })
+    }
+
+    fn a_script_tells_of_a_change(&mut self, task: &TaskRunner, at: usize) -> Verdict {
+        let key = &task.spec().key;
+        let now = task.record().templates.get(at).cloned();
+        let now = now.unwrap_or_else(|| Arc::from("nothing"));
+        let known = self.templates.known.entry(key.clone()).or_default();
+        let before = known.get(at).cloned();
+        if let Some(known) = known.get_mut(at) {
+            *known = now.clone();
+        }
+        let first = before.as_deref() == Some("");
+        self.sometimes(Property::SometimesAScriptRunsFirst, first);
+        self.sometimes(Property::SometimesATemplateRunsAScript, !first);
+        // Versions only rise, so none is ever told a second time, whoever dies when.
+        let version = now.parse().unwrap_or_default();
+        let place = (key.clone(), at);
+        let last = self.templates.scripted.insert(place, version);
+        let so = before.as_ref() != Some(&now) && last.is_none_or(|last| last < version);
+        self.holds(Property::AScriptTellsOfAChange, so, || {
+            format!("{key:?} knew {before:?} of template {at}, and is told of {now:?}")
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Scripts of templates: run beside a task when something changes, once, whatever happens meanwhile.
+
+use std::cell::Cell;
+
+use drover_core::input::RestartScope;
+use drover_core::model::event::EventType;
+use drover_core::model::task::Task;
+use drover_core::model::template::{ChangeMode, ChangeScript};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+/// In the world of this seed no trouble comes.
+const BENIGN: u64 = 0;
+
+fn scripted(change: impl FnOnce(&mut ChangeScript)) -> Task {
+    let mut main = task("main").template(ChangeMode::Script);
+    main.templates[0].change_script.as_mut().map(change);
+    main
+}
+
+fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
+    sim.register(&service("web", [main]));
+    sim.until(SOON, |sim| sim.runs("web", "main"))
+}
+
+/// The version that the task knows.
+fn knows(sim: &Sim) -> Option<u32> {
+    let task = sim.task("web", "main")?;
+    task.record().templates.first()?.parse().ok()
+}
+
+fn events(sim: &Sim, kind: EventType) -> usize {
+    let task = sim.task("web", "main");
+    let events = task.into_iter().flat_map(|task| &task.state().events);
+    events.filter(|event| event.kind == kind).count()
+}
+
+fn ran(sim: &Sim) -> usize {
+    events(sim, EventType::HookMessage)
+}
+
+fn failed(sim: &Sim) -> usize {
+    events(sim, EventType::HookFailed)
+}
+
+#[test]
+fn a_change_runs_the_script() {
+    for_seeds(100, |sim| {
+        started(sim, scripted(|_| {}))?;
+        sim.run(SOON)?;
+        sim.expect_that(ran(sim) == 0, "the first rendering is told by the start")?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1) && ran(sim) == 1)?;
+        let starts = sim.world.starts_of("main");
+        sim.expect_that(starts == 1, "the task goes on")?;
+        sim.peace()
+    });
+}
+
+/// Once in the life of the task, also if it is started again.
+#[test]
+fn a_script_that_wants_to_runs_after_the_first_start() {
+    for_seeds(100, |sim| {
+        started(sim, scripted(|script| script.run_on_first_render = true))?;
+        sim.until(SOON, |sim| knows(sim) == Some(0) && ran(sim) == 1)?;
+        sim.restart_tasks("web", RestartScope::Running);
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.run(SOON)?;
+        sim.expect_that(ran(sim) == 1, "no second time")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_task_fails_with_its_script_where_that_is_wanted() {
+    for fatal in [false, true] {
+        for_seeds(100, |sim| {
+            if sim.seed() == BENIGN {
+                return Ok(());
+            }
+            started(sim, scripted(|script| script.fail_on_error = fatal))?;
+            sim.world.faults = Faults::only(&[Fault::FailScript], 1000).budget(1);
+            sim.a_template_changes();
+            sim.until(SOON, |sim| failed(sim) == 1)?;
+            if fatal {
+                let failed =
+                    |sim: &Sim| sim.task("web", "main").is_some_and(|it| it.state().failed);
+                sim.until(SOON, |sim| failed(sim) && sim.dead("web", "main"))?;
+            } else {
+                sim.run(SOON)?;
+                let starts = sim.world.starts_of("main");
+                sim.expect_that(starts == 1, "the task goes on")?;
+            }
+            sim.peace()
+        });
+    }
+}
+
+/// What changes while a script runs is told when it is over, and not before.
+#[test]
+fn changes_wait_for_the_script_that_runs() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let mut main = scripted(|script| script.timeout = Span::secs(600));
+        main.templates[0].splay = Span::ZERO;
+        started(sim, main)?;
+        sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.a_template_changes();
+        sim.run(Span::secs(500))?;
+        sim.expect_that(knows(sim) == Some(1), "it waits")?;
+        sim.until(Span::secs(200), |sim| {
+            knows(sim) == Some(2) && ran(sim) == 1
+        })?;
+        sim.expect_that(failed(sim) == 1, "nobody said what became of the first")?;
+        sim.peace()
+    });
+}
+
+/// The agent dies wherever it can: the change is known afterwards, and was told at most once.
+#[test]
+fn a_script_runs_at_most_once_though_the_agent_dies() {
+    for first in [false, true] {
+        let steps = each_crash(1, |sim| {
+            let main = scripted(|script| script.run_on_first_render = first);
+            sim.register(&service("web", [main]));
+            sim.until(Span::secs(600), |sim| {
+                sim.runs("web", "main") && knows(sim) == Some(0)
+            })?;
+            sim.a_template_changes();
+            sim.until(Span::secs(600), |sim| {
+                sim.runs("web", "main") && knows(sim).is_some_and(|known| known >= 1)
+            })?;
+            sim.run(SOON)?;
+            sim.expect_that(ran(sim) <= 1 + usize::from(first), "at most once")?;
+            sim.peace()
+        });
+        assert!(steps > 10, "{steps} moments to die at");
+    }
+}
+
+/// A task that ends takes its scripts along: nothing is said of them, and nothing waits for them.
+#[test]
+fn a_script_ends_with_its_task() {
+    for_seeds(100, |sim| {
+        if sim.seed() == BENIGN {
+            return Ok(());
+        }
+        let main = scripted(|script| {
+            script.timeout = Span::secs(3600);
+            script.fail_on_error = true;
+        });
+        started(sim, main)?;
+        sim.world.faults = Faults::only(&[Fault::HangScript], 1000).budget(1);
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.dead("web", "main"))?;
+        sim.expect_that(failed(sim) == 0, "no failure of the script")?;
+        sim.peace()
+    });
+}
+
+/// That a task fails with its script is remembered: whoever comes after the agent that saw it ends the
+/// task all the same.
+#[test]
+fn a_task_that_fails_with_its_script_stays_failed_though_the_agent_dies() {
+    let failures = Cell::new(0);
+    each_crash(1, |sim| {
+        let mut main = scripted(|script| script.fail_on_error = true);
+        main.kill_timeout = Some(Span::secs(20));
+        sim.register(&service("web", [main.with("kill_after", "10s")]));
+        sim.until(Span::secs(600), |sim| {
+            sim.runs("web", "main") && knows(sim) == Some(0)
+        })?;
+        let first = sim.allocs("web")[0].record().id;
+        sim.world.faults = sim
+            .world
+            .faults
+            .clone()
+            .and(&Faults::only(&[Fault::FailScript], 1000));
+        sim.a_template_changes();
+        sim.run(Span::secs(300))?;
+        let (mut failed, mut dead) = (false, true);
+        for alloc in sim
+            .allocs("web")
+            .iter()
+            .filter(|alloc| alloc.record().id == first)
+        {
+            failed |= alloc.tasks().iter().any(|task| task.state().failed);
+            dead &= alloc.tasks().iter().all(|task| task.is_dead());
+        }
+        failures.set(failures.get() + u32::from(failed));
+        sim.expect_that(dead || !failed, "what failed is over")?;
+        sim.peace()
+    });
+    assert!(failures.get() > 5, "{failures:?}");
+}
