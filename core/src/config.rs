@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::manager::ProbeConfig;
 use crate::input::Room;
+use crate::model::job::JobType;
 use crate::model::node::Node;
 use crate::time::Span;
 
@@ -38,6 +39,9 @@ pub struct Config {
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<RoomLimits>,
+    /// Whose jobs may take the place of less important ones.
+    #[serde(default = "nobody_preempts")]
+    pub preemption: Preemption,
     /// How long the core waits for the outside.
     pub patience: Patience,
     /// What is asked about the machine, and when.
@@ -54,6 +58,52 @@ pub struct Config {
 /// As it was before there was such a setting.
 fn all_at_once() -> usize {
     usize::MAX
+}
+
+/// As it was before there was such a setting.
+fn nobody_preempts() -> Preemption {
+    Preemption {
+        system: false,
+        ..Preemption::default()
+    }
+}
+
+/// Which types of jobs may end allocations of less important jobs for the ports and devices that
+/// those hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Preemption {
+    /// Services.
+    pub service: bool,
+    /// Batch jobs.
+    pub batch: bool,
+    /// System jobs.
+    pub system: bool,
+    /// Batch jobs that each node runs.
+    pub sysbatch: bool,
+}
+
+impl Preemption {
+    /// Whether jobs of a type may.
+    pub fn is_allowed(self, job_type: JobType) -> bool {
+        match job_type {
+            JobType::Service => self.service,
+            JobType::Batch => self.batch,
+            JobType::System => self.system,
+            JobType::Sysbatch => self.sysbatch,
+        }
+    }
+}
+
+impl Default for Preemption {
+    /// As in the field: system jobs alone.
+    fn default() -> Preemption {
+        Preemption {
+            service: false,
+            batch: false,
+            system: true,
+            sysbatch: false,
+        }
+    }
 }
 
 /// How full the disk of the allocations' directories may be.
@@ -161,6 +211,7 @@ impl Config {
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
             parallel_destroys: PARALLEL_DESTROYS,
+            preemption: Preemption::default(),
             secrets_in_memory: true,
             room: None,
             patience: Patience::default(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drover_core::config::{Config, RoomLimits};
+use drover_core::config::{Config, Preemption, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::manager::ProbeConfig;
@@ -45,6 +45,12 @@ pub fn listening(mut config: Config) -> Config {
     ];
     config.drivers = vec![DRIVER.into()];
     config.device_plugins = vec![PLUGINS[0].0.into()];
+    config.preemption = Preemption {
+        service: true,
+        batch: true,
+        system: true,
+        sysbatch: true,
+    };
     config.room = Some(RoomLimits {
         interval: Span::secs(1000),
         ..RoomLimits::default()

@@ -108,6 +108,10 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
         _ if one_task == 1 => What::RestartTask { job, nth },
         _ if one_task == 2 => What::SignalTask { job, nth },
         _ if one_task >= 21 => What::ChangeTemplate,
+        _ if one_task == 20 => What::Register {
+            job,
+            change: Some(Change::Priority([30, 50, 70][nth % 3])),
+        },
         _ if one_task == 4 => What::TakeOver { job },
         _ if one_task == 3 => What::CollectAlloc { job, nth },
         _ if one_task == 5 => What::KeepDisk {
@@ -241,7 +245,8 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     if dice.below(4, "group delay", id) == 1 {
         group.shutdown_delay = Some(Span::secs(3));
     }
-    let job = job(id, job_type, [group]);
+    let mut job = job(id, job_type, [group]);
+    job.priority = [50, 50, 70, 30, 45][dice.below(5, "priority", id)];
     if job_type.runs_to_completion() && dice.below(4, "mould", id) == 1 {
         let mut job = mould(job);
         for task in &mut job.task_groups[0].tasks {

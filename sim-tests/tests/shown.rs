@@ -215,6 +215,7 @@ fn what_is_called_by_a_name_is_called_so_in_json() {
         Trigger::AllocStop,
         Trigger::AllocFailure,
         Trigger::DeploymentWatcher,
+        Trigger::Preemption,
     ] {
         assert_eq!(trigger.as_str(), word(trigger));
     }

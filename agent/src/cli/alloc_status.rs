@@ -97,6 +97,14 @@ fn head(cx: &Context, alloc: &AllocStub, verbose: bool) -> String {
             short(&alloc.next_allocation, verbose),
         ));
     }
+    if !alloc.preempted_by_allocation.is_empty() {
+        let by = short(&alloc.preempted_by_allocation, verbose);
+        lines.push(("Preempted By", by));
+    }
+    if let Some(all) = &alloc.preempted_allocations {
+        let all: Vec<String> = all.iter().map(|id| short(id, verbose)).collect();
+        lines.push(("Preempted Allocs", all.join(", ")));
+    }
     block(lines)
 }
 

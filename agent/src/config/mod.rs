@@ -23,13 +23,14 @@
 //! }
 //! ```
 //!
-//! [`client`] and [`telemetry`] say what else there is.
+//! [`client`], [`server`] and [`telemetry`] say what else there is.
 
 mod artifact;
 pub mod client;
 mod gc;
 mod literal;
 mod nvidia;
+pub mod server;
 pub mod telemetry;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use drover_core::config::Preemption;
 use drover_core::model::device::GroupId;
 use drover_core::text::{nearest, quote};
 use drover_io_real::device::declared::Declared;
@@ -64,6 +66,8 @@ pub struct FileConfig {
     pub nvidia: Option<NvidiaSettings>,
     /// What is wanted of the node.
     pub client: ClientConfig,
+    /// Whose jobs may take the place of less important ones.
+    pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
 }
@@ -77,6 +81,7 @@ impl Default for FileConfig {
             devices: Vec::new(),
             nvidia: Some(NvidiaSettings::default()),
             client: ClientConfig::default(),
+            preemption: Preemption::default(),
             telemetry: Telemetry::default(),
         }
     }
@@ -112,7 +117,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         format!("{error}{hint}")
     })?;
     let mut config = FileConfig::default();
-    let (mut client, mut telemetry) = (None, None);
+    let (mut client, mut server, mut telemetry) = (None, None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
     top.nothing_else("the configuration")?;
@@ -121,9 +126,10 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             "plugin" => config.plugins.push(plugin(block)?),
             "device" => config.devices.push(device(block)?),
             "client" => once(&mut client, block, client::client)?,
+            "server" => once(&mut server, block, server::server)?,
             "telemetry" => once(&mut telemetry, block, telemetry::telemetry)?,
             other => {
-                let known = ["plugin", "device", "client", "telemetry"];
+                let known = ["plugin", "device", "client", "server", "telemetry"];
                 return Err(unknown("block", other, &known));
             }
         }
@@ -143,6 +149,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     }
     config.client = client.unwrap_or_default();
     config.client.check_drivers(!config.plugins.is_empty())?;
+    config.preemption = server.unwrap_or_default();
     config.telemetry = telemetry.unwrap_or_default();
     Ok(config)
 }

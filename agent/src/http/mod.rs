@@ -24,6 +24,7 @@ mod metrics;
 mod nodes;
 mod params;
 mod plugins;
+mod scheduler;
 mod serve;
 mod services;
 pub mod shapes;
@@ -121,6 +122,10 @@ fn routes() -> Router<Api> {
             get(jobs::list).put(jobs::register).post(jobs::register),
         )
         .route("/.well-known/jwks.json", get(identity::keys))
+        .route(
+            "/v1/operator/scheduler/configuration",
+            get(scheduler::configuration),
+        )
         .route("/v1/jobs/parse", put(jobs::parse).post(jobs::parse))
         .route("/v1/validate/job", put(jobs::validate).post(jobs::validate))
         .route("/v1/job/{*rest}", any(job::any))

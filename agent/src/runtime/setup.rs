@@ -400,6 +400,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     let probes = PROBES.iter().filter_map(|it| probe(it, wanted));
     config.probes = probes.collect();
     config.keep_terminal = wanted.gc.keep;
+    config.preemption = settings.file.preemption;
     config.parallel_destroys = wanted.gc.parallel;
     // Nobody else may mount.
     config.secrets_in_memory = rustix::process::geteuid().is_root();

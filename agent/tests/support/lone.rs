@@ -15,6 +15,15 @@ impl Lone {
         Lone { world, agent }
     }
 
+    /// With this configuration.
+    pub fn configured(config: &str) -> Lone {
+        let world = World::new();
+        let file = world.file("agent.hcl", config);
+        let options = ["-config", file.to_str().unwrap()];
+        let agent = Agent::start_with(&world.data(), &free_addr(), &options);
+        Lone { world, agent }
+    }
+
     pub fn start(&self, args: &[&str]) -> Program {
         let addr = format!("http://{}", self.agent.addr);
         Program::of(command(args).env("DROVER_ADDR", addr))

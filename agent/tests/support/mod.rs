@@ -39,9 +39,15 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts `drover agent` and waits until its API answers.
     pub(crate) fn start(data_dir: &Path, addr: &str) -> Agent {
+        Agent::start_with(data_dir, addr, &[])
+    }
+
+    /// The same, with more options.
+    pub(crate) fn start_with(data_dir: &Path, addr: &str, options: &[&str]) -> Agent {
         let mut child = Command::new(env!("CARGO_BIN_EXE_drover"))
             .args(["agent", "-log-level", "error", "-http", addr, "-data-dir"])
             .arg(data_dir)
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::inherit())

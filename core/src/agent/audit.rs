@@ -59,11 +59,9 @@ impl View<'_> {
         match alloc.phase() {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
             AllocPhase::Prerun(_) => {
-                let previous = record.previous.and_then(|id| self.alloc(id));
+                let mut awaited = record.awaited().filter_map(|id| self.alloc(id));
                 alloc.asks_again_at().is_some()
-                    || previous.is_some_and(|previous| {
-                        !previous.record().finished || previous.has_remains()
-                    })
+                    || awaited.any(|one| !one.record().finished || one.has_remains())
             }
             AllocPhase::Tasks => {
                 alloc
@@ -88,7 +86,7 @@ impl View<'_> {
         let mut holders: BTreeMap<(&GroupId, &str), AllocId> = BTreeMap::new();
         let waits = |id: AllocId, of: AllocId| {
             self.alloc(id)
-                .is_some_and(|alloc| alloc.record().previous == Some(of))
+                .is_some_and(|alloc| alloc.record().awaited().any(|id| id == of))
         };
         for alloc in self.allocs().filter(|alloc| !alloc.record().finished) {
             let own = alloc.record().id;

@@ -7,6 +7,7 @@ use super::plugins::{self, Listened};
 use super::services::{self, Registration};
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
+use crate::config::Preemption;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::input::ShutdownMode;
@@ -33,6 +34,11 @@ impl<'a> View<'a> {
     /// The state's index: rises with each change that people can see.
     pub fn index(self) -> u64 {
         self.agent.shared.index
+    }
+
+    /// Whose jobs may take the place of less important ones.
+    pub fn preemption(self) -> Preemption {
+        self.agent.config.preemption
     }
 
     /// This node.

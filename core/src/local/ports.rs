@@ -10,7 +10,8 @@ use crate::store::record::AssignedPort;
 const RANDOM_TRIES: usize = 20;
 
 /// Gives a group its ports. `held` are those that other allocations hold or that end only now;
-/// a port is given away again only when its holder is gone.
+/// a port is given away again only when its holder is gone. `ending` are those of allocations that
+/// end for this group, which awaits that: only what is asked for by number is taken of them.
 ///
 /// # Errors
 /// Names the port that is taken, or says that the range is used up.
@@ -18,15 +19,17 @@ pub fn assign(
     cx: &mut Cx<'_>,
     group: &TaskGroup,
     held: &BTreeSet<u16>,
+    ending: &BTreeSet<u16>,
 ) -> Result<Vec<AssignedPort>, String> {
-    let mut taken = held.clone();
+    let mut own = BTreeSet::new();
     let mut ports = Vec::new();
     let Some(network) = group.networks.first() else {
         return Ok(ports);
     };
     for port in &network.reserved_ports {
         let value = number(port.value).filter(|value| *value != 0);
-        let Some(value) = value.filter(|value| taken.insert(*value)) else {
+        let free = value.filter(|value| !held.contains(value));
+        let Some(value) = free.filter(|value| own.insert(*value)) else {
             return Err(format!(
                 "reserved port collision {}={}",
                 port.label, port.value
@@ -35,14 +38,19 @@ pub fn assign(
         ports.push(assigned(cx, port, value));
     }
     for port in &network.dynamic_ports {
-        let value = pick(cx, &taken).ok_or("dynamic port selection failed: none is left")?;
-        taken.insert(value);
+        let taken = |value| {
+            [held, ending, &own]
+                .iter()
+                .any(|ports| ports.contains(&value))
+        };
+        let value = pick(cx, taken).ok_or("dynamic port selection failed: none is left")?;
+        own.insert(value);
         ports.push(assigned(cx, port, value));
     }
     Ok(ports)
 }
 
-fn pick(cx: &mut Cx<'_>, taken: &BTreeSet<u16>) -> Option<u16> {
+fn pick(cx: &mut Cx<'_>, taken: impl Fn(u16) -> bool) -> Option<u16> {
     let (first, last) = cx.config.node.dynamic_ports;
     if first == 0 || first > last {
         return None;
@@ -50,11 +58,11 @@ fn pick(cx: &mut Cx<'_>, taken: &BTreeSet<u16>) -> Option<u16> {
     let range = u64::from(last - first) + 1;
     for _ in 0..RANDOM_TRIES {
         let offset = u16::try_from(cx.shared.rng.next_u64() % range).unwrap_or(0);
-        if !taken.contains(&(first + offset)) {
+        if !taken(first + offset) {
             return Some(first + offset);
         }
     }
-    (first..=last).find(|port| !taken.contains(port))
+    (first..=last).find(|port| !taken(*port))
 }
 
 fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> AssignedPort {

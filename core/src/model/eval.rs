@@ -19,6 +19,8 @@ pub enum Trigger {
     AllocFailure,
     /// A roll-out went on.
     DeploymentWatcher,
+    /// An allocation gave its place to a more important one.
+    Preemption,
 }
 
 impl Trigger {
@@ -30,6 +32,7 @@ impl Trigger {
             Trigger::AllocStop => "alloc-stop",
             Trigger::AllocFailure => "alloc-failure",
             Trigger::DeploymentWatcher => "deployment-watcher",
+            Trigger::Preemption => "preemption",
         }
     }
 }

@@ -83,6 +83,13 @@ pub struct AllocRecord {
     pub deployment: Option<DeploymentId>,
     /// The allocation that it replaces and whose end it awaits.
     pub previous: Option<AllocId>,
+    /// Less important allocations that hold ports or devices which it gets, and whose end it awaits
+    /// too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preempts: Vec<AllocId>,
+    /// The more important allocation for which it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preempted_by: Option<AllocId>,
     /// The allocations whose disks it takes over before its tasks start, nearest first. Empty once
     /// it did, and in groups whose disks are not sticky.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -135,6 +142,12 @@ impl AllocRecord {
     /// Whether nothing more is to run: somebody wants it to end, or it did.
     pub fn is_terminal(&self) -> bool {
         self.desired.is_terminal() || self.status.is_terminal()
+    }
+
+    /// The allocations of this node whose end it awaits.
+    pub fn awaited(&self) -> impl Iterator<Item = AllocId> {
+        let preempts = self.preempts.iter().copied();
+        self.previous.into_iter().chain(preempts)
     }
 
     /// Whether its disk is kept for another node. A clock that was set back does not make that

@@ -39,6 +39,7 @@ impl Checker {
         self.what_is_done_is_not_done_again(alloc)?;
         self.a_port_has_one_holder(world, agent, alloc)?;
         self.no_start_beside_the_predecessor(world, agent, alloc)?;
+        self.no_start_beside_whom_it_preempts(world, alloc)?;
         self.one_per_node_means_one(alloc)?;
         self.a_finished_allocation_is_quiet(alloc, key)?;
         self.a_restart_has_its_price(world, alloc, key, launch)

@@ -128,6 +128,8 @@ pub(super) struct Lives {
     pub(super) purged: BTreeSet<AllocId>,
     /// Allocations that were placed when what they replace was being cleaned away already.
     pub(super) without_heritage: BTreeSet<AllocId>,
+    /// Allocations that gave their place to another, and to which.
+    pub(super) evicted: BTreeSet<(AllocId, Option<AllocId>)>,
     /// Places of batch jobs that are done: by which allocation, and its index.
     pub(super) completed: BTreeMap<Place, (AllocId, u64)>,
     /// Latest versions of jobs, by when they were made.

@@ -15,6 +15,7 @@ mod groups;
 mod identities;
 mod lives;
 mod machine;
+mod preempted;
 mod promises;
 pub mod property;
 mod reached;

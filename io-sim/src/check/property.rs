@@ -185,6 +185,13 @@ properties! {
     APortHasOneHolder: "a_port_has_one_holder", [P8 P19], Always;
     /// A replacement starts when nothing of what it replaces lives, unless patience is over.
     NoStartBesideThePredecessor: "no_start_beside_the_predecessor", [P4 P13], Always;
+    /// Whoever takes the place of others starts when nothing of them lives.
+    NoStartBesideWhomItPreempts: "no_start_beside_whom_it_preempts", [P13 P19], Always;
+    /// Whose place is taken by one that may is less important by the margin, held something of what
+    /// is taken, and its end is awaited.
+    WhoIsPreemptedMattersLess: "who_is_preempted_matters_less", [P3 P12], Always;
+    /// No job that may take it waits for a port that a less important one holds.
+    WhoMattersMoreHasItsPorts: "who_matters_more_has_its_ports", [P3], AtRest;
     /// Of a job that every node has once, only the first copy starts.
     OnePerNodeMeansOne: "one_per_node_means_one", [P3], Always;
     /// A launch id is started at most once.
@@ -514,6 +521,8 @@ properties! {
     SometimesTheUnreadLives: "sometimes_the_unread_lives", [P6], Sometimes;
     /// The wall clock is set back while an agent lives.
     SometimesTheClockIsSetBack: "sometimes_the_clock_is_set_back", [P25], Sometimes;
+    /// An allocation gives its place to a more important one.
+    SometimesAPlaceIsTaken: "sometimes_a_place_is_taken", [P3], Sometimes;
 }
 
 #[cfg(test)]

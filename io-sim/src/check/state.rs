@@ -75,6 +75,7 @@ impl Checker {
         self.deadlines_are_kept_unless_leaving(agent, alloc)?;
         self.an_allocation_waits_for_something(agent, alloc)?;
         self.an_allocation_goes_forward(alloc)?;
+        self.who_is_preempted_matters_less(agent, alloc)?;
         self.a_promised_disk_stays(world, agent, alloc)?;
         self.no_more_is_collected_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
@@ -216,7 +217,8 @@ impl Checker {
         for one in holders.clone() {
             let before = holders.clone().take_while(|other| other.id < one.id);
             let clash = before.into_iter().find(|other| {
-                let awaits = one.previous == Some(other.id) || other.previous == Some(one.id);
+                let one_awaits = one.awaited().any(|id| id == other.id);
+                let awaits = one_awaits || other.awaited().any(|id| id == one.id);
                 let mut ports = one.ports.iter();
                 !awaits && ports.any(|port| other.ports.iter().any(|o| o.value == port.value))
             });

@@ -207,11 +207,16 @@ pub enum Change {
     KillTimeout(Span),
     /// The number of copies.
     Count(i64),
+    /// How important it is.
+    Priority(i64),
 }
 
 impl Change {
     /// Makes it.
     pub fn make(self, job: &mut Job) {
+        if let Change::Priority(priority) = self {
+            job.priority = priority;
+        }
         let Some(group) = job.task_groups.first_mut() else {
             return;
         };
@@ -221,7 +226,7 @@ impl Change {
             }
             (Change::KillTimeout(span), Some(task)) => task.kill_timeout = Some(span),
             (Change::Count(count), _) => group.count = Some(count),
-            (Change::Env(_) | Change::KillTimeout(_), None) => {}
+            (Change::Priority(_), _) | (Change::Env(_) | Change::KillTimeout(_), None) => {}
         }
     }
 }

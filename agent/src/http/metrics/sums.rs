@@ -25,8 +25,8 @@ pub(super) struct Sum {
 impl Sum {
     pub(super) fn add(&mut self, view: View<'_>, alloc: AllocView<'_>) {
         let record = alloc.record();
-        let awaited = record.previous.and_then(|id| view.alloc(id));
-        let waits = awaited.is_some_and(|previous| !previous.record().finished);
+        let mut awaited = record.awaited().filter_map(|id| view.alloc(id));
+        let waits = awaited.any(|one| !one.record().finished);
         let at = match (alloc.phase(), record.status) {
             (Phase::Prerun(_), _) if waits && !record.finished => 0,
             (_, ClientStatus::Pending) => 1,

@@ -47,6 +47,8 @@ pub struct AllocStub {
     pub followup_eval_id: String,
     pub previous_allocation: String,
     pub next_allocation: String,
+    pub preempted_allocations: Option<Vec<String>>,
+    pub preempted_by_allocation: String,
     pub create_index: u64,
     pub modify_index: u64,
     pub create_time: i64,
@@ -166,6 +168,12 @@ pub struct AssignedPort {
     pub host_ip: String,
 }
 
+/// Whose places it took, if any.
+fn preempted(record: &AllocRecord) -> Option<Vec<String>> {
+    let all = record.preempts.iter().map(ToString::to_string);
+    (!record.preempts.is_empty()).then(|| all.collect())
+}
+
 impl AllocStub {
     /// An allocation as lists show it.
     pub fn of(view: View<'_>, alloc: AllocView<'_>) -> AllocStub {
@@ -197,6 +205,8 @@ impl AllocStub {
             followup_eval_id: String::new(),
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),
+            preempted_allocations: preempted(record),
+            preempted_by_allocation: id(record.preempted_by).unwrap_or_default(),
             create_index: record.create_index,
             modify_index: record.modify_index,
             create_time: record.create_time.0,

@@ -30,6 +30,8 @@ impl Agent {
         };
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
+        // It may have become less important than others that have no place.
+        self.local.dirty.extend(self.local.blocked.keys().cloned());
         let eval = if job.is_parameterized() {
             // It runs nothing; what ran of it before it was one is ended.
             self.local.dirty.insert(key);

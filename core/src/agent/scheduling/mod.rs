@@ -4,9 +4,11 @@
 mod dispatch;
 mod jobs;
 mod placing;
+mod preempting;
 mod rollout;
 
 pub use dispatch::{KEPT_CHILDREN, MAX_CHILDREN};
+pub use preempting::PREEMPTION_MARGIN;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

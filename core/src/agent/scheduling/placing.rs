@@ -14,9 +14,16 @@ use crate::model::device::AssignedDevices;
 use crate::model::eval::Evaluation;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
-use crate::store::record::{AllocRecord, JobRecord};
+use crate::store::record::{AllocRecord, AssignedPort, JobRecord};
 use crate::store::{Key, Record};
 use crate::time::Now;
+
+/// What of this machine an allocation gets for itself alone, and who ends for that.
+pub(super) struct Claim {
+    pub(super) ports: Vec<AssignedPort>,
+    pub(super) devices: Vec<AssignedDevices>,
+    pub(super) preempts: Vec<AllocId>,
+}
 
 /// How many that could not take over their disk may follow each other before the oldest disk is
 /// given up.
@@ -38,6 +45,7 @@ impl Agent {
             match self.place(now, key, record, placement) {
                 Ok(id) => {
                     placed.push(id);
+                    placed.extend(self.preempt(now, id));
                     placed.extend(self.end_renewed(now, renewed));
                 }
                 Err(why) if failed.iter().any(|(name, _)| name == group.as_str()) => drop(why),
@@ -95,12 +103,11 @@ impl Agent {
         let mut inherits = self.disks_for(group, placement.previous);
         let passed_on = placement.previous.and_then(|id| self.allocs.get(&id));
         let passed_on = passed_on.and_then(|alloc| alloc.record().remote.clone());
-        let held: BTreeSet<u16> = (self.holders(awaited))
-            .flat_map(|record| record.ports.iter().map(|port| port.value))
-            .collect();
-        let held_devices = self.held_devices(awaited);
-        let ports = ports::assign(&mut cx(&self.config, &mut self.shared, now), group, &held)?;
-        let devices = devices_for(group, &self.machine, held_devices)?;
+        let claim = self.claim(now, group, awaited, &[]);
+        let claim = claim.or_else(|why| {
+            let from_others = self.claim_from_others(now, job, group, awaited);
+            from_others.ok_or(why)
+        })?;
         let handed = self.handed_to(key, &placement.group, placement.index);
         let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
         if handed.is_some() && migrates {
@@ -127,8 +134,9 @@ impl Agent {
             remote: handed.or(passed_on),
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
-            ports,
-            devices,
+            ports: claim.ports,
+            devices: claim.devices,
+            preempts: claim.preempts,
             create_time: now.wall,
             modify_time: now.wall,
             create_index: index,
@@ -145,6 +153,39 @@ impl Agent {
         self.allocs.insert(id, runner);
         self.local.allocs.entry(key.clone()).or_default().insert(id);
         Ok(id)
+    }
+
+    /// The ports and devices of a group, if those that it needs are free once `yielding` ended.
+    ///
+    /// # Errors
+    /// What there is not enough of.
+    pub(super) fn claim(
+        &mut self,
+        now: Now,
+        group: &TaskGroup,
+        awaited: Option<AllocId>,
+        yielding: &[AllocId],
+    ) -> Result<Claim, String> {
+        let (mut held, mut ending) = (BTreeSet::new(), BTreeSet::new());
+        let mut held_devices = Held::new();
+        for record in self.holders(awaited) {
+            let ports = record.ports.iter().map(|port| port.value);
+            if yielding.contains(&record.id) {
+                ending.extend(ports);
+                continue;
+            }
+            held.extend(ports);
+            for assigned in &record.devices {
+                let ids = held_devices.entry(assigned.group.clone()).or_default();
+                ids.extend(assigned.ids.iter().cloned());
+            }
+        }
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        Ok(Claim {
+            ports: ports::assign(cx, group, &held, &ending)?,
+            devices: devices_for(group, &self.machine, held_devices)?,
+            preempts: Vec::new(),
+        })
     }
 
     /// The allocation whose end a replacement of `previous` awaits. One that never ran may be over
@@ -216,22 +257,13 @@ impl Agent {
     /// Whose ports and devices may not be given away: their holders are not gone yet. The
     /// allocation that is replaced does not count, because its replacement awaits its end; what it
     /// could not clean away does.
-    fn holders(&self, except: Option<AllocId>) -> impl Iterator<Item = &AllocRecord> {
+    pub(super) fn holders(&self, except: Option<AllocId>) -> impl Iterator<Item = &AllocRecord> {
         let holds = move |alloc: &&AllocRunner| {
             let record = alloc.record();
             (!record.finished && Some(record.id) != except) || alloc.has_remains()
         };
         let holders = self.allocs.values().filter(holds);
         holders.map(|alloc| &**alloc.record())
-    }
-
-    fn held_devices(&self, except: Option<AllocId>) -> Held {
-        let mut held = Held::new();
-        for assigned in self.holders(except).flat_map(|record| &record.devices) {
-            let ids = held.entry(assigned.group.clone()).or_default();
-            ids.extend(assigned.ids.iter().cloned());
-        }
-        held
     }
 }
 

@@ -1,5 +1,5 @@
-//! Before the tasks: the end of what this allocation replaces, its directory, and what it takes
-//! over from those before it.
+//! Before the tasks: the end of what this allocation replaces or preempts, its directory, and what
+//! it takes over from those before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use crate::time::Span;
 pub enum AllocHook {
     /// The allocation's directory.
     AllocDir,
-    /// The end of the allocation that this one replaces.
+    /// The end of the allocation that this one replaces, and of those that it preempts.
     AwaitPrevious,
     /// The end of an allocation of another node that it replaces.
     AwaitRemote,
@@ -91,8 +91,10 @@ impl AllocRunner {
         let hook = pipeline.current(PRERUN)?;
         Some(match hook {
             AllocHook::AwaitPrevious => {
-                let previous = of(self.record.previous);
-                format!("Waiting for allocation {previous} to end")
+                let awaited: Vec<_> = self.record.awaited().collect();
+                let many = if awaited.len() == 1 { "" } else { "s" };
+                let names: Vec<_> = awaited.iter().map(|id| id.short().to_string()).collect();
+                format!("Waiting for allocation{many} {} to end", names.join(", "))
             }
             AllocHook::AllocDir => "Making its directory".to_owned(),
             AllocHook::MigrateDisk => {
@@ -107,15 +109,11 @@ impl AllocRunner {
         match hook {
             AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::BuildAllocDir),
             AllocHook::AwaitPrevious => {
-                let Some(previous) = self.record.previous else {
-                    return Begun::Done;
-                };
-                match cx.shared.broadcasts.listen(previous, self.record.id) {
-                    Heard::New(AllocNews { finished: true, .. }) | Heard::Closed => {
-                        cx.shared.broadcasts.leave(previous, self.record.id);
-                        Begun::Done
-                    }
-                    Heard::New(_) | Heard::Nothing => Begun::Waiting,
+                // Of several the first that lives is listened to, and then the next.
+                let mut awaited = self.record.awaited();
+                match awaited.all(|id| is_over(cx, id, self.record.id)) {
+                    true => Begun::Done,
+                    false => Begun::Waiting,
                 }
             }
             AllocHook::MigrateDisk if self.record.inherits.is_empty() => Begun::Done,
@@ -189,8 +187,8 @@ impl AllocRunner {
     /// What was to be set up is not wanted any more. An answer that is under way is awaited, so
     /// that nothing is made after it was cleaned away.
     fn abandon_prerun(&mut self, cx: &mut Cx<'_>, pipeline: &Pipeline) -> bool {
-        if let Some(previous) = self.record.previous {
-            cx.shared.broadcasts.leave(previous, self.record.id);
+        for awaited in self.record.awaited() {
+            cx.shared.broadcasts.leave(awaited, self.record.id);
         }
         if pipeline.awaited().is_some() {
             return false;
@@ -204,4 +202,17 @@ impl AllocRunner {
         self.phase = Phase::Tasks;
         true
     }
+}
+
+/// Whether nothing of `awaited` can be alive. As long as it may be, `listener` hears of it.
+fn is_over(cx: &mut Cx<'_>, awaited: AllocId, listener: AllocId) -> bool {
+    let over = match cx.shared.broadcasts.listen(awaited, listener) {
+        Heard::New(AllocNews { finished, .. }) => *finished,
+        Heard::Nothing => false,
+        Heard::Closed => true,
+    };
+    if over {
+        cx.shared.broadcasts.leave(awaited, listener);
+    }
+    over
 }

@@ -170,6 +170,8 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
         eval,
         deployment,
         previous,
+        preempts,
+        preempted_by,
         inherits,
         remote,
         next,
@@ -223,6 +225,12 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
     }
     if let Some(remote) = remote {
         super::remote(fold, remote);
+    }
+    if let Some(by) = preempted_by {
+        fold.row([low(by.0), high(by.0), 3, 0]);
+    }
+    for id in preempts {
+        fold.row([low(id.0), high(id.0), 4, 0]);
     }
     if let Some(until) = promised {
         fold.row([until.0.cast_unsigned(), 2, 0, 0]);

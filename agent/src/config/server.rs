@@ -1,0 +1,138 @@
+//! The block `server`: how this node chooses what runs. It is its own only server, so nothing else of
+//! the field's block has a meaning here.
+//!
+//! ```hcl
+//! server {
+//!   default_scheduler_config {
+//!     preemption_config {                  # who may take ports and devices of less important jobs
+//!       system_scheduler_enabled   = true  # as without this block; the others are off
+//!       service_scheduler_enabled  = true
+//!       batch_scheduler_enabled    = true
+//!       sysbatch_scheduler_enabled = true
+//!     }
+//!   }
+//! }
+//! ```
+
+use drover_core::config::Preemption;
+use drover_core::text::quote;
+use hcl_edit::structure::{Block, Body};
+
+use super::literal::fields;
+use super::{once, unknown};
+
+/// Reads the block.
+pub(super) fn server(block: &Block) -> Result<Preemption, String> {
+    let given = fields(&block.body)?;
+    given.nothing_else("server, which has only the block default_scheduler_config here")?;
+    let config = only_block(&block.body, "server", "default_scheduler_config", scheduler)?;
+    Ok(config.unwrap_or_default())
+}
+
+fn scheduler(block: &Block) -> Result<Preemption, String> {
+    let about = "default_scheduler_config";
+    fields(&block.body)?.nothing_else(about)?;
+    let config = only_block(&block.body, about, "preemption_config", preemption)?;
+    Ok(config.unwrap_or_default())
+}
+
+/// What the one block says that may be in a body.
+fn only_block<T>(
+    body: &Body,
+    about: &str,
+    name: &str,
+    read: fn(&Block) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    let mut found = None;
+    for inner in body.blocks() {
+        if inner.ident.as_str() != name {
+            let why = unknown("block", inner.ident.as_str(), &[name]);
+            return Err(format!("{about}: {why}"));
+        }
+        once(&mut found, inner, read).map_err(|why| format!("{about}: {why}"))?;
+    }
+    Ok(found)
+}
+
+fn preemption(block: &Block) -> Result<Preemption, String> {
+    let mut given = fields(&block.body)?;
+    let mut config = Preemption::default();
+    for (name, allowed) in [
+        ("system_scheduler_enabled", &mut config.system),
+        ("service_scheduler_enabled", &mut config.service),
+        ("batch_scheduler_enabled", &mut config.batch),
+        ("sysbatch_scheduler_enabled", &mut config.sysbatch),
+    ] {
+        if let Some(wanted) = given.flag(name)? {
+            *allowed = wanted;
+        }
+    }
+    given.nothing_else("preemption_config")?;
+    match block.body.blocks().next() {
+        None => Ok(config),
+        Some(inner) => Err(format!(
+            "preemption_config: it has no blocks, and here is {}",
+            quote(inner.ident.as_str())
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn with(settings: &str) -> Result<Preemption, String> {
+        let text = format!(
+            "server {{\n default_scheduler_config {{\n preemption_config {{\n{settings}\n}}\n}}\n}}"
+        );
+        parse(&text).map(|config| config.preemption)
+    }
+
+    #[test]
+    fn who_preempts_can_be_said() {
+        let some = with("service_scheduler_enabled = true\nsystem_scheduler_enabled = false");
+        let expected = Preemption {
+            service: true,
+            system: false,
+            ..Preemption::default()
+        };
+        assert_eq!(some, Ok(expected));
+        for text in ["", "server {}", "server {\n default_scheduler_config {}\n}"] {
+            let config = parse(text).unwrap();
+            assert_eq!(config.preemption, Preemption::default(), "{text}");
+        }
+        assert!(Preemption::default().system, "as in the field");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        for (text, expected) in [
+            (
+                "server {\n enabled = true\n}",
+                "default_scheduler_config here",
+            ),
+            (
+                "server {\n raft {}\n}",
+                "known are default_scheduler_config",
+            ),
+            (
+                "server {\n default_scheduler_config {\n preemption {}\n}\n}",
+                "known are preemption_config",
+            ),
+            (
+                "server {\n default_scheduler_config {}\n default_scheduler_config {}\n}",
+                "is there twice",
+            ),
+        ] {
+            let why = parse(text).unwrap_err();
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+        let why = with("service_scheduler_enabled = 1").unwrap_err();
+        assert!(why.contains("true or false is needed"), "{why}");
+        let why = with("services_enabled = true").unwrap_err();
+        assert!(why.contains("unknown setting"), "{why}");
+        let why = with("more {}").unwrap_err();
+        assert!(why.contains("it has no blocks"), "{why}");
+    }
+}

@@ -1,0 +1,212 @@
+//! More important jobs take the place of less important ones, where that is allowed: the ports and
+//! devices that those hold.
+
+use drover_core::config::{Config, Preemption};
+use drover_core::model::alloc::DesiredStatus;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation, listening, node};
+use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
+use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{each_crash, for_seeds};
+
+fn at(priority: i64, mut job: Job) -> Job {
+    job.priority = priority;
+    job
+}
+
+fn on_port(name: &str, number: i64) -> TaskGroup {
+    group("g", [task(name)]).static_port("http", number)
+}
+
+fn service(name: &str, priority: i64, group: TaskGroup) -> Job {
+    at(priority, job(name, JobType::Service, [group]))
+}
+
+/// How many allocations of a job gave their place to others.
+fn evicted(sim: &Sim, job: &str) -> usize {
+    let all = sim.allocs(job).into_iter();
+    all.filter(|alloc| alloc.record().desired == DesiredStatus::Evict)
+        .count()
+}
+
+fn only_web_runs(sim: &Sim) -> Result<(), Violation> {
+    let alone = sim.runs("web", "main") && sim.living("low") == 0;
+    sim.expect_that(alone, "the port is the more important one's")
+}
+
+#[test]
+fn a_more_important_job_takes_the_port_and_gives_it_back() {
+    for_seeds(200, |sim| {
+        sim.register(&service("low", 30, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        only_web_runs(sim)?;
+        sim.expect_that(evicted(sim, "low") == 1, "it was told to go")?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn who_is_nearly_as_important_stays() {
+    for_seeds(30, |sim| {
+        sim.register(&service("low", 41, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.run(Span::secs(600))?;
+        sim.expect_that(sim.allocs("web").is_empty(), "9 are not enough")?;
+        sim.expect_that(sim.runs("low", "low"), "it stays")?;
+        // It is told to matter less, and goes.
+        sim.register(&service("low", 40, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.peace()
+    });
+}
+
+/// Of three the least important goes, and nobody for what is free.
+#[test]
+fn no_more_go_than_needed() {
+    for_seeds(100, |sim| {
+        let on_gpu = |name: &str| group("g", [task(name).devices("bolt/gpu", 1)]);
+        sim.register(&service("a", 30, on_gpu("a")));
+        sim.until(SOON, |sim| sim.runs("a", "a"))?;
+        let both = group("g", [task("b").devices("bolt/gpu", 1)]).static_port("http", 8080);
+        sim.register(&service("b", 20, both));
+        sim.until(SOON, |sim| sim.runs("b", "b"))?;
+        sim.register(&service(
+            "free",
+            90,
+            group("g", [task("free").devices("fpga", 1)]),
+        ));
+        sim.until(SOON, |sim| sim.runs("free", "free"))?;
+        let gone = |sim: &Sim| (evicted(sim, "a"), evicted(sim, "b"));
+        sim.expect_that(gone(sim) == (0, 0), "there are enough of these")?;
+        sim.register(&service("first", 60, on_gpu("first")));
+        sim.until(SOON, |sim| sim.runs("first", "first"))?;
+        sim.expect_that(gone(sim) == (0, 1), "the least important")?;
+        sim.register(&service("second", 60, on_gpu("second")));
+        sim.until(SOON, |sim| sim.runs("second", "second"))?;
+        sim.expect_that(gone(sim) == (1, 1), "then the next")?;
+        sim.register(&service("third", 65, on_gpu("third")));
+        sim.run(Span::secs(600))?;
+        sim.expect_that(sim.living("third") == 0, "nobody else matters less")?;
+        sim.peace()
+    });
+}
+
+/// The least important one holds a device that would do, but not the port: it is not taken in vain.
+#[test]
+fn nobody_goes_in_vain() {
+    for_seeds(60, |sim| {
+        sim.register(&service(
+            "idle",
+            10,
+            group("g", [task("idle").devices("gpu", 1)]),
+        ));
+        sim.until(SOON, |sim| sim.runs("idle", "idle"))?;
+        sim.register(&service("low", 30, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        let both = group("g", [task("main").devices("gpu", 1)]).static_port("http", 8080);
+        sim.register(&service("web", 50, both));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        only_web_runs(sim)?;
+        sim.expect_that(sim.runs("idle", "idle"), "the other device was free")?;
+        sim.peace()
+    });
+}
+
+/// A task that takes long to end, or never does, is awaited.
+#[test]
+fn who_takes_the_place_waits_until_nobody_holds_it() {
+    for_seeds(200, |sim| {
+        sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 500).budget(20);
+        sim.register(&service("low", 30, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.run(Span::secs(600))?;
+        sim.peace()?;
+        only_web_runs(sim)
+    });
+}
+
+/// Who waits for the place can be told to go, and the place is the old one's again.
+#[test]
+fn who_waits_for_a_place_can_be_stopped() {
+    for_seeds(100, |sim| {
+        let low = task("low").with("kill_after", "1h");
+        let low = group("g", [low]).static_port("http", 8080);
+        sim.register(&service("low", 30, low));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.until(SOON, |sim| evicted(sim, "low") == 1)?;
+        sim.deregister("web", false);
+        sim.until(Span::secs(600), |sim| sim.runs("low", "low"))?;
+        sim.expect_that(sim.living("main") == 0, "it never ran")?;
+        sim.peace()
+    });
+}
+
+/// Wherever the agent dies, it goes on where it was.
+#[test]
+fn a_place_is_taken_once_wherever_the_agent_dies() {
+    let steps = each_crash(20, |sim| {
+        sim.register(&service("low", 30, on_port("low", 8080)));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.run(Span::secs(300))?;
+        sim.peace()?;
+        only_web_runs(sim)?;
+        sim.expect_that(evicted(sim, "low") <= 1, "it is told once")
+    });
+    assert!(steps > 50, "{steps} crashes");
+}
+
+/// A batch job that lost its place is done later; one that is done stays done.
+#[test]
+fn what_was_preempted_is_done_later() {
+    for_seeds(100, |sim| {
+        let work = task("low").ends("60s", 0);
+        let work = group("g", [work]).static_port("http", 8080);
+        sim.register(&at(30, job("low", JobType::Batch, [work])));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.run(Span::secs(120))?;
+        sim.expect_that(sim.living("low") == 0, "it is done")?;
+        sim.register(&service("web", 50, on_port("main", 8080)));
+        sim.run(Span::secs(60))?;
+        sim.expect_that(evicted(sim, "low") == 1, "what is done holds no place")?;
+        sim.peace()
+    });
+}
+
+/// Unless somebody says so, only system jobs take the place of others.
+#[test]
+fn only_those_preempt_who_may() {
+    for (job_type, may) in [
+        (JobType::Service, false),
+        (JobType::Batch, false),
+        (JobType::System, true),
+        (JobType::Sysbatch, false),
+    ] {
+        let mut config = listening(Config::new(0, node(), "/alloc"));
+        config.preemption = Preemption::default();
+        let mut sim = Sim::with_config(1, config);
+        let played = (|| {
+            sim.register(&service("low", 30, on_port("low", 8080)));
+            sim.until(SOON, |sim| sim.runs("low", "low"))?;
+            let main = group("g", [task("main").ends(EVER, 0)]).static_port("http", 8080);
+            sim.register(&at(100, job("web", job_type, [main])));
+            sim.run(Span::secs(120))?;
+            sim.expect_that(sim.runs("web", "main") == may, "as it is set")?;
+            sim.peace()
+        })();
+        assert!(played.is_ok(), "{job_type:?}: {played:?}");
+    }
+}
