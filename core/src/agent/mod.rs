@@ -187,7 +187,7 @@ impl Agent {
             .collect();
         for key in due {
             self.local.look_again.remove(&key);
-            self.local.dirty.insert(key);
+            self.local.mark(&key);
         }
         let mut touched = self.look_at_machine(now);
         while let Some((at, id)) = self.queue.first().copied()
@@ -315,7 +315,7 @@ impl Agent {
     fn learn(&mut self, now: Now, news: machine::News) -> BTreeSet<AllocId> {
         if news.places {
             self.machine.describe(&mut self.config.node);
-            self.local.dirty.extend(self.local.blocked.keys().cloned());
+            self.local.mark_blocked();
         }
         if news.visible {
             // People see the change: its index is acknowledged to them, and must outlive the agent.
@@ -360,7 +360,7 @@ impl Agent {
                 continue;
             }
             let known = !self.shared.unsettled;
-            match known.then(|| self.local.dirty.pop_first()).flatten() {
+            match known.then(|| self.local.next_marked()).flatten() {
                 Some(key) if self.shutdown.is_none() => {
                     touched = self.reconcile(now, &key);
                 }

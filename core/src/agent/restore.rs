@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Agent, SCHEMA, cx};
 use crate::alloc::runner::AllocRunner;
-use crate::ids::AllocId;
+use crate::ids::{AllocId, JobKey};
 use crate::store::{Key, Meta, Record, Saved};
 use crate::time::Now;
 
@@ -35,7 +35,8 @@ impl Agent {
                 .insert(record.id);
             self.allocs.insert(record.id, runner);
         }
-        self.local.dirty.extend(self.local.jobs.keys().cloned());
+        let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
+        jobs.iter().for_each(|key| self.local.mark(key));
         let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
         self.settle(now, all);
     }

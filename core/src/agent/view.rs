@@ -11,7 +11,8 @@ use crate::config::Preemption;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::input::ShutdownMode;
-use crate::model::alloc::ClientStatus;
+use crate::local::reconcile;
+use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
@@ -109,8 +110,19 @@ impl<'a> View<'a> {
         let waits = self.agent.local.look_again.contains_key(key)
             || self.agent.local.blocked.contains_key(key);
         let never_placed = allocs.next().is_none() && record.done.is_empty();
-        let more_to_come = !record.job.stop && (waits || never_placed);
+        let more_to_come = !record.job.stop && (waits || never_placed || self.gave_way(record));
         if more_to_come { "pending" } else { "dead" }
+    }
+
+    /// Whether a copy of a job gave its place to another job and has no other yet.
+    fn gave_way(self, job: &JobRecord) -> bool {
+        self.allocs_of(&job.job.key()).any(|alloc| {
+            let record = alloc.record();
+            let group = job.job.group(record.group.as_str());
+            let wanted = group.map_or(0, |group| reconcile::copies(&job.job, group));
+            let left = record.desired == DesiredStatus::Evict && record.next.is_none();
+            left && record.index < wanted
+        })
     }
 
     /// For which groups of a job there is no place, and why.

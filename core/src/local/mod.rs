@@ -7,6 +7,7 @@ pub mod reconcile;
 pub mod regexp;
 pub mod version;
 
+use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -35,8 +36,9 @@ pub struct Local {
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
     /// Roll-outs.
     pub deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
-    /// Jobs that have to be looked at.
-    pub dirty: BTreeSet<JobKey>,
+    /// Jobs that have to be looked at, the most important first: a place that comes free is not
+    /// given to one that has to leave it at once for another.
+    dirty: BTreeSet<(Reverse<i64>, JobKey)>,
     /// Jobs for which there was no place, and why.
     #[serde(with = "crate::store::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
@@ -50,4 +52,24 @@ pub struct Local {
     /// Variables. Shared, because whoever renders templates looks at all of them at once.
     #[serde(with = "crate::store::pairs::shared")]
     pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
+}
+
+impl Local {
+    /// A job has to be looked at.
+    pub fn mark(&mut self, key: &JobKey) {
+        let record = self.jobs.get(key);
+        let priority = record.map_or(0, |record| record.job.priority);
+        self.dirty.insert((Reverse(priority), key.clone()));
+    }
+
+    /// All jobs that have no place have to be looked at: there may be one now.
+    pub fn mark_blocked(&mut self) {
+        let blocked: Vec<JobKey> = self.blocked.keys().cloned().collect();
+        blocked.iter().for_each(|key| self.mark(key));
+    }
+
+    /// The next job that has to be looked at.
+    pub fn next_marked(&mut self) -> Option<JobKey> {
+        self.dirty.pop_first().map(|(_, key)| key)
+    }
 }

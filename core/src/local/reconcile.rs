@@ -143,7 +143,16 @@ fn reconcile_group(
         match verdict(record, group, alloc, seen) {
             Verdict::Keep => {}
             Verdict::Update => plan.update.push(alloc.id),
-            Verdict::Replace => plan.place.push(place(Some(alloc.id), Vec::new())),
+            Verdict::Replace => {
+                // Who gave way has not used up less of its budget for that.
+                let gave_way = alloc.desired == DesiredStatus::Evict;
+                let times = if gave_way {
+                    alloc.reschedules.clone()
+                } else {
+                    Vec::new()
+                };
+                plan.place.push(place(Some(alloc.id), times));
+            }
             Verdict::Reschedule(at, times) => {
                 plan.due.insert(alloc.id, at);
                 plan.place.push(place(Some(alloc.id), times));

@@ -272,6 +272,16 @@ impl TaskRunner {
         matches!(self.phase, Phase::Dead(_))
     }
 
+    /// Whether it ended, and nothing but its remains is left to be seen to: it is not started again by
+    /// itself.
+    pub fn ended_for_good(&self) -> bool {
+        let launch = self.record.launch.as_ref();
+        let exit = launch.and_then(|launch| launch.exit.as_ref());
+        let succeeded = exit.is_some_and(ExitResult::is_success);
+        let done = succeeded && !self.spec.restarts_on_success() && !self.record.restarting;
+        self.is_dead() || done
+    }
+
     /// Whether it is dead and nobody should wait for its remains: there are none, or they resist.
     pub fn is_over(&self) -> bool {
         match &self.phase {

@@ -2,9 +2,13 @@
 
 use drover_core::agent::{Agent, PREEMPTION_MARGIN};
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::Run;
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::device::AssignedDevices;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::task::Stage;
 use drover_core::store::record::{AllocRecord, JobRecord};
+use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -26,6 +30,7 @@ impl Checker {
         self.sometimes(Property::SometimesAPlaceIsTaken, true);
         let view = agent.view();
         let by = record.preempted_by.and_then(|id| view.alloc(id));
+        let placed_in_vain = !self.lives.allocs.contains_key(&record.id);
         let jobs = by.map(|by| [by, alloc].map(|one| view.job(one.job_key())));
         let right = by.zip(jobs).is_some_and(|(by, jobs)| {
             let [Some(more), Some(less)] = jobs.map(|job| job.map(|job| &job.job)) else {
@@ -34,8 +39,9 @@ impl Checker {
             let may = view.preemption().is_allowed(more.job_type);
             let margin = more.priority - less.priority >= PREEMPTION_MARGIN;
             let awaits = by.record().preempts.contains(&record.id);
-            may && margin && awaits && in_common(by.record(), record)
+            may && margin && awaits && in_common(by.record(), record) && !has_done_its_work(alloc)
         });
+        let right = right && !placed_in_vain;
         self.holds(Property::WhoIsPreemptedMattersLess, right, || {
             format!("{record:?} by {:?}", by.map(AllocRunner::record))
         })
@@ -60,8 +66,9 @@ impl Checker {
         )
     }
 
-    /// No job that may take it waits for a port that a less important one holds.
-    pub(super) fn who_matters_more_has_its_ports(
+    /// No job that may take it waits for the one port or device that it needs while a less important
+    /// one holds it.
+    pub(super) fn who_matters_more_has_its_place(
         &mut self,
         agent: &Agent,
         job: &JobRecord,
@@ -70,30 +77,28 @@ impl Checker {
         if !view.preemption().is_allowed(job.job.job_type) {
             return Ok(());
         }
-        let less_important = |alloc: &AllocRunner| {
+        let less_important = |alloc: &&AllocRunner| {
             let theirs = view.job(alloc.job_key()).map(|theirs| theirs.job.priority);
             theirs.is_some_and(|theirs| theirs <= job.job.priority - PREEMPTION_MARGIN)
         };
         for (name, why) in view.blocked(&job.job.key()) {
-            let Some(group) = job.job.group(name) else {
-                continue;
+            let need = job.job.group(name).and_then(only_need);
+            let lacks = |what: &str| why.contains(what);
+            let holds = |alloc: &&AllocRunner| match need {
+                Some(Need::Port(port)) if lacks("reserved port collision") => {
+                    let mut ports = alloc.record().ports.iter();
+                    ports.any(|held| i64::from(held.value) == port)
+                }
+                Some(Need::Device(name)) if lacks("not enough are free") => {
+                    let mut devices = alloc.record().devices.iter();
+                    devices.any(|held| held.group.answers_to(name) && works(agent, held))
+                }
+                Some(_) | None => false,
             };
-            let networks = group.networks.iter();
-            let wanted = networks.flat_map(|network| &network.reserved_ports);
-            let lacking = wanted.clone().find(|port| {
-                let said = format!("reserved port collision {}={}", port.label, port.value);
-                *why == said
-            });
-            let mut holders = view.allocs().filter(|alloc| {
-                let mut ports = alloc.record().ports.iter();
-                !alloc.record().finished
-                    && ports.any(|held| lacking.is_some_and(|it| it.value == i64::from(held.value)))
-            });
-            // Of several each has to go: one that may stay is enough.
-            let all = lacking.is_some() && holders.clone().all(less_important);
-            let holder = holders.next().filter(|_| all);
+            let mut lives = view.allocs().filter(|alloc| !alloc.record().finished);
+            let holder = lives.find(|alloc| holds(alloc) && less_important(alloc));
             self.holds(
-                Property::WhoMattersMoreHasItsPorts,
+                Property::WhoMattersMoreHasItsPlace,
                 holder.is_none(),
                 || {
                     let name = holder.map(|holder| &holder.record().name);
@@ -103,6 +108,46 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// What others may hold of what a group needs, where that is one thing alone.
+#[derive(Clone, Copy)]
+enum Need<'a> {
+    Port(i64),
+    Device(&'a str),
+}
+
+fn only_need(group: &TaskGroup) -> Option<Need<'_>> {
+    let networks = group.networks.iter();
+    let ports = networks.flat_map(|network| &network.reserved_ports);
+    let ports = ports.map(|port| Need::Port(port.value));
+    let requests = group.tasks.iter().flat_map(|task| &task.resources.devices);
+    let devices = requests.flat_map(|request| {
+        let count = usize::try_from(request.count).unwrap_or(usize::MAX);
+        core::iter::repeat_n(Need::Device(request.name.as_str()), count)
+    });
+    let mut needs = ports.chain(devices);
+    needs.next().filter(|_| needs.next().is_none())
+}
+
+/// Whether all of these devices are there and work.
+fn works(agent: &Agent, held: &AssignedDevices) -> bool {
+    let offers = agent.view().machine().devices().offers();
+    let group = offers.iter().find(|(_, id, _)| **id == held.group);
+    group.is_some_and(|(_, _, group)| {
+        let works = |id| group.devices.get(id).is_some_and(|device| device.healthy);
+        held.ids.iter().all(works)
+    })
+}
+
+/// Whether its main tasks ran and did not fail: what runs ends later than it is told to.
+fn has_done_its_work(alloc: &AllocRunner) -> bool {
+    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
+    let mut mains = alloc.tasks().iter().filter(is_main);
+    mains.all(|task| {
+        let ran = task.record().runs != Run::default();
+        ran && task.is_dead() && !task.state().failed
+    })
 }
 
 /// Whether two allocations have a port or a device in common.

@@ -188,10 +188,11 @@ properties! {
     /// Whoever takes the place of others starts when nothing of them lives.
     NoStartBesideWhomItPreempts: "no_start_beside_whom_it_preempts", [P13 P19], Always;
     /// Whose place is taken by one that may is less important by the margin, held something of what
-    /// is taken, and its end is awaited.
+    /// is taken, was there before and has work to do, and its end is awaited.
     WhoIsPreemptedMattersLess: "who_is_preempted_matters_less", [P3 P12], Always;
-    /// No job that may take it waits for a port that a less important one holds.
-    WhoMattersMoreHasItsPorts: "who_matters_more_has_its_ports", [P3], AtRest;
+    /// No job that may take it waits for the one port or device that it needs while a less important
+    /// one holds it.
+    WhoMattersMoreHasItsPlace: "who_matters_more_has_its_place", [P3], AtRest;
     /// Of a job that every node has once, only the first copy starts.
     OnePerNodeMeansOne: "one_per_node_means_one", [P3], Always;
     /// A launch id is started at most once.

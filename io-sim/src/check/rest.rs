@@ -33,7 +33,7 @@ impl Checker {
             self.rollouts_end(agent, job)?;
             self.what_is_wanted_is_there(world, agent, job)?;
             self.what_runs_is_the_latest_version(agent, job)?;
-            self.who_matters_more_has_its_ports(agent, job)?;
+            self.who_matters_more_has_its_place(agent, job)?;
         }
         for alloc in agent.view().allocs() {
             self.poststop_runs_where_main_ran(world, alloc)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::{AllocView, View};
+use drover_core::ids::AllocId;
 use drover_core::model::alloc::TaskState;
 use drover_core::model::event::TaskEvent;
 use drover_core::model::task::Task;
@@ -168,10 +169,15 @@ pub struct AssignedPort {
     pub host_ip: String,
 }
 
-/// Whose places it took, if any.
-fn preempted(record: &AllocRecord) -> Option<Vec<String>> {
-    let all = record.preempts.iter().map(ToString::to_string);
-    (!record.preempts.is_empty()).then(|| all.collect())
+/// Whose places it took, if any; those that ended anyway were only awaited.
+fn preempted(view: View<'_>, record: &AllocRecord) -> Option<Vec<String>> {
+    let gave_way = |id: &&AllocId| {
+        let alloc = view.alloc(**id);
+        alloc.is_some_and(|alloc| alloc.record().preempted_by == Some(record.id))
+    };
+    let all = record.preempts.iter().filter(gave_way);
+    let all: Vec<String> = all.map(ToString::to_string).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 impl AllocStub {
@@ -205,7 +211,7 @@ impl AllocStub {
             followup_eval_id: String::new(),
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),
-            preempted_allocations: preempted(record),
+            preempted_allocations: preempted(view, record),
             preempted_by_allocation: id(record.preempted_by).unwrap_or_default(),
             create_index: record.create_index,
             modify_index: record.modify_index,

@@ -31,10 +31,10 @@ impl Agent {
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
         // It may have become less important than others that have no place.
-        self.local.dirty.extend(self.local.blocked.keys().cloned());
+        self.local.mark_blocked();
         let eval = if job.is_parameterized() {
             // It runs nothing; what ran of it before it was one is ended.
-            self.local.dirty.insert(key);
+            self.local.mark(&key);
             None
         } else {
             Some(self.evaluate(now, &key, Trigger::JobRegister))

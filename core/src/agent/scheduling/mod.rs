@@ -99,7 +99,7 @@ impl Agent {
         cx.remember(Key::Eval(eval.id), Record::Eval(eval.clone()));
         self.local.evals.insert(eval.id, eval.clone());
         self.forget_old_evals(key);
-        self.local.dirty.insert(key.clone());
+        self.local.mark(key);
         eval
     }
 
@@ -178,9 +178,9 @@ impl Agent {
                 self.local.allocs.remove(key);
             }
         }
-        self.local.dirty.insert(key.clone());
+        self.local.mark(key);
         // A place that was missing may be free now.
-        self.local.dirty.extend(self.local.blocked.keys().cloned());
+        self.local.mark_blocked();
         self.collect_due = true;
     }
 }

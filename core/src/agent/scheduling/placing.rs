@@ -25,8 +25,8 @@ pub(super) struct Claim {
     pub(super) preempts: Vec<AllocId>,
 }
 
-/// How many that could not take over their disk may follow each other before the oldest disk is
-/// given up.
+/// How many that could not take over their disk may follow each other before one between them and the
+/// oldest disk is given up.
 const MAX_DISKS: usize = 16;
 
 impl Agent {
@@ -42,13 +42,15 @@ impl Agent {
         for placement in placements {
             let group = placement.group.clone();
             let renewed = placement.previous.filter(|_| placement.renews);
-            match self.place(now, key, record, placement) {
+            // What one copy did not get from others, the next does not get either.
+            let first = !failed.iter().any(|(name, _)| name == group.as_str());
+            match self.place(now, key, record, placement, first) {
                 Ok(id) => {
                     placed.push(id);
                     placed.extend(self.preempt(now, id));
                     placed.extend(self.end_renewed(now, renewed));
                 }
-                Err(why) if failed.iter().any(|(name, _)| name == group.as_str()) => drop(why),
+                Err(why) if !first => drop(why),
                 Err(why) => failed.push((group.as_str().to_owned(), why)),
             }
         }
@@ -95,6 +97,7 @@ impl Agent {
         key: &JobKey,
         record: &JobRecord,
         placement: Placement,
+        may_preempt: bool,
     ) -> Result<AllocId, String> {
         let job = &record.job;
         let group = job.group(placement.group.as_str()).ok_or("no such group")?;
@@ -104,9 +107,11 @@ impl Agent {
         let passed_on = placement.previous.and_then(|id| self.allocs.get(&id));
         let passed_on = passed_on.and_then(|alloc| alloc.record().remote.clone());
         let claim = self.claim(now, group, awaited, &[]);
+        // If what it replaces never had its turn, the end of the one before may be all it takes.
+        let may_preempt = may_preempt && awaited == placement.previous;
         let claim = claim.or_else(|why| {
-            let from_others = self.claim_from_others(now, job, group, awaited);
-            from_others.ok_or(why)
+            let from_others = || self.claim_from_others(now, job, group, awaited);
+            may_preempt.then(from_others).flatten().ok_or(why)
         })?;
         let handed = self.handed_to(key, &placement.group, placement.index);
         let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
@@ -221,8 +226,12 @@ impl Agent {
             return Vec::new();
         }
         let passed_on = record.inherits.iter().copied();
-        let disks = core::iter::once(record.id).chain(passed_on);
-        disks.take(MAX_DISKS).collect()
+        let mut disks: Vec<AllocId> = core::iter::once(record.id).chain(passed_on).collect();
+        // Of too many the oldest stays: those between came to nothing, and it had a task.
+        if disks.len() > MAX_DISKS {
+            disks.remove(MAX_DISKS - 1);
+        }
+        disks
     }
 
     /// Whether this node can run the group.

@@ -1,30 +1,45 @@
 //! What a more important group takes from others: the ports and devices of allocations that end
 //! for it. Which types of jobs may do so is a setting; nobody is preempted for what is free.
 
+use core::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::Agent;
 use super::placing::Claim;
 use crate::agent::cx;
+use crate::alloc::runner::AllocRunner;
 use crate::ids::{AllocId, JobKey};
 use crate::model::alloc::DesiredStatus;
-use crate::model::device::AssignedDevices;
+use crate::model::device::DeviceRequest;
 use crate::model::eval::Trigger;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
+use crate::model::task::Stage;
 use crate::store::record::AllocRecord;
+use crate::task::runner::TaskRunner;
 use crate::time::Now;
 
 /// How much more important a job must be than those whose place it takes, as in the field: 10 of the
 /// 100 steps.
 pub const PREEMPTION_MARGIN: i64 = 10;
 
-/// A group takes the place of no more allocations than this.
+/// A copy of a group takes the place of no more allocations than this.
 const MAX_PREEMPTED: usize = 64;
 
+/// One that would make room for a group.
+struct Yielding {
+    /// Whom to ask first: those that were told to go, then the least important, and of those the youngest,
+    /// which have the least to lose.
+    place: (bool, i64, Reverse<u64>),
+    id: AllocId,
+    /// Whether it has a port that the group wants by its number: then it has to go.
+    has_port: bool,
+}
+
 impl Agent {
-    /// What the group needs and does not get because less important allocations hold it: taken from
-    /// as few of them as it can be, of the least important ones. None if that is not enough.
+    /// What the group needs and does not get because others hold it that were told to go or are less
+    /// important: taken from as few of them as it can be, of the least important ones. None if
+    /// that is not enough.
     pub(super) fn claim_from_others(
         &mut self,
         now: Now,
@@ -35,48 +50,58 @@ impl Agent {
         if !self.config.preemption.is_allowed(job.job_type) {
             return None;
         }
-        let (mut given, mut claim) = (Vec::new(), None);
-        for id in self.who_yields(job, group, awaited) {
-            given.push(id);
+        let all = self.who_yields(job, group, awaited);
+        let ids = |all: &[Yielding]| all.iter().map(|one| one.id).collect::<Vec<_>>();
+        self.claim(now, group, awaited, &ids(&all)).ok()?;
+        let (with_port, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.has_port);
+        let mut given = ids(&with_port);
+        let mut claim = self.claim(now, group, awaited, &given).ok();
+        let mut others = others.into_iter();
+        while claim.is_none() && given.len() < MAX_PREEMPTED {
+            given.push(others.next()?.id);
             claim = self.claim(now, group, awaited, &given).ok();
-            if claim.is_some() {
-                break;
-            }
         }
         // Some may have been taken in vain, before the one that mattered.
-        for id in given.clone().into_iter().rev() {
-            let fewer: Vec<AllocId> = given.iter().copied().filter(|one| *one != id).collect();
+        for at in (with_port.len()..given.len()).rev() {
+            let mut fewer = given.clone();
+            fewer.remove(at);
             if claim.is_some()
                 && let Ok(enough) = self.claim(now, group, awaited, &fewer)
             {
                 (given, claim) = (fewer, Some(enough));
             }
         }
-        claim.map(|claim| Claim {
-            preempts: given,
-            ..claim
-        })
+        claim
+            .filter(|_| given.len() <= MAX_PREEMPTED)
+            .map(|claim| Claim {
+                preempts: given,
+                ..claim
+            })
     }
 
-    /// Who would make room: first those that end anyway, then the least important, and of those the
-    /// youngest, which have the least to lose.
-    fn who_yields(&self, job: &Job, group: &TaskGroup, awaited: Option<AllocId>) -> Vec<AllocId> {
-        let less_important = |alloc: &AllocRecord| {
-            let holder = self.local.jobs.get(&alloc.job);
-            let priority = holder.map(|holder| holder.job.priority);
-            priority.filter(|priority| *priority <= job.priority - PREEMPTION_MARGIN)
-        };
-        let lives = |alloc: &&AllocRecord| !alloc.finished && holds_some_of(alloc, group);
-        let mut all: Vec<_> = (self.holders(awaited).filter(lives))
-            .filter_map(|alloc| {
-                let youngest = core::cmp::Reverse(alloc.create_index);
-                let place = (!alloc.is_terminal(), less_important(alloc)?, youngest);
-                Some((place, alloc.id))
+    /// Who would make room, in the order in which they are asked.
+    fn who_yields(&self, job: &Job, group: &TaskGroup, awaited: Option<AllocId>) -> Vec<Yielding> {
+        let yields = |id: AllocId| {
+            let alloc = self.allocs.get(&id)?;
+            let record = alloc.record();
+            let (has_port, has_device) = holds_some_of(record, group);
+            let holder = self.local.jobs.get(&record.job);
+            let priority = holder.map_or(i64::MIN, |holder| holder.job.priority);
+            // That it goes is remembered; of what ends otherwise, a crash may make something that
+            // runs again.
+            let was_told = record.desired.is_terminal();
+            let goes = was_told
+                || (!is_nearly_over(alloc) && priority <= job.priority - PREEMPTION_MARGIN);
+            (goes && (has_port || has_device)).then_some(Yielding {
+                place: (!was_told, priority, Reverse(record.create_index)),
+                id,
+                has_port,
             })
-            .collect();
-        all.sort_unstable();
-        all.truncate(MAX_PREEMPTED);
-        all.into_iter().map(|(_, id)| id).collect()
+        };
+        let holders = self.holders(awaited).filter(|alloc| !alloc.finished);
+        let mut all: Vec<_> = holders.filter_map(|alloc| yields(alloc.id)).collect();
+        all.sort_unstable_by_key(|one| one.place);
+        all
     }
 
     /// Ends those whose place `by` takes. Returns them.
@@ -88,8 +113,8 @@ impl Agent {
             let Some(alloc) = self.allocs.get_mut(id) else {
                 continue;
             };
-            // What ends anyway, or did what it was to do, is awaited and stays what it was.
-            if alloc.record().is_terminal() {
+            // Who was told already is only awaited.
+            if alloc.record().desired.is_terminal() {
                 continue;
             }
             let cx = &mut cx(&self.config, &mut self.shared, now);
@@ -108,16 +133,35 @@ impl Agent {
     }
 }
 
-/// Whether an allocation holds a port that the group wants by its number, or a device of a kind that
+/// Whether an allocation ends by itself, or has done what it was to do and only what follows is left: it
+/// is not told to go, or its work would be done again. When it is over its place is looked at anew.
+fn is_nearly_over(alloc: &AllocRunner) -> bool {
+    let over = |task: &&TaskRunner| task.ended_for_good();
+    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
+    let mut mains = alloc.tasks().iter().filter(is_main);
+    let mut leaders = alloc
+        .tasks()
+        .iter()
+        .filter(|task| task.spec().task().leader);
+    alloc.record().status.is_terminal()
+        || alloc.is_ending()
+        || mains.all(|task| over(&task))
+        || leaders.any(|task| over(&task))
+}
+
+/// Whether an allocation holds a port that the group wants by its number, and a device of a kind that
 /// it wants.
-fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> bool {
+fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> (bool, bool) {
     let wanted = group.networks.first().into_iter();
     let wanted = wanted.flat_map(|network| &network.reserved_ports);
     let mut ports = wanted.filter_map(|port| u16::try_from(port.value).ok());
-    let requests = group.tasks.iter().flat_map(|task| &task.resources.devices);
-    let mut devices = requests.flat_map(|request| {
-        let answers = move |held: &&AssignedDevices| held.group.answers_to(&request.name);
-        alloc.devices.iter().filter(answers)
-    });
-    ports.any(|port| alloc.ports.iter().any(|held| held.value == port)) || devices.next().is_some()
+    let mut requests = group.tasks.iter().flat_map(|task| &task.resources.devices);
+    let of_kind = |request: &DeviceRequest| {
+        let mut held = alloc.devices.iter();
+        held.any(|held| held.group.answers_to(&request.name))
+    };
+    (
+        ports.any(|port| alloc.ports.iter().any(|held| held.value == port)),
+        requests.any(of_kind),
+    )
 }
