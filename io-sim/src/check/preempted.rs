@@ -5,6 +5,7 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::Run;
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::device::AssignedDevices;
+use drover_core::model::event::EventType;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::task::Stage;
 use drover_core::store::record::{AllocRecord, JobRecord};
@@ -140,13 +141,16 @@ fn works(agent: &Agent, held: &AssignedDevices) -> bool {
     })
 }
 
-/// Whether its main tasks ran and did not fail: what runs ends later than it is told to.
+/// Whether its main tasks ran, and nobody had to end them.
 fn has_done_its_work(alloc: &AllocRunner) -> bool {
     let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
     let mut mains = alloc.tasks().iter().filter(is_main);
     mains.all(|task| {
+        let since_start = task.state().events.iter().rev();
+        let mut since_start = since_start.take_while(|event| event.kind != EventType::Started);
+        let was_told = since_start.any(|event| event.kind == EventType::Killing);
         let ran = task.record().runs != Run::default();
-        ran && task.is_dead() && !task.state().failed
+        ran && !was_told && task.state().is_successful()
     })
 }
 
