@@ -281,6 +281,20 @@ fn a_place_goes_to_the_most_important() {
     });
 }
 
+/// A soak found this: a job that was told to matter less before there was any place still came first.
+#[test]
+fn a_place_goes_by_the_latest_importance() {
+    for_seeds(60, |sim| {
+        let on_gpus = |name: &str| group("g", [task(name).devices("bolt/gpu", 1)]).count(2);
+        sim.register(&service("low", 70, on_gpus("low")));
+        sim.register(&service("web", 50, on_gpus("main")));
+        sim.register(&service("low", 30, on_gpus("low")));
+        sim.until(Span::secs(300), |sim| sim.living("main") == 2)?;
+        sim.peace()?;
+        sim.expect_that(sim.living("low") == 0, "both are taken")
+    });
+}
+
 /// One holder of a port has to go, however many others hold what is free.
 #[test]
 fn the_one_with_the_port_is_found_among_many() {

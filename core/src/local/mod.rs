@@ -70,6 +70,14 @@ impl Local {
 
     /// The next job that has to be looked at.
     pub fn next_marked(&mut self) -> Option<JobKey> {
-        self.dirty.pop_first().map(|(_, key)| key)
+        loop {
+            let (marked, key) = self.dirty.pop_first()?;
+            let record = self.jobs.get(&key);
+            if record.is_none_or(|record| record.job.priority == marked.0) {
+                return Some(key);
+            }
+            // It has become more or less important since.
+            self.mark(&key);
+        }
     }
 }
