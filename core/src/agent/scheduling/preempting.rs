@@ -136,17 +136,13 @@ impl Agent {
 /// Whether an allocation ends by itself, or has done what it was to do and only what follows is left: it
 /// is not told to go, or its work would be done again. When it is over its place is looked at anew.
 fn is_nearly_over(alloc: &AllocRunner) -> bool {
-    let over = |task: &&TaskRunner| task.ended_for_good();
     let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
-    let mut mains = alloc.tasks().iter().filter(is_main);
-    let mut leaders = alloc
-        .tasks()
-        .iter()
-        .filter(|task| task.spec().task().leader);
+    let is_leader = |task: &&TaskRunner| task.spec().task().leader;
+    let tasks = alloc.tasks().iter();
     alloc.record().status.is_terminal()
         || alloc.is_ending()
-        || mains.all(|task| over(&task))
-        || leaders.any(|task| over(&task))
+        || (tasks.clone().filter(is_main)).all(TaskRunner::ended_for_good)
+        || tasks.filter(is_leader).any(TaskRunner::ended_for_good)
 }
 
 /// Whether an allocation holds a port that the group wants by its number, and a device of a kind that
