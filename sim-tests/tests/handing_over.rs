@@ -6,7 +6,7 @@ use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, group, job, task};
+use drover_sim_tests::build::{GroupWords, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -127,4 +127,22 @@ fn a_promise_is_kept_though_the_agent_dies() {
         });
         assert!(steps > 20, "seed {seed}: {steps} steps");
     }
+}
+
+/// One that ended is kept while its replacement has not taken over its disk, and for no longer,
+/// though nothing else happens then.
+#[test]
+fn whose_disk_was_taken_over_goes() {
+    for_seeds(60, |sim| {
+        let old = crowded(sim)?;
+        sim.register(&changed(&keeper(), |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        }));
+        sim.until(SOON, |sim| {
+            sim.live("db").is_some_and(|it| it.record().id != old)
+        })?;
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.until(Span::secs(2 * HOUR), |sim| goes(sim, old))?;
+        sim.peace()
+    });
 }

@@ -3,6 +3,7 @@
 
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
+use drover_core::input::LocalInput;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
@@ -220,6 +221,31 @@ fn a_job_that_comes_back_has_the_newer_disk() {
         let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
         let newer = disk.is_some_and(|disk| old.is_some_and(|old| !disk.contains(&old)));
         sim.expect_that(newer && has_the_disk(sim), "the other node's disk")?;
+        sim.peace()
+    });
+}
+
+/// What came from another node and never had its turn is cleaned away. Whoever is placed there next
+/// must not run beside the other node's either, and gets its disk.
+#[test]
+fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&keeper());
+        sim.run(Span::secs(100))?;
+        sim.deregister("db", false);
+        sim.run(Span::secs(5))?;
+        sim.ask(LocalInput::Collect);
+        sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
+        sim.register(&keeper());
+        sim.run(Span::secs(300))?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
+        sim.world.faults = Faults::none();
+        sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
         sim.peace()
     });
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Agent, cx};
+use crate::alloc::remote::Handed;
 use crate::gc;
 use crate::ids::AllocId;
 use crate::model::alloc::DesiredStatus;
@@ -42,7 +43,7 @@ impl Agent {
 
     /// Cleans away an allocation that ended. Asking again changes nothing.
     pub(super) fn clean_away(&mut self, now: Now, id: AllocId) {
-        self.remember_done(id);
+        self.leave_to_the_job(id);
         if let Some(alloc) = self.allocs.get_mut(&id) {
             alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
         }
@@ -80,19 +81,36 @@ impl Agent {
         rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Running)
     }
 
-    /// A place that an ended allocation fills stays filled when it is cleaned away.
-    fn remember_done(&mut self, id: AllocId) {
+    /// What the job has to know of an ended allocation when that is cleaned away: that it filled its
+    /// place, and what it should have taken over from another node and did not.
+    fn leave_to_the_job(&mut self, id: AllocId) {
         let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
             return;
         };
         let Some(job) = self.local.jobs.get(&alloc.job) else {
             return;
         };
-        let fills = alloc.desired == DesiredStatus::Run && alloc.next.is_none();
-        if fills && alloc.job_version == job.job.version {
-            let mut job = JobRecord::clone(job);
-            job.done.insert((alloc.group.clone(), alloc.index));
-            self.save_job(&alloc.job, job);
+        // Its replacement has both.
+        if alloc.next.is_some() || alloc.destroying {
+            return;
+        }
+        let mut left = JobRecord::clone(job);
+        if alloc.desired == DesiredStatus::Run && alloc.job_version == job.job.version {
+            left.done.insert((alloc.group.clone(), alloc.index));
+        }
+        // Whoever comes there next must not run beside that one either.
+        let known = |handed: &Handed| handed.group == alloc.group && handed.index == alloc.index;
+        if let Some(from) = alloc.remote.clone()
+            && !left.handed.iter().any(known)
+        {
+            left.handed.push(Handed {
+                group: alloc.group.clone(),
+                index: alloc.index,
+                from,
+            });
+        }
+        if left != **job {
+            self.save_job(&alloc.job, left);
         }
     }
 }

@@ -130,7 +130,10 @@ impl Agent {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&input.alloc) {
                     Some(alloc) => {
+                        let inherited = alloc.record().inherits.len();
                         alloc.on_hook(&mut cx, input.task.as_ref(), input.op, input.result);
+                        // Whose disk was taken over may go.
+                        self.collect_due |= alloc.record().inherits.len() != inherited;
                     }
                     None => cx.count_stale(),
                 }

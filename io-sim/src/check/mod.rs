@@ -41,7 +41,7 @@ use drover_core::agent::Agent;
 use drover_core::config::RoomLimits;
 use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
-use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, StoreInput};
+use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
 
 pub use property::Property;
 
@@ -189,13 +189,7 @@ impl Checker {
                 self.templates.heard(driver);
                 self.driver_says(world, agent, key, said);
             }
-            Some(Input::Store(said)) => {
-                if matches!(said, StoreInput::Saved(_)) {
-                    let saved = self.commits.in_flight().cloned();
-                    self.note_handed(world, saved.as_ref());
-                }
-                self.store_says(said);
-            }
+            Some(Input::Store(said)) => self.store_says(said),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);

@@ -76,10 +76,16 @@ impl Checker {
             // What it had of that one goes, and nobody comes by it any more.
             self.note_collection(agent, record.id);
         }
-        if !record.destroying || !self.promises.holds(record.id, world.now().wall) {
+        if !record.destroying {
             return Ok(());
         }
+        // What counts is the clock as it was when this was decided: one that was set back can come
+        // to where the promise held again, while the disk still goes.
+        let held = self.promises.holds(record.id, world.now().wall);
         self.promises.made.remove(&record.id);
+        if !held {
+            return Ok(());
+        }
         let asked = self.replies.collects_one(record.id) || self.job_goes(agent, &record.job);
         self.holds(Property::APromisedDiskStays, asked, || {
             format!("{} goes", record.name)

@@ -216,6 +216,8 @@ properties! {
     AScriptTellsOfAChange: "a_script_tells_of_a_change", [P29], Always;
     /// A script is run beside what runs, and not beside itself.
     AScriptRunsBesideItsTask: "a_script_runs_beside_its_task", [P29 P24], Always;
+    /// A task whose script failed, and that is to end for that, is ended, whoever has to see to it.
+    WhoFailsWithItsScriptEnds: "who_fails_with_its_script_ends", [P29 P7], Always;
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 

@@ -8,7 +8,6 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, GroupName, JobKey};
 use drover_core::input::RequestId;
 use drover_core::model::job::Job;
-use drover_core::store::{Batch, Record};
 use drover_core::time::{Instant, Span};
 
 use super::{Checker, Property, Verdict};
@@ -31,31 +30,6 @@ pub(super) struct Remotes {
 }
 
 impl Checker {
-    /// The disk holds these now.
-    pub(super) fn note_handed(&mut self, world: &World, saved: Option<&Batch>) {
-        if world.remotes.is_empty() {
-            return;
-        }
-        let records = saved.into_iter().flat_map(Batch::values).flatten();
-        let ended = records.filter_map(|record| match record {
-            Record::Alloc(alloc) if alloc.destroying => Some(alloc),
-            Record::Alloc(_)
-            | Record::Job(_)
-            | Record::Meta(_)
-            | Record::Task(_)
-            | Record::Eval(_)
-            | Record::Deployment(_)
-            | Record::Variable(_) => None,
-        });
-        for alloc in ended {
-            // What nobody bears any more goes with its directory.
-            let remote = alloc.remote.as_ref().map(|remote| remote.alloc);
-            if let Some(id) = remote.filter(|id| !is_borne(world, *id, alloc.id)) {
-                self.remotes.replaced.remove(&id);
-            }
-        }
-    }
-
     /// Somebody says what copies of a job replace: what was said before counts no more, and this
     /// counts when it is answered.
     pub(super) fn is_handed(
@@ -159,16 +133,4 @@ impl Checker {
             format!("{previous:?}")
         })
     }
-}
-
-/// Whether an allocation other than `but` still has to get what this one of another node has.
-fn is_borne(world: &World, remote: AllocId, but: AllocId) -> bool {
-    let mut records = world.disk.records().values();
-    records.any(|record| match record {
-        Record::Alloc(alloc) => {
-            let of = alloc.remote.as_ref().map(|remote| remote.alloc);
-            alloc.id != but && of == Some(remote)
-        }
-        _ => false,
-    })
 }

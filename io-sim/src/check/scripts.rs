@@ -59,6 +59,18 @@ impl Checker {
         })
     }
 
+    /// What is saved of it says that it is to end: who reads that ends it.
+    pub(super) fn who_fails_with_its_script_ends(&mut self, task: &TaskRunner) -> Verdict {
+        let lives_on = task.record().failing
+            && matches!(
+                task.phase(),
+                Phase::Running | Phase::Preparing(_) | Phase::Pausing(_)
+            );
+        self.holds(Property::WhoFailsWithItsScriptEnds, !lives_on, || {
+            format!("{:?} is {:?}", task.spec().key, task.phase())
+        })
+    }
+
     fn a_script_tells_of_a_change(&mut self, task: &TaskRunner, at: usize) -> Verdict {
         let key = &task.spec().key;
         let now = task.record().templates.get(at).cloned();

@@ -10,6 +10,13 @@ use std::path::{Path, PathBuf};
 
 use super::patch::Patch;
 
+/// The mark of every folder of build results. The hunt's own bears it too: it may lie in the tree
+/// that is copied, where nothing else was built.
+const BUILT: &str = "CACHEDIR.TAG";
+
+/// What such a mark says, see <https://bford.info/cachedir/>.
+const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55\n";
+
 /// A copy of the tree. One hunt at a time has it.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -32,6 +39,7 @@ impl Tree {
     pub(super) fn copy_of(from: &Path, folder: &Path) -> Result<Tree, String> {
         let root = folder.join("tree");
         let copied = fs::create_dir_all(&root)
+            .and_then(|()| fs::write(folder.join(BUILT), SIGNATURE))
             .and_then(|()| File::create(folder.join("lock")))
             .and_then(|lock| lock.lock().map(|()| lock))
             .and_then(|lock| mirror(from, &root).map(|()| lock));
@@ -78,8 +86,7 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
         let entry = entry?;
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         let (path, target) = (entry.path(), to.join(&name));
-        // Every folder of build results bears this mark.
-        let built = kind.is_dir() && path.join("CACHEDIR.TAG").exists();
+        let built = kind.is_dir() && path.join(BUILT).exists();
         if built || name == ".git" {
             continue;
         }

@@ -158,10 +158,12 @@ impl Agent {
     /// Remembers when failed allocations of a job are replaced, and to look at the job then.
     fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
         let next = due.values().copied().filter(|at| *at > now.at).min();
-        match next {
+        let before = match next {
             Some(at) => self.local.look_again.insert(key.clone(), at),
             None => self.local.look_again.remove(key),
         };
+        // What ended was perhaps kept until then.
+        self.collect_due |= before.is_some() && next.is_none();
         if due.is_empty() {
             self.local.due.remove(key);
         } else {

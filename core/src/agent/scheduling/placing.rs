@@ -72,6 +72,8 @@ impl Agent {
         if before == failed {
             return;
         }
+        // What ended was perhaps kept until this place was found.
+        self.collect_due = true;
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
         if let Some(latest) = of_job.max_by_key(|eval| eval.create_index) {
             let mut eval = Evaluation::clone(latest);
