@@ -186,6 +186,7 @@ impl Checker {
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
             Some(driver @ Input::Driver(key, said)) => {
+                self.a_script_is_over(world, agent, key, said);
                 self.templates.heard(driver);
                 self.driver_says(world, agent, key, said);
             }

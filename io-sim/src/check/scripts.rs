@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::Agent;
 use drover_core::effect::Program;
 use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, TaskKey};
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Span;
@@ -59,9 +61,39 @@ impl Checker {
         })
     }
 
-    /// What is saved of it says that it is to end: who reads that ends it.
+    /// The driver says what became of a script; the agent does not know that yet.
+    pub(super) fn a_script_is_over(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        key: &TaskKey,
+        said: &DriverInput,
+    ) {
+        let DriverInput::Executed { op, launch, result } = said else {
+            return;
+        };
+        let alloc = agent.view().alloc(key.alloc);
+        let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
+            return;
+        };
+        let own = task.record().launch.as_ref().map(|launch| launch.id);
+        let runs = matches!(task.phase(), Phase::Running) && own == Some(*launch);
+        let mut begun = self.templates.scripts.iter();
+        let awaited =
+            begun.find(|((of, _), (open, until))| of == launch && open == op && *until > world.at);
+        let template = awaited.and_then(|((_, at), _)| task.spec().task().templates.get(*at));
+        let script = template.and_then(|template| template.change_script.as_ref());
+        let fatal = script.is_some_and(|script| script.fail_on_error) && *result != Ok(0);
+        if runs && fatal {
+            self.templates.doomed.insert(key.clone());
+        }
+    }
+
+    /// Whose script failed ends for that, if that is asked for. If what is saved of it says that it
+    /// is to end, the next agent sees to it.
     pub(super) fn who_fails_with_its_script_ends(&mut self, task: &TaskRunner) -> Verdict {
-        let lives_on = task.record().failing
+        let doomed = self.templates.doomed.remove(&task.spec().key);
+        let lives_on = (doomed || task.record().failing)
             && matches!(
                 task.phase(),
                 Phase::Running | Phase::Preparing(_) | Phase::Pausing(_)

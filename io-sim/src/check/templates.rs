@@ -27,6 +27,8 @@ pub(super) struct Templates {
     pub(super) known: BTreeMap<TaskKey, Vec<Arc<str>>>,
     /// Which scripts were begun in this life and when they are over at the latest.
     pub(super) scripts: BTreeMap<(LaunchId, usize), (Op, Instant)>,
+    /// Whose script failed just now, and who is to end for that.
+    pub(super) doomed: BTreeSet<TaskKey>,
     /// What the agent found to be told when it began.
     found_told: BTreeSet<(TaskKey, usize)>,
     /// Of which version of each template a script told last, through all lives of the agent.

@@ -32,6 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Tests that say that something differs, and not that it is wrong: which bugs are planted, and that
 /// an agent does what an earlier one did.
 const NO_JUDGES: &[&str] = &["planted_bugs-", "recordings-"];
+/// Tests that try many worlds or every moment of one, and take longest: after the others.
+const SLOW: &[&str] = &[
+    "chaos-",
+    "coverage-",
+    "known_bugs_of_the_store-",
+    "moments-",
+];
 /// The scenarios of one file take seconds; a planted bug may make one of them endless.
 const SCENARIOS: Duration = Duration::from_secs(240);
 
@@ -141,11 +148,15 @@ impl Workshop {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let tests = said.filter(|said| said["profile"]["test"] == true);
         let programs = tests.filter_map(|said| Some(PathBuf::from(said["executable"].as_str()?)));
-        let judges = |program: &PathBuf| {
+        let is_of = |program: &Path, names: &[&str]| {
             let name = program.file_name().unwrap_or_default().to_string_lossy();
-            !NO_JUDGES.iter().any(|other| name.starts_with(other))
+            names.iter().any(|other| name.starts_with(other))
         };
-        Ok(programs.filter(judges).collect())
+        let mut judges: Vec<PathBuf> = programs
+            .filter(|program| !is_of(program, NO_JUDGES))
+            .collect();
+        judges.sort_by_key(|program| is_of(program, SLOW));
+        Ok(judges)
     }
 }
 
