@@ -39,7 +39,7 @@ mod words;
 
 use drover_core::agent::Agent;
 use drover_core::config::RoomLimits;
-use drover_core::effect::{DriverEffect, Effect, Reply, StoreEffect, Told};
+use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
 
@@ -237,7 +237,14 @@ impl Checker {
                 self.only_so_many_go_at_once(hook)?;
                 self.hook_effect(world, agent, hook)
             }
-            Effect::Node(_) => Ok(()),
+            Effect::Node(NodeEffect::MeasureRoom { .. }) => {
+                self.the_first_look_at_the_disk_has_time(world)
+            }
+            Effect::Node(
+                NodeEffect::Probe { .. }
+                | NodeEffect::WatchDriver { .. }
+                | NodeEffect::WatchDevices { .. },
+            ) => Ok(()),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.commit_effect(world, *id, batch),
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
             Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
@@ -291,6 +298,7 @@ impl Checker {
     /// The first look at a new life of the agent: what the disk holds is what counts.
     fn awake(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
+            self.removals.awake(world.at);
             self.lives.awake(world);
             self.templates.awake(world);
             self.variables.awake(world);

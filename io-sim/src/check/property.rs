@@ -428,6 +428,8 @@ properties! {
     WhatLivesIsWanted: "what_lives_is_wanted", [P2 P3], AtRest;
     /// What lives has its directories.
     WhatLivesHasItsDirectories: "what_lives_has_its_directories", [P7 P14], AtRest;
+    /// Who just ended stays for a while, however full the disk is: people may want to know why.
+    TheFirstLookAtTheDiskHasTime: "the_first_look_at_the_disk_has_time", [P17], Always;
     /// Directories belong to allocations that the agent knows.
     NoDirectoryIsLeftBehind: "no_directory_is_left_behind", [P14], AtRest;
     /// A disk that is too full holds nothing that could be cleaned away.
