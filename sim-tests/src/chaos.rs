@@ -316,12 +316,17 @@ fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
     if dice.below(5, "token", &entity) == 1 {
         let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
         let mode = modes[dice.below(3, "token mode", &entity)];
-        let ttls = [0, 0, 7200];
+        let ttls = [0, 600, 7200];
         let ttl = dice.one_of(&ttls, "ttl", &entity).unwrap_or(0);
         task = task.token(Span::secs(ttl), mode);
     }
     if dice.below(6, "artifact", &entity) == 1 {
-        task = task.fetches("https://files/${NOMAD_TASK_NAME}.tgz");
+        let source = "https://files/${NOMAD_TASK_NAME}.tgz";
+        let secret = dice.below(3, "secret artifact", &entity) == 1;
+        task = match secret {
+            true => task.fetches_a_secret(source),
+            false => task.fetches(source),
+        };
     }
     if dice.below(6, "shutdown delay", &entity) == 1 {
         task.shutdown_delay = Span::secs(2);

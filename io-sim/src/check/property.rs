@@ -218,6 +218,8 @@ properties! {
     AScriptRunsBesideItsTask: "a_script_runs_beside_its_task", [P29 P24], Always;
     /// A task whose script failed, and that is to end for that, is ended, whoever has to see to it.
     WhoFailsWithItsScriptEnds: "who_fails_with_its_script_ends", [P29 P7], Always;
+    /// Whose templates can change, those are watched while it runs.
+    WhoRunsIsWatched: "who_runs_is_watched", [P15 P29], AtRest;
     /// Of what is over, templates are not watched.
     NobodyIsWatchedInVain: "nobody_is_watched_in_vain", [P14 P15], AtRest;
 

@@ -42,6 +42,7 @@ impl Checker {
             self.sidecars_end_with_the_mains(alloc)?;
         }
         self.a_task_knows_its_templates(world, agent)?;
+        self.who_runs_is_watched(world, agent)?;
         self.nobody_is_watched_in_vain(world, agent)?;
         self.the_disk_has_room(world, agent)?;
         self.the_machine_is_known(world, agent)?;

@@ -203,7 +203,10 @@ impl Checker {
             // What was fetched into secrets that are gone is fetched again.
             Some(Record::Task(saved)) if hook == "artifacts" => {
                 let lost = saved.secrets != world.dirs.secrets_of(alloc, task);
-                saved.hooks_done.contains_key(hook) && !lost
+                // Who ran had them, whatever is said of the hook.
+                let had = saved.state.started_at.is_some()
+                    && world.dirs.fetched.contains(&(alloc, task.clone()));
+                had || saved.hooks_done.contains_key(hook) && !lost
             }
             Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),
             _ => false,

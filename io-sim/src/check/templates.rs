@@ -199,6 +199,22 @@ impl Checker {
         Ok(())
     }
 
+    /// Whose templates can change, those are watched while it runs.
+    pub(super) fn who_runs_is_watched(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let allocs = agent.view().allocs();
+        let running = |task: &&TaskRunner| {
+            let mut templates = task.spec().task().templates.iter();
+            let can_change = templates.any(|template| !template.once);
+            can_change && matches!(task.phase(), Phase::Running)
+        };
+        for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
+            let key = &task.spec().key;
+            let watched = world.watched().any(|one| one == key);
+            self.holds(Property::WhoRunsIsWatched, watched, || format!("{key:?}"))?;
+        }
+        Ok(())
+    }
+
     /// Of what is over, templates are not watched.
     pub(super) fn nobody_is_watched_in_vain(&mut self, world: &World, agent: &Agent) -> Verdict {
         let over = |key: &&TaskKey| {
