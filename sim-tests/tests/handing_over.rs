@@ -146,3 +146,28 @@ fn whose_disk_was_taken_over_goes() {
         sim.peace()
     });
 }
+
+/// The last of a job never ran, and is promised to another node: what it was to get is all there is.
+/// A soak found this, in one of 150,000 seeds.
+#[test]
+fn what_a_promised_one_was_to_get_is_kept_with_it() {
+    for_seeds(60, |sim| {
+        sim.register(&keeper());
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        let old = sim.live("db").map(|alloc| alloc.record().id);
+        let old = old.unwrap_or_default();
+        sim.operate(OperatorInput::StopAlloc { alloc: old });
+        sim.deregister("db", false);
+        sim.run(SOON)?;
+        let last = sim.allocs("db").iter().map(|it| it.record().id).next_back();
+        let last = last.unwrap_or_default();
+        let asked = sim.operate(OperatorInput::Promise { alloc: last });
+        sim.until(SOON, |sim| sim.reply(asked).is_some())?;
+        sim.ask(LocalInput::Collect);
+        sim.run(Span::secs(HOUR))?;
+        sim.expect_that(is_there(sim, old), "all that it wrote is there")?;
+        sim.register(&keeper());
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.peace()
+    });
+}

@@ -22,7 +22,7 @@ impl Agent {
         self.collect_all = false;
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let awaited = self.awaited_disks();
+        let awaited = self.awaited_disks(now);
         let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
         let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
         let collectable = ended.clone().filter(|alloc| !alloc.is_promised(now.wall));
@@ -63,10 +63,13 @@ impl Agent {
         alloc.next.is_none() && waits
     }
 
-    /// The allocations whose disks somebody may still take over.
-    pub(super) fn awaited_disks(&self) -> BTreeSet<AllocId> {
+    /// The allocations whose disks somebody may still take over. What one was to get that is kept for
+    /// another node, and never did, is kept with it.
+    pub(super) fn awaited_disks(&self, now: Now) -> BTreeSet<AllocId> {
         let heirs = self.allocs.values().map(|alloc| alloc.record());
-        let heirs = heirs.filter(|heir| !heir.finished || self.awaits_replacement(heir));
+        let heirs = heirs.filter(|heir| {
+            !heir.finished || self.awaits_replacement(heir) || heir.is_promised(now.wall)
+        });
         heirs
             .flat_map(|heir| heir.inherits.iter().copied())
             .collect()

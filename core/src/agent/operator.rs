@@ -76,7 +76,7 @@ impl Agent {
         if !record.finished {
             return conflict("the allocation is not over: stop it first");
         }
-        if self.is_needed(&record, &self.awaited_disks()) {
+        if self.is_needed(&record, &self.awaited_disks(now)) {
             return conflict(
                 "the allocation is still needed: for its replacement, its disk or its roll-out",
             );

@@ -67,7 +67,13 @@ impl Checker {
             waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
         };
         let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
-        let promised = |alloc: &&AllocRunner| alloc.record().is_promised(world.now().wall);
+        let wall = world.now().wall;
+        let kept_for_others = view.allocs().map(AllocRunner::record);
+        let kept_for_others = kept_for_others.filter(|one| one.is_promised(wall));
+        let with_them: BTreeSet<AllocId> = kept_for_others
+            .flat_map(|one| one.inherits.iter().copied().chain([one.id]))
+            .collect();
+        let promised = |alloc: &&AllocRunner| with_them.contains(&alloc.record().id);
         let kept = ended.find(|alloc| crowded && !decides(alloc) && !promised(alloc));
         self.holds(Property::TheDiskHasRoom, kept.is_none(), || {
             let name = kept.map(|alloc| alloc.record().name.clone());
