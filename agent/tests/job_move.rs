@@ -114,6 +114,44 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
     stop(&other);
 }
 
+/// The last allocation of a job never had its turn: what it was to get lies where the one before it
+/// wrote it.
+#[test]
+fn a_job_moves_with_what_its_last_allocation_was_to_get() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    let other = Agent::start(&world.path("other"), &free_addr());
+    // It takes its time to end, so that the next one has to wait.
+    let script = "trap 'sleep 1; exit' TERM; echo first > words; while :; do sleep 0.1; done";
+    one.put("/v1/jobs", &job(script)).unwrap();
+    let before = alloc(&one, "running");
+    let words = world.path("one/alloc").join(id(&before));
+    let words = words.join("alloc/data/words");
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !words.exists() {
+        assert!(std::time::Instant::now() < deadline, "it writes nothing");
+        std::thread::yield_now();
+    }
+    one.put("/v1/jobs", &job("echo second > others")).unwrap();
+    one.wait_for("/v1/job/db/allocations", |allocs| {
+        (allocs.as_array()?.len() == 2).then_some(())
+    });
+    stop(&one);
+    let (status, handed) = one.put("/v1/job/db/handover", &json!({})).unwrap();
+    assert_eq!(status, 200, "{handed}");
+    let mut handed: Value = serde_json::from_str(&handed).unwrap();
+    handed["Allocs"][0]["Address"] = json!(format!("http://{}", one.addr));
+    let mut body = job("cat words");
+    body["TakeOver"] = handed["Allocs"].take();
+    let (status, answer) = other.put("/v1/jobs", &body).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    let after = alloc(&other, "running");
+    let dir = world.path("other/alloc").join(id(&after));
+    let words = fs::read_to_string(dir.join("alloc/data/words"));
+    assert_eq!(words.unwrap(), "first\n");
+    stop(&other);
+}
+
 #[test]
 fn a_disk_is_given_to_nobody_without_its_token() {
     let world = World::new();

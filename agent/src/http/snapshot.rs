@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use drover_core::agent::View;
+use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::OperatorInput;
@@ -40,14 +41,20 @@ pub(super) async fn get(
     if !api.settings.secret.allows(id, token) {
         return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
     }
-    let tasks = api.door.ask(move |view: View<'_>| {
-        let alloc = view.alloc(id)?;
-        let tasks = alloc.tasks().iter();
-        Some(tasks.map(|task| task.spec().key.task.clone()).collect())
+    let source = api.door.ask(move |view: View<'_>| {
+        let source = source_of(view, view.alloc(id)?);
+        let tasks = source.tasks().iter();
+        let tasks: Vec<TaskName> = tasks.map(|task| task.spec().key.task.clone()).collect();
+        let writes = source.record().id != id && !source.record().finished;
+        Some((source.record().id, tasks, writes))
     });
-    let Some(tasks) = tasks.await? else {
+    let Some((source, tasks, writes)) = source.await? else {
         return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
     };
+    if writes {
+        let words = format!("allocation {source}, whose disk it was to get, is not over yet");
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words));
+    }
     let Ok(place) = api.snapshots.clone().try_acquire_owned() else {
         let words = "this node gives away too many disks at the moment";
         return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, words));
@@ -57,7 +64,7 @@ pub(super) async fn get(
     let door = api.door.clone();
     // It ends when nobody takes its pieces any more.
     tokio::spawn(async move {
-        let sent = tokio::task::spawn_blocking(move || send(&dirs, id, tasks, pieces)).await;
+        let sent = tokio::task::spawn_blocking(move || send(&dirs, source, tasks, pieces)).await;
         drop(place);
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
@@ -69,6 +76,17 @@ pub(super) async fn get(
     let kind = HeaderValue::from_static("application/octet-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+/// Whose disk holds what this allocation has: one that never had its turn did not take over what it
+/// was to get, and may be the last that its job had here.
+fn source_of<'a>(view: View<'a>, alloc: &'a AllocRunner) -> &'a AllocRunner {
+    let before = alloc.record().inherits.iter();
+    let before = before.filter_map(|id| view.alloc(*id));
+    let mut nearest = core::iter::once(alloc).chain(before);
+    nearest
+        .find(|one| one.record().inherits.is_empty())
+        .unwrap_or(alloc)
 }
 
 /// Returns whether all of it was read and taken.
