@@ -346,6 +346,40 @@ fn who_waits_for_another_node_can_be_stopped() {
     is_gone(stream);
 }
 
+/// A third node would await this one only, and run the job beside the first.
+#[test]
+fn what_still_waits_for_another_node_is_not_handed_on() {
+    let world = World::new();
+    let server = node(b"");
+    let stalls = server.stalls(&snapshot_path());
+    let agent = Agent::start(&world.path("data"), &free_addr());
+    taken_over(&agent, &server);
+    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let from = format!("http://{}", agent.addr);
+    let refused = || {
+        let args = [
+            "job",
+            "move",
+            "-address",
+            &from,
+            "-to",
+            "http://127.0.0.1:1",
+        ];
+        let out = Program::run([&args[..], &["db"]].concat()).failed();
+        let words = format!("waits for allocation 11111111 at http://{}", server.addr);
+        assert!(out.contains(&words), "{out}");
+    };
+    refused();
+    stop(&agent);
+    is_gone(stream);
+    // Nothing of it is left but that.
+    agent.put("/v1/system/gc", &json!({})).unwrap();
+    agent.wait_for("/v1/job/db/allocations", |allocs| {
+        allocs.as_array()?.is_empty().then_some(())
+    });
+    refused();
+}
+
 #[test]
 fn what_cannot_be_taken_over_is_refused_with_its_reason() {
     let world = World::new();

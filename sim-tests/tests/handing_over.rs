@@ -3,10 +3,12 @@
 use drover_core::effect::Reply;
 use drover_core::ids::AllocId;
 use drover_core::input::{LocalInput, OperatorInput};
+use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, changed, group, job, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -168,6 +170,26 @@ fn what_a_promised_one_was_to_get_is_kept_with_it() {
         sim.expect_that(is_there(sim, old), "all that it wrote is there")?;
         sim.register(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.peace()
+    });
+}
+
+/// One that failed is kept while it is to be replaced, and for no longer, though nothing else happens
+/// to its replacement than that it runs.
+#[test]
+fn who_failed_goes_when_its_replacement_runs() {
+    for_seeds(60, |sim| {
+        let main = task("main").restarts(0, INTERVAL, Span::secs(1), RestartMode::Fail);
+        let group = group("g", [main]).reschedules(5, Span::secs(30));
+        sim.world.faults = Faults::only(&[Fault::KillProcess], 1000);
+        sim.register(&job("sum", JobType::Batch, [group]));
+        let failed = |sim: &Sim| sim.all_over("sum", ClientStatus::Failed);
+        sim.until(INTERVAL, |sim| sim.seed() == 0 || failed(sim))?;
+        sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+        sim.until(SOON, |sim| sim.runs("sum", "main"))?;
+        let old = sim.allocs("sum").first().map(|alloc| alloc.record().id);
+        let old = old.unwrap_or_default();
+        sim.until(Span::secs(2 * HOUR), |sim| goes(sim, old))?;
         sim.peace()
     });
 }

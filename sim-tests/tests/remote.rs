@@ -3,12 +3,12 @@
 
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
-use drover_core::input::LocalInput;
+use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{GroupWords, changed, group, job, task};
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{GroupWords, arc, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -20,6 +20,12 @@ fn keeper() -> Job {
         JobType::Service,
         [group("g", [task("main")]).migrates()],
     )
+}
+
+fn next_version(job: &Job) -> Job {
+    changed(job, |group| {
+        group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+    })
 }
 
 /// Whether what another node had is on the disk of the allocation that runs.
@@ -80,9 +86,7 @@ fn who_never_got_the_remote_disk_passes_it_on() {
         let job = keeper();
         sim.take_over(&job);
         sim.run(Span::secs(10))?;
-        sim.register(&changed(&job, |group| {
-            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
-        }));
+        sim.register(&next_version(&job));
         sim.run(Span::secs(10))?;
         sim.world.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
@@ -112,17 +116,22 @@ fn a_silent_node_is_waited_for() {
     });
 }
 
+/// A job waits for a node that does not answer, and is stopped.
+fn stopped_while_it_waits(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
+    sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+    sim.take_over(job);
+    sim.run(Span::secs(100))?;
+    sim.deregister("db", false);
+    sim.run(Span::secs(5))
+}
+
 #[test]
 fn waiting_for_a_silent_node_can_be_stopped() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
-        sim.take_over(&keeper());
-        sim.run(Span::secs(100))?;
-        sim.deregister("db", false);
-        sim.run(Span::secs(5))?;
+        stopped_while_it_waits(sim, &keeper())?;
         let over = |sim: &Sim| {
             sim.allocs("db")
                 .iter()
@@ -191,10 +200,7 @@ fn a_job_is_taken_over_once() {
         sim.take_over(&job);
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         let again = sim.take_over(&job);
-        let other = changed(&job, |group| {
-            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
-        });
-        let refused = sim.take_over(&other);
+        let refused = sim.take_over(&next_version(&job));
         sim.run(SOON)?;
         let fine = matches!(sim.reply(again), Some(Reply::Registered { .. }));
         sim.expect_that(fine, "the same is taken in")?;
@@ -233,11 +239,7 @@ fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
         if sim.seed() == 0 {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
-        sim.take_over(&keeper());
-        sim.run(Span::secs(100))?;
-        sim.deregister("db", false);
-        sim.run(Span::secs(5))?;
+        stopped_while_it_waits(sim, &keeper())?;
         sim.ask(LocalInput::Collect);
         sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
         sim.register(&keeper());
@@ -246,6 +248,86 @@ fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+/// Somebody hands over one copy only. The other one waits for whom it waited for.
+#[test]
+fn a_copy_that_nobody_names_waits_as_before() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let job = changed(&keeper(), |group| group.count = Some(2));
+        stopped_while_it_waits(sim, &job)?;
+        sim.ask(LocalInput::Collect);
+        sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
+        let mut from = sim.world.remotes.hand(&job);
+        from.truncate(1);
+        let job = arc(&job);
+        sim.ask(LocalInput::TakeOver { job, from });
+        sim.run(SOON)?;
+        sim.expect_that(sim.allocs("db").len() == 2, "both are there")?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
+        sim.world.faults = Faults::none();
+        sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
+        sim.peace()
+    });
+}
+
+/// What waited is kept longer than what replaced it, ran, and was cleaned away. Whoever comes next
+/// does not fetch what the other node had once more.
+#[test]
+fn what_was_passed_on_is_not_fetched_again() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        let job = keeper();
+        sim.take_over(&job);
+        sim.run(Span::secs(10))?;
+        sim.register(&next_version(&job));
+        sim.run(Span::secs(10))?;
+        sim.world.faults = Faults::none();
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let ran = sim.live("db").map(|alloc| alloc.record().id);
+        let alloc = ran.unwrap_or_default();
+        sim.deregister("db", false);
+        sim.run(SOON)?;
+        sim.operate(OperatorInput::Collect { alloc });
+        sim.until(SOON, |sim| sim.allocs("db").len() == 1)?;
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(!has_the_disk(sim), "an empty disk")?;
+        sim.peace()
+    });
+}
+
+/// A version that wants no disk of other nodes runs without. What it writes is newer, and the next
+/// version that wants one gets that.
+#[test]
+fn who_goes_on_without_a_disk_has_the_newer_one() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::BrokenDisk], 1000);
+        let migrates = keeper();
+        sim.take_over(&migrates);
+        sim.run(Span::secs(20))?;
+        let stays = changed(&migrates, |group| {
+            group.ephemeral_disk = None;
+            *group = group.clone().sticky();
+        });
+        sim.register(&stays);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.world.faults = Faults::none();
+        sim.register(&next_version(&migrates));
+        sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what was written here")?;
         sim.peace()
     });
 }

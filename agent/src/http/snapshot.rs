@@ -134,11 +134,20 @@ impl Write for Pieces {
 }
 
 /// What another node needs in order to take over a job: which allocations its copies replace, and
-/// the tokens for their disks. Those are kept for it from now on.
+/// the tokens for their disks. Those are kept for it from now on. What is not all here cannot be
+/// handed over: the other node would await this one only, and not whom this one awaits.
 pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer {
     let settings = Arc::clone(&api.settings);
     let allocs = api.door.ask(move |view: View<'_>| {
         view.job(&key)?;
+        if let Some(awaited) = view.awaited_elsewhere(&key) {
+            let (alloc, address) = (awaited.alloc.short(), &awaited.address);
+            return Some(Err(format!(
+                "job \"{}\" still waits for allocation {alloc} at {address}: move it from there, \
+                 or when it runs here",
+                key.id
+            )));
+        }
         let mut allocs: Vec<_> = view.allocs_of(&key).map(|alloc| alloc.record()).collect();
         // The latest of each copy.
         allocs.sort_by_key(|record| core::cmp::Reverse(record.create_index));
@@ -152,11 +161,12 @@ pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer
             token: settings.secret.token(record.id),
             address: String::new(),
         });
-        Some(handed.collect::<Vec<_>>())
+        Some(Ok(handed.collect::<Vec<_>>()))
     });
     let Some(allocs) = allocs.await? else {
         return Err(ApiError::not_found("job not found"));
     };
+    let allocs = allocs.map_err(|why| ApiError::new(StatusCode::CONFLICT, why))?;
     for handed in &allocs {
         let alloc = uuid("alloc", &handed.id)?;
         match api.door.operator(OperatorInput::Promise { alloc }).await? {

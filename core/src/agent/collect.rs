@@ -102,9 +102,9 @@ impl Agent {
             left.done.insert((alloc.group.clone(), alloc.index));
         }
         // Whoever comes there next must not run beside that one either.
-        let known = |handed: &Handed| handed.group == alloc.group && handed.index == alloc.index;
+        let mut handed = left.handed.iter();
         if let Some(from) = alloc.remote.clone()
-            && !left.handed.iter().any(known)
+            && !handed.any(|handed| handed.is_for(&alloc.group, alloc.index))
         {
             left.handed.push(Handed {
                 group: alloc.group.clone(),

@@ -188,6 +188,8 @@ impl Agent {
             .filter(|(_, at)| **at <= now.at)
             .map(|(key, _)| key.clone())
             .collect();
+        // What ended was perhaps kept until now.
+        self.collect_due |= !due.is_empty();
         for key in due {
             self.local.look_again.remove(&key);
             self.local.mark(&key);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::plugins::{self, Listened};
 use super::services::{self, Registration};
 use super::{Agent, Machine};
+use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
 use crate::config::Preemption;
 use crate::cx::Counters;
@@ -123,6 +124,18 @@ impl<'a> View<'a> {
             let left = record.desired == DesiredStatus::Evict && record.next.is_none();
             left && record.index < wanted
         })
+    }
+
+    /// What a job still awaits of another node, or is to get from there. Until it has that, not all
+    /// that belongs to it is here.
+    pub fn awaited_elsewhere(self, key: &JobKey) -> Option<&'a RemotePrevious> {
+        let handed = self.job(key).map(|job| &job.handed).into_iter().flatten();
+        let allocs = self.allocs_of(key).map(AllocRunner::record);
+        let waiting = allocs.filter(|alloc| alloc.next.is_none());
+        let mut awaited = handed
+            .map(|handed| &handed.from)
+            .chain(waiting.filter_map(|alloc| alloc.remote.as_ref()));
+        awaited.next()
     }
 
     /// For which groups of a job there is no place, and why.

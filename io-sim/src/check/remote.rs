@@ -1,6 +1,6 @@
 //! What comes from other nodes: that nothing starts beside what it replaces, or without its disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
 use drover_core::alloc::remote::{DISK_TRIES, Handed, RemotePrevious};
@@ -25,6 +25,8 @@ pub(super) struct Remotes {
     asked_for: BTreeMap<RequestId, (JobKey, Vec<Handed>)>,
     /// How often a disk was asked for.
     fetched: BTreeMap<AllocId, u32>,
+    /// Whose disks are out of date: a copy that replaces them started since, with or without.
+    outdated: BTreeSet<AllocId>,
     /// When the latest question about one left, in which life of the agent, and on whose behalf.
     asked: BTreeMap<(AllocId, AllocId), (u64, Instant)>,
 }
@@ -44,8 +46,8 @@ impl Checker {
             return;
         }
         self.remotes.replaced.retain(|_, ((of, group, index), _)| {
-            let same = |handed: &Handed| handed.group == *group && handed.index == *index;
-            *of != key || !from.iter().any(same)
+            let mut from = from.iter();
+            *of != key || !from.any(|handed| handed.is_for(group, *index))
         });
         let asked_for = &mut self.remotes.asked_for;
         asked_for.retain(|_, (of, _)| *of != key);
@@ -58,6 +60,7 @@ impl Checker {
             return;
         };
         for handed in from {
+            self.remotes.outdated.remove(&handed.from.alloc);
             let copy = (key.clone(), handed.group, handed.index);
             self.remotes
                 .replaced
@@ -95,7 +98,8 @@ impl Checker {
                 format!("{} {} replaces {id}", record.name, record.id.short())
             })?;
             let tries = self.remotes.fetched.get(&id).copied().unwrap_or(0);
-            let tried = remote.given || remote.forgotten || tries >= DISK_TRIES;
+            let first = self.remotes.outdated.insert(id);
+            let tried = !first || remote.given || remote.forgotten || tries >= DISK_TRIES;
             self.sometimes(Property::SometimesADiskIsFetched, remote.given);
             self.holds(Property::ARemoteDiskIsFetched, !migrates || tried, || {
                 format!("{} starts without the disk of {id}", record.name)
@@ -131,6 +135,10 @@ impl Checker {
         let over = remote.ended || remote.forgotten;
         self.holds(Property::ARemoteDiskMovesAtRest, over, || {
             format!("{previous:?}")
+        })?;
+        let newest = !self.remotes.outdated.contains(&previous.alloc);
+        self.holds(Property::NoOlderDiskComes, newest, || {
+            format!("{previous:?}, and what replaced it ran already")
         })
     }
 }

@@ -72,6 +72,10 @@ impl Checker {
         let DriverInput::Executed { op, launch, result } = said else {
             return;
         };
+        // Who leaves its tasks does nothing about them any more.
+        if self.leaving {
+            return;
+        }
         let alloc = agent.view().alloc(key.alloc);
         let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
             return;

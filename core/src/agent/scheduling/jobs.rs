@@ -62,13 +62,16 @@ impl Agent {
         let reply = self.register(now, job, None);
         if !runs && let Some(known) = self.local.jobs.get(&key) {
             let mut record = JobRecord::clone(known);
-            record.handed = from;
+            // Copies that are not named still wait for whom they waited for.
+            let named = |old: &Handed| from.iter().any(|new| new.is_for(&old.group, old.index));
+            record.handed.retain(|old| !named(old));
+            record.handed.extend(from);
             self.save_job(&key, record);
         }
         reply
     }
 
-    /// What a copy that is placed for the first time replaces on another node.
+    /// What a copy that is placed replaces on another node, if nobody here took that over yet.
     pub(super) fn handed_to(
         &mut self,
         key: &JobKey,
@@ -76,8 +79,8 @@ impl Agent {
         index: u32,
     ) -> Option<RemotePrevious> {
         let known = self.local.jobs.get(key)?;
-        let is_it = |handed: &Handed| handed.group == *group && handed.index == index;
-        let at = known.handed.iter().position(is_it)?;
+        let mut handed = known.handed.iter();
+        let at = handed.position(|handed| handed.is_for(group, index))?;
         let mut record = JobRecord::clone(known);
         let handed = record.handed.remove(at);
         self.save_job(key, record);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::stop_alloc;
 use crate::agent::{Agent, Machine, cx};
+use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
 use crate::device::choose::{Held, choose};
 use crate::ids::{AllocId, JobKey};
@@ -93,6 +94,13 @@ impl Agent {
         }
     }
 
+    /// What an allocation did not take over from another node, for the one that replaces it. If it
+    /// was replaced already, it passed that on then, and what came here since is newer.
+    fn passed_on(&self, previous: Option<AllocId>) -> Option<RemotePrevious> {
+        let previous = self.allocs.get(&previous?)?.record();
+        previous.remote.clone().filter(|_| previous.next.is_none())
+    }
+
     fn place(
         &mut self,
         now: Now,
@@ -106,8 +114,7 @@ impl Agent {
         self.admits(job, group)?;
         let awaited = self.last_that_ran(placement.previous);
         let mut inherits = self.disks_for(group, placement.previous);
-        let passed_on = placement.previous.and_then(|id| self.allocs.get(&id));
-        let passed_on = passed_on.and_then(|alloc| alloc.record().remote.clone());
+        let passed_on = self.passed_on(placement.previous);
         let claim = self.claim(now, group, awaited, &[]);
         // If what it replaces never had its turn, the end of the one before may be all it takes.
         let may_preempt = may_preempt && awaited == placement.previous;

@@ -32,8 +32,12 @@ impl AllocRunner {
                 previous,
                 index: self.asking.index,
             },
-            AllocHook::FetchDisk
-            | AllocHook::AwaitRemote
+            AllocHook::FetchDisk => {
+                // It goes on without. What it writes is newer, should a later version want a disk.
+                self.edit(cx, |record| record.remote = None);
+                return Begun::Done;
+            }
+            AllocHook::AwaitRemote
             | AllocHook::AwaitPrevious
             | AllocHook::AllocDir
             | AllocHook::MigrateDisk => return Begun::Done,
@@ -110,9 +114,7 @@ impl AllocRunner {
         match result.map(|output| output.remote) {
             Ok(Some(Remote::Ended)) => {
                 self.asking.over();
-                let keeps = self.keeps_disk_of_others();
                 self.edit(cx, |record| {
-                    record.remote = record.remote.take().filter(|_| keeps);
                     if let Some(remote) = &mut record.remote {
                         remote.ended = true;
                     }
