@@ -1,15 +1,16 @@
 //! Sticky disks: a replacement takes over what those before it wrote, whatever happens meanwhile.
 
 use drover_core::alloc::runner::Phase;
+use drover_core::config::Config;
 use drover_core::input::LocalInput;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_io_sim::{Fault, Faults, Sim, Violation, node};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
-use drover_sim_tests::{each_crash, for_seeds};
+use drover_sim_tests::{each_crash, for_seeds, replay};
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -142,6 +143,52 @@ fn waiting_for_a_disk_can_be_stopped() {
         };
         sim.run(Span::secs(5))?;
         sim.expect_that(over(sim), "it does not wait for the other one's end")?;
+        sim.peace()
+    });
+}
+
+/// One that failed before it took over the disk holds nothing: it goes before what it was to get.
+/// A soak found this, in one of 7,000 seeds.
+#[test]
+fn who_never_got_the_disk_goes_before_it() {
+    for seed in 1..60 {
+        let mut config = Config::new(0, node(), "/alloc");
+        config.keep_terminal = 1;
+        let world = || Sim::with_config(seed, config.clone());
+        replay(world, false, |sim| {
+            let mut job = keeper(task("main"));
+            job.task_groups[0] = job.task_groups[0].clone().never_again();
+            sim.register(&job);
+            sim.until(SOON, |sim| sim.runs("db", "main"))?;
+            sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+            sim.register(&version(&job, "1"));
+            sim.run(Span::secs(600))?;
+            sim.expect_that(sim.allocs("db").len() == 2, "both are kept")?;
+            sim.world.faults = Faults::none();
+            sim.register(&version(&job, "2"));
+            sim.until(SOON, |sim| runs_version(sim, 2))?;
+            sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+            sim.peace()
+        });
+    }
+}
+
+/// One that never had its turn is being cleaned away while the one before it still ends: what that
+/// wrote is for the next.
+#[test]
+fn who_is_cleaned_away_passes_on_what_it_never_got() {
+    for_seeds(60, |sim| {
+        let mut job = keeper(task("main").with("kill_after", "20s"));
+        job.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(60));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.register(&version(&job, "1"));
+        sim.run(Span::secs(2))?;
+        sim.deregister("db", false);
+        sim.ask(LocalInput::Collect);
+        sim.register(&version(&job, "2"));
+        sim.until(Span::secs(120), |sim| runs_version(sim, 2))?;
+        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
         sim.peace()
     });
 }

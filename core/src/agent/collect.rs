@@ -14,15 +14,16 @@ use crate::time::Now;
 impl Agent {
     /// Cleans away what is too much. Returns what it touched.
     pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
-        let keep = if self.collect_all {
-            0
-        } else {
-            self.config.keep_terminal
-        };
-        self.collect_all = false;
+        let all = core::mem::take(&mut self.collect_all);
+        let keep = if all { 0 } else { self.config.keep_terminal };
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let awaited = self.awaited_disks(now);
+        let mut awaited = self.awaited_disks(now);
+        if !all {
+            // Who never got a disk goes before that: it holds less, and may be replaced yet.
+            let ended = self.allocs.values().map(|alloc| alloc.record());
+            awaited.extend(ended.flat_map(|heir| heir.inherits.iter().copied()));
+        }
         let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
         let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
         let collectable = ended.clone().filter(|alloc| !alloc.is_promised(now.wall));

@@ -294,7 +294,9 @@ fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>)
     let Some(rules) = Rules::of(job, group.reschedule_policy.as_ref()) else {
         return Verdict::Keep;
     };
-    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > now.wall;
+    // As it was when it ended: what is not replaced then never is, however much later somebody looks.
+    let ended = alloc.modify_time;
+    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > ended;
     let used = alloc.reschedules.iter().filter(recent).count();
     if !rules.unlimited && used >= rules.attempts {
         return Verdict::Keep;

@@ -230,12 +230,14 @@ impl Agent {
         else {
             return Vec::new();
         };
+        let stays = |id: &AllocId| {
+            let alloc = self.allocs.get(id).map(|alloc| alloc.record());
+            alloc.is_some_and(|alloc| !alloc.destroying)
+        };
         let record = previous.record();
-        if record.destroying {
-            return Vec::new();
-        }
         let passed_on = record.inherits.iter().copied();
-        let mut disks: Vec<AllocId> = core::iter::once(record.id).chain(passed_on).collect();
+        let all = core::iter::once(record.id).chain(passed_on);
+        let mut disks: Vec<AllocId> = all.filter(stays).collect();
         // Of too many the oldest stays: those between came to nothing, and it had a task.
         if disks.len() > MAX_DISKS {
             disks.remove(MAX_DISKS - 1);
