@@ -13,6 +13,9 @@ use crate::time::Span;
 /// How many allocations are cleaned away at once unless told otherwise, as in the field.
 pub const PARALLEL_DESTROYS: usize = 2;
 
+/// How many children of one job are kept after they are over, unless told otherwise.
+pub const KEPT_CHILDREN: usize = 100;
+
 /// Everything that does not change while the agent lives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Config {
@@ -29,6 +32,10 @@ pub struct Config {
     pub max_kill_timeout: Span,
     /// How many ended allocations are kept before the oldest is cleaned up.
     pub keep_terminal: usize,
+    /// How many children of one job are kept after they are over, for people. When one more is over,
+    /// the oldest is forgotten, with what is left of its allocations.
+    #[serde(default = "as_many_children_as_ever")]
+    pub kept_children: usize,
     /// How many allocations are cleaned away at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
@@ -53,6 +60,10 @@ pub struct Config {
     /// The plugins that have devices.
     #[serde(default)]
     pub device_plugins: Vec<Arc<str>>,
+}
+
+fn as_many_children_as_ever() -> usize {
+    KEPT_CHILDREN
 }
 
 /// As it was before there was such a setting.
@@ -210,6 +221,7 @@ impl Config {
             host_env: Vec::new(),
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
+            kept_children: KEPT_CHILDREN,
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             secrets_in_memory: true,

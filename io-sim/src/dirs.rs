@@ -43,6 +43,11 @@ impl Dirs {
         self.secret.clear();
     }
 
+    /// Whether some of what was fetched for a task is in its secrets.
+    pub(crate) fn has_secret_artifacts(&self, alloc: AllocId, task: &TaskName) -> bool {
+        self.secret.contains(&(alloc, task.clone()))
+    }
+
     /// Which secrets a task has now, as hooks tell it.
     pub(crate) fn secrets_of(&self, alloc: AllocId, task: &TaskName) -> String {
         let number = self.secrets.get(&(alloc, task.clone()));

@@ -45,6 +45,7 @@ pub fn listening(mut config: Config) -> Config {
     ];
     config.drivers = vec![DRIVER.into()];
     config.device_plugins = vec![PLUGINS[0].0.into()];
+    config.kept_children = KEPT_CHILDREN;
     config.preemption = Preemption {
         service: true,
         batch: true,
@@ -57,6 +58,9 @@ pub fn listening(mut config: Config) -> Config {
     });
     config
 }
+
+/// How many children of a job are kept: few, so that it matters.
+pub(crate) const KEPT_CHILDREN: usize = 3;
 
 /// How many percent of the disk each allocation's directory takes.
 const SHARE: u8 = 6;

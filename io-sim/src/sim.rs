@@ -130,7 +130,7 @@ impl Sim {
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
         let world = World::new(seed, config.patience);
-        let checker = Checker::new(config.keep_terminal, config.room, config.parallel_destroys);
+        let checker = Checker::new(&config);
         let mut sim = Sim {
             world,
             checker,
@@ -152,6 +152,11 @@ impl Sim {
         // Nothing can be wrong with an agent that knows nothing.
         let _ = sim.restart();
         sim
+    }
+
+    /// The settings of the agent.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Whether the agent listens to the machine, or takes it as it is configured.

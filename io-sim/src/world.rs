@@ -106,6 +106,8 @@ pub struct World {
     /// Time since the beginning, whatever the clocks say.
     pub(crate) elapsed: Span,
     pub(crate) wall_offset: i64,
+    /// Whether the wall's clock went otherwise than time.
+    pub(crate) wall_jumped: bool,
     pub(crate) peace: bool,
     pub(crate) patience: Patience,
     pub(crate) life: u64,
@@ -143,6 +145,7 @@ impl World {
             at: BOOTED,
             elapsed: Span::ZERO,
             wall_offset: 1_700_000_000_000_000_000,
+            wall_jumped: false,
             peace: false,
             patience,
             life: 0,
@@ -210,6 +213,7 @@ impl World {
     /// The wall clock jumps.
     pub fn jump_wall(&mut self, by: Span) {
         self.wall_offset = self.wall_offset.saturating_add(by.0);
+        self.wall_jumped = true;
         self.note(|| (Column::Agent, format!("the wall clock jumps by {by}")));
     }
 

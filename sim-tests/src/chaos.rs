@@ -12,14 +12,19 @@ use drover_io_sim::script::{Act, Change, Expect, Script, What};
 use drover_io_sim::{Choices, Faults, Search};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, job, mould, task};
+use crate::theme::Theme;
 
 /// The script of a seed.
 pub fn script(seed: u64) -> Script {
     let mut dice = Choices::new(seed ^ 0x5eed);
+    let theme = Theme::of(&mut dice);
     let count = 1 + dice.below(3, "jobs", "");
-    let jobs: Vec<Job> = (0..count)
+    let mut jobs: Vec<Job> = (0..count)
         .map(|index| random_job(&mut dice, &format!("j{index}")))
         .collect();
+    if let Some(theme) = theme {
+        jobs.iter_mut().for_each(|job| theme.suit(&mut dice, job));
+    }
     let register = |job: &Job| Act {
         pause: Span::ZERO,
         steps: 0,
@@ -43,10 +48,17 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(12, "acts", "") {
         acts.push(random_act(&mut dice, count));
     }
+    if let Some(theme) = theme {
+        for _ in 0..1 + dice.below(10, "acts of the theme", "") {
+            let job = format!("j{}", dice.below(count, "whose", ""));
+            acts.push(theme.act(&mut dice, job));
+        }
+    }
     // Behind the others, so that those of old seeds are as they were.
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
     }
+    let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
         Search::Seeds,
@@ -59,7 +71,7 @@ pub fn script(seed: u64) -> Script {
     Script {
         seed,
         search: dice.one_of(&searches, "search", "").unwrap_or_default(),
-        faults: Faults::swarm(seed),
+        faults: theme.map_or(faults.clone(), |theme| faults.and(&theme.faults())),
         jobs,
         acts,
         then: Span::secs(120),

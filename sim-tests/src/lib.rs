@@ -13,5 +13,6 @@ pub mod report;
 mod seeds;
 pub mod small;
 pub mod soak;
+mod theme;
 
 pub use seeds::{Scenario, each_crash, for_seeds, replay};

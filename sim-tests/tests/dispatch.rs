@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use drover_core::agent::KEPT_CHILDREN;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::JobKey;
 use drover_core::input::{LocalInput, RequestId};
@@ -190,14 +189,15 @@ fn children_that_are_over_go() {
     for_seeds(2, |sim| {
         sim.register(&sum("0s"));
         let mut all = Vec::new();
-        let many = u32::try_from(KEPT_CHILDREN).unwrap_or(0) + 5;
+        let kept_children = sim.config().kept_children;
+        let many = u32::try_from(kept_children).unwrap_or(0) + 5;
         for nth in 0..many {
             // Without a token.
             let asked = sim.dispatch("sum", nth * 3);
             all.push(made(sim, asked)?);
         }
         let of_sum = |sim: &Sim| sim.keys_of("sum").len() - 1;
-        sim.until(Span::secs(3600), |sim| of_sum(sim) == KEPT_CHILDREN)?;
+        sim.until(Span::secs(3600), |sim| of_sum(sim) == kept_children)?;
         let kept = sim.keys_of("sum");
         let kept = |id: &String| kept.contains(&JobKey::local(id));
         sim.expect_that(all[5..].iter().all(kept), "the latest are kept")?;

@@ -34,6 +34,7 @@ const NOT_COVERED: &[&str] = &[
     "Driver.*.Exec.program.task.config",
     "Driver.*.Exec.program.task.group",
     "Driver.*.Exec.program.task.job",
+    "Driver.*.Exec.program.task.reserved",
     "Driver.*.Start.config.config.*",
     "Driver.*.Start.config.group",
     "Driver.*.Start.config.job",

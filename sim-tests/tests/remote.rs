@@ -8,7 +8,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, arc, changed, group, job, task};
+use drover_sim_tests::build::{GroupWords, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -263,10 +263,7 @@ fn a_copy_that_nobody_names_waits_as_before() {
         stopped_while_it_waits(sim, &job)?;
         sim.ask(LocalInput::Collect);
         sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
-        let mut from = sim.world.remotes.hand(&job);
-        from.truncate(1);
-        let job = arc(&job);
-        sim.ask(LocalInput::TakeOver { job, from });
+        sim.take_over_some(&job, 1);
         sim.run(SOON)?;
         sim.expect_that(sim.allocs("db").len() == 2, "both are there")?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;

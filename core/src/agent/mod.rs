@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use plugins::{Condition, Listened};
-pub use scheduling::{KEPT_CHILDREN, MAX_CHILDREN, PREEMPTION_MARGIN};
+pub use scheduling::{MAX_CHILDREN, PREEMPTION_MARGIN};
 pub use services::{Registration, choose};
 pub use view::{AllocView, View};
 

@@ -1,8 +1,8 @@
 //! Jobs that are made of others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use drover_core::agent::{Agent, KEPT_CHILDREN};
+use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{AllocId, TaskName};
@@ -93,9 +93,25 @@ impl Checker {
             let count = over.entry(&job.parent_id).or_default();
             *count += usize::from(view.job_status(&job.key()) == "dead");
         }
+        let kept = self.kept_children;
         for (parent, count) in over {
-            self.holds(Property::DispatchedJobsGo, count <= KEPT_CHILDREN, || {
+            self.holds(Property::DispatchedJobsGo, count <= kept, || {
                 format!("{count} of {parent}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whoever asks again with the same token gets the same job.
+    pub(super) fn one_job_for_one_token(&mut self, agent: &Agent) -> Verdict {
+        let mut known = BTreeSet::new();
+        let children = agent.view().jobs();
+        let children = children.filter(|record| record.job.dispatched && !record.purge);
+        for job in children.map(|record| &record.job) {
+            let token = &job.dispatch_idempotency_token;
+            let first = token.is_empty() || known.insert((&job.parent_id, token));
+            self.holds(Property::OneJobForOneToken, first, || {
+                format!("{} is the second for {token}", job.id)
             })?;
         }
         Ok(())

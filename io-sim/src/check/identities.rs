@@ -8,7 +8,8 @@ use drover_core::input::TaskKey;
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::task::Task;
-use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
+use drover_core::time::Span;
 
 use super::{Checker, Property, Verdict};
 use crate::identities::Token;
@@ -22,6 +23,9 @@ pub(super) struct Identities {
     /// Since its last start.
     started: BTreeMap<TaskKey, BTreeMap<String, u32>>,
 }
+
+/// By then who runs was told of a new token.
+const SOON: Span = Span::secs(60);
 
 fn wanted(task: &Task) -> impl Iterator<Item = &Identity> {
     let all = task.identity.iter().chain(&task.identities);
@@ -88,11 +92,59 @@ impl Checker {
         })
     }
 
+    /// The time at which it gets a new token comes before the old one is good no more, in every life
+    /// of the agent. It is counted by the wall's clock, and after a failure tried again soon.
+    pub(super) fn a_token_is_renewed_in_time(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+    ) -> Verdict {
+        if !matches!(task.phase(), Phase::Running) || world.wall_jumped || self.leaving {
+            return Ok(());
+        }
+        let Some((due, TaskTimer::Identity)) = task.deadline() else {
+            return Ok(());
+        };
+        let tokens = world.tokens.get(&task.spec().key);
+        for identity in wanted(task.spec().task()).filter(|one| one.ttl.0 > 0) {
+            let token = tokens.and_then(|tokens| tokens.get(identity.name()));
+            let until = token.and_then(|token| token.until);
+            // Of one that is hardly good any more trying again may come too late.
+            let fresh = until.filter(|until| *until - world.at > Span(identity.ttl.0 / 4));
+            let holds = fresh.is_none_or(|until| due < until);
+            self.holds(Property::ATokenIsRenewedInTime, holds, || {
+                let (key, name) = (&task.spec().key, identity.name());
+                format!("{key:?}: {name} is good until {until:?}, and due at {due:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Who runs knows the latest of its tokens, if it wants to be told and there was time for it.
+    pub(super) fn a_new_token_is_told(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+        let key = &task.spec().key;
+        let known = self.identities.known.get(key).cloned().unwrap_or_default();
+        let tokens = world.tokens.get(key).cloned().unwrap_or_default();
+        let told = |one: &&Identity| one.change_mode != RenewMode::Noop && one.ttl.0 > 0;
+        for identity in wanted(task.spec().task()).filter(told) {
+            let token = tokens.get(identity.name()).copied().unwrap_or_default();
+            let left = token.until.map(|until| until - world.at);
+            let is_old = left.is_some_and(|left| left.0 < identity.ttl.0 - SOON.0);
+            let number = known.get(identity.name());
+            let holds = !is_old || number == Some(&token.number);
+            self.holds(Property::ANewTokenIsTold, holds, || {
+                format!("{key:?} knows {number:?} of {}: {token:?}", identity.name())
+            })?;
+        }
+        Ok(())
+    }
+
     /// What runs has tokens that are good.
     pub(super) fn a_token_is_good(&mut self, world: &World, agent: &Agent) -> Verdict {
         let allocs = agent.view().allocs();
         let running = |task: &&TaskRunner| matches!(task.phase(), Phase::Running);
         for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
+            self.a_new_token_is_told(world, task)?;
             let key = &task.spec().key;
             for identity in wanted(task.spec().task()).filter(|one| one.ttl.0 > 0) {
                 let tokens = world.tokens.get(key);

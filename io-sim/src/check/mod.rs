@@ -38,10 +38,11 @@ mod waits;
 mod words;
 
 use drover_core::agent::Agent;
-use drover_core::config::RoomLimits;
+use drover_core::config::{Config, RoomLimits};
 use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::model::node::Node;
 
 pub use property::Property;
 
@@ -128,6 +129,7 @@ pub struct Checker {
     newborn: bool,
     /// How many ended allocations the agent keeps.
     keep_terminal: usize,
+    kept_children: usize,
     /// How full the disk may be, and whether the agent was told that it is fuller, and cleaned
     /// nothing away for it yet.
     room: Option<RoomLimits>,
@@ -141,14 +143,18 @@ pub struct Checker {
 
 impl Default for Checker {
     fn default() -> Checker {
-        Checker::new(usize::MAX, None, usize::MAX)
+        Checker::new(&Config {
+            keep_terminal: usize::MAX,
+            kept_children: usize::MAX,
+            parallel_destroys: usize::MAX,
+            ..Config::new(0, Node::default(), "")
+        })
     }
 }
 
 impl Checker {
-    /// A checker of an agent that keeps so many ended allocations, and so much room, and cleans so
-    /// many away at once.
-    pub(crate) fn new(keep_terminal: usize, room: Option<RoomLimits>, places: usize) -> Checker {
+    /// A checker of an agent with these settings.
+    pub(crate) fn new(config: &Config) -> Checker {
         Checker {
             touched: Touched::default(),
             lives: Lives::default(),
@@ -165,10 +171,11 @@ impl Checker {
             identities: Identities::default(),
             remotes: Remotes::default(),
             promises: Promises::default(),
-            removals: Removals::new(places),
+            removals: Removals::new(config.parallel_destroys),
             newborn: true,
-            keep_terminal,
-            room,
+            keep_terminal: config.keep_terminal,
+            kept_children: config.kept_children,
+            room: config.room,
             crowded: false,
             leaving: false,
             reached: Reached::default(),

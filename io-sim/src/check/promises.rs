@@ -1,6 +1,6 @@
 //! Disks that are kept for other nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
@@ -19,8 +19,26 @@ use crate::world::World;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Promises {
     /// What was asked for, and is not answered yet.
-    asked: BTreeMap<RequestId, (AllocId, Timestamp)>,
-    made: BTreeMap<AllocId, Timestamp>,
+    asked: BTreeMap<RequestId, (AllocId, Kept)>,
+    made: BTreeMap<AllocId, Kept>,
+    /// What was on its way out when it was promised is no promise.
+    going: BTreeSet<AllocId>,
+}
+
+/// Until when one is kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// As it was promised.
+    promised: Timestamp,
+    /// If the agent still knows that it was read.
+    read: Timestamp,
+}
+
+impl Kept {
+    /// A clock that was set back makes it no longer, whether or not the agent knows that it was read.
+    fn holds(self, wall: Timestamp) -> bool {
+        self.read - wall > Span::ZERO && self.promised - wall <= PROMISED
+    }
 }
 
 impl Promises {
@@ -31,14 +49,17 @@ impl Promises {
     pub(super) fn asked(&mut self, wall: Timestamp, request: RequestId, asked: &OperatorInput) {
         match asked {
             OperatorInput::Promise { alloc } => {
-                self.asked.insert(request, (*alloc, wall + PROMISED));
+                let promised = wall + PROMISED;
+                let read = promised;
+                self.asked
+                    .insert(request, (*alloc, Kept { promised, read }));
             }
             OperatorInput::Delivered { alloc } => {
                 // Also what was asked for before, and is answered later.
                 let asked = self.asked.values_mut().filter(|(of, _)| of == alloc);
                 let made = self.made.get_mut(alloc);
-                for until in asked.map(|(_, until)| until).chain(made) {
-                    *until = (*until).min(wall + DELIVERED);
+                for kept in asked.map(|(_, kept)| kept).chain(made) {
+                    kept.read = kept.read.min(wall + DELIVERED);
                 }
             }
             OperatorInput::StopAlloc { .. }
@@ -50,15 +71,16 @@ impl Promises {
 
     pub(super) fn answered(&mut self, request: RequestId, reply: &Reply) {
         let asked = self.asked.remove(&request);
-        if let (Some((alloc, until)), Reply::Done { .. }) = (asked, reply) {
-            self.made.insert(alloc, until);
+        if let (Some((alloc, kept)), Reply::Done { .. }) = (asked, reply)
+            && !self.going.contains(&alloc)
+        {
+            self.made.insert(alloc, kept);
         }
     }
 
-    /// Whether this disk is to be there. A clock that was set back makes that no longer.
+    /// Whether this disk is to be there.
     pub(super) fn holds(&self, alloc: AllocId, wall: Timestamp) -> bool {
-        let left = self.made.get(&alloc).map(|until| *until - wall);
-        left.is_some_and(|left| left > Span::ZERO && left <= PROMISED)
+        self.made.get(&alloc).is_some_and(|kept| kept.holds(wall))
     }
 }
 
@@ -77,8 +99,10 @@ impl Checker {
             self.note_collection(agent, record.id);
         }
         if !record.destroying {
+            self.promises.going.remove(&record.id);
             return Ok(());
         }
+        self.promises.going.insert(record.id);
         // What counts is the clock as it was when this was decided: one that was set back can come
         // to where the promise held again, while the disk still goes.
         let held = self.promises.holds(record.id, world.now().wall);

@@ -242,6 +242,10 @@ properties! {
     AStartFindsItsTokens: "a_start_finds_its_tokens", [P7], Always;
     /// Of each new token a task is told once, and only in the way that it wants.
     ANewTokenIsToldOnce: "a_new_token_is_told_once", [P29], Always;
+    /// A token is to be made anew while the old one is good.
+    ATokenIsRenewedInTime: "a_token_is_renewed_in_time", [P11], Always;
+    /// Of a new token its task is told, if it wants to be.
+    ANewTokenIsTold: "a_new_token_is_told", [P29], AtRest;
     /// What runs has tokens that are good.
     ATokenIsGood: "a_token_is_good", [P11], AtRest;
 
@@ -452,6 +456,8 @@ properties! {
     TheDiskHoldsWhatIsKnown: "the_disk_holds_what_is_known", [P6], AtRest;
     /// Of the jobs that were made of one and are over, no more are kept than are meant to be.
     DispatchedJobsGo: "dispatched_jobs_go", [P15], AtRest;
+    /// Whoever asks again with the same token for a job to be made gets the same job.
+    OneJobForOneToken: "one_job_for_one_token", [P26], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
     /// Where the leader is over, its group is.

@@ -4,6 +4,7 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
+use drover_core::store::record::AllocRecord;
 use drover_core::store::{Batch, CommitId, Key};
 
 use super::lives::{alive_in, saved_alloc};
@@ -94,15 +95,21 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
-        let memory = self.lives.allocs.get(&record.id);
-        let before = memory
-            .into_iter()
-            .flat_map(|m| m.shown.iter().chain(&m.saved));
-        if !record.destroying || before.into_iter().any(|before| before.destroying) {
+        let went_before = |one: &AllocRecord| {
+            let memory = self.lives.allocs.get(&one.id).into_iter();
+            let mut before = memory.flat_map(|m| m.shown.iter().chain(&m.saved));
+            before.any(|before| before.destroying)
+        };
+        if !record.destroying || went_before(record) {
             return Ok(());
         }
         let ended = agent.view().allocs().map(AllocRunner::record);
-        let kept = ended.filter(|one| one.finished && !one.destroying).count();
+        let ended = ended.filter(|one| one.finished && one.id != record.id);
+        // Whose job goes in the same step may have counted before.
+        let counts = |one: &AllocRecord| {
+            !one.destroying || !went_before(one) && self.job_goes(agent, &one.job)
+        };
+        let kept = ended.filter(|one| counts(one)).count();
         let asked = self.replies.collects()
             || self.replies.collects_one(record.id)
             || self.job_goes(agent, &record.job)

@@ -20,6 +20,15 @@ use super::{Checker, Property, Verdict};
 use crate::world::World;
 
 impl Checker {
+    /// Looks at what must be so long before anybody looks at the machine again: that would make up for
+    /// what was forgotten.
+    pub(crate) fn soon(&mut self, agent: &Agent) -> Verdict {
+        for job in agent.view().jobs() {
+            self.who_matters_more_has_its_place(agent, job)?;
+        }
+        Ok(())
+    }
+
     /// Looks at everything at rest.
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.awake(world);
@@ -47,6 +56,7 @@ impl Checker {
         self.the_disk_has_room(world, agent)?;
         self.the_machine_is_known(world, agent)?;
         self.dispatched_jobs_go(agent)?;
+        self.one_job_for_one_token(agent)?;
         self.a_token_is_good(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
         self.the_disk_holds_what_is_known(world, agent)
@@ -329,6 +339,11 @@ impl Checker {
 
     /// What the disk holds is what the agent knows.
     fn the_disk_holds_what_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
+        // Who gets a new token may have been started again for it a moment ago.
+        let mut pending = agent.pending().awaiting.into_iter();
+        if pending.any(|one| one.who == "store") && !renewed(world, agent).is_empty() {
+            return Ok(());
+        }
         let saved = world.disk.saved();
         let allocs = agent.view().allocs();
         let known = allocs

@@ -203,9 +203,11 @@ impl Checker {
             // What was fetched into secrets that are gone is fetched again.
             Some(Record::Task(saved)) if hook == "artifacts" => {
                 let lost = saved.secrets != world.dirs.secrets_of(alloc, task);
-                // Who ran had them, whatever is said of the hook.
+                // Who ran had them, whatever is said of the hook; but if those were other secrets,
+                // they were fetched again since.
                 let had = saved.state.started_at.is_some()
-                    && world.dirs.fetched.contains(&(alloc, task.clone()));
+                    && world.dirs.fetched.contains(&(alloc, task.clone()))
+                    && !(lost && world.dirs.has_secret_artifacts(alloc, task));
                 had || saved.hooks_done.contains_key(hook) && !lost
             }
             Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),

@@ -87,6 +87,7 @@ impl Checker {
             self.a_task_is_of_its_allocations_version(alloc, task)?;
             self.the_dead_do_not_run(world, task)?;
             self.who_fails_with_its_script_ends(task)?;
+            self.a_token_is_renewed_in_time(world, task)?;
             self.what_runs_is_there(world, task)?;
             self.states_fit_phases(task)?;
             self.a_dead_task_stays_dead(world, task)?;

@@ -62,6 +62,11 @@ pub enum What {
         /// Which.
         job: String,
     },
+    /// The same, and only the first of its copies replaces anything there.
+    TakeOverOne {
+        /// Which.
+        job: String,
+    },
     /// A job is made of a parameterized one.
     Dispatch {
         /// Which.
@@ -166,6 +171,7 @@ impl What {
         match self {
             What::Register { job, .. }
             | What::TakeOver { job }
+            | What::TakeOverOne { job }
             | What::Dispatch { job, .. }
             | What::Deregister { job, .. }
             | What::Evaluate { job }

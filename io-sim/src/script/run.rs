@@ -93,6 +93,11 @@ impl Sim {
                     self.take_over(job);
                 }
             }
+            What::TakeOverOne { job } => {
+                if let Some(job) = jobs.get(job.as_str()) {
+                    self.take_over_some(job, 1);
+                }
+            }
             What::Dispatch { job, nth } => {
                 self.dispatch(job, *nth);
             }

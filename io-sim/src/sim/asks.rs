@@ -51,7 +51,13 @@ impl Sim {
 
     /// Hands in a job that ran on another node until now.
     pub fn take_over(&mut self, job: &Job) -> RequestId {
-        let from = self.world.remotes.hand(job);
+        self.take_over_some(job, usize::MAX)
+    }
+
+    /// The same, and only so many of its copies replace anything there.
+    pub fn take_over_some(&mut self, job: &Job, copies: usize) -> RequestId {
+        let mut from = self.world.remotes.hand(job);
+        from.truncate(copies);
         self.ask(LocalInput::TakeOver {
             job: Arc::new(job.clone()),
             from,

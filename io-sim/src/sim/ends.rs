@@ -94,7 +94,11 @@ impl Sim {
             self.restart()?;
         }
         self.world.machine_is_whole();
-        self.run(Span::secs(2 * 3600))?;
+        self.run(Span::secs(600))?;
+        if let Some(agent) = &self.agent {
+            self.checker.soon(agent)?;
+        }
+        self.run(Span::secs(2 * 3600 - 600))?;
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.
             self.run(self.world.patience.disk)?;

@@ -11,10 +11,6 @@ use crate::model::validate::identifier;
 use crate::store::record::JobRecord;
 use crate::time::Now;
 
-/// How many children of one job are kept after they are over, for people. When one more is over,
-/// the oldest is forgotten, with what is left of its allocations.
-pub const KEPT_CHILDREN: usize = 100;
-
 /// The most children of one job, those that are over included.
 pub const MAX_CHILDREN: usize = 10_000;
 
@@ -113,7 +109,7 @@ impl Agent {
         };
         let mut over = self.children(&parent);
         over.retain(|child| self.is_over(child));
-        over.truncate(over.len().saturating_sub(KEPT_CHILDREN));
+        over.truncate(over.len().saturating_sub(self.config.kept_children));
         for child in over {
             self.deregister(now, &child.job.key(), true);
         }

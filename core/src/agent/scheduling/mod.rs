@@ -7,7 +7,7 @@ mod placing;
 mod preempting;
 mod rollout;
 
-pub use dispatch::{KEPT_CHILDREN, MAX_CHILDREN};
+pub use dispatch::MAX_CHILDREN;
 pub use preempting::PREEMPTION_MARGIN;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,222 @@
+//! Themes of random worlds: in some of them everything is about one thing, so that what is rare
+//! elsewhere meets itself often.
+
+use drover_core::input::ShutdownMode;
+use drover_core::model::identity::RenewMode;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::task::Task;
+use drover_core::model::template::ChangeMode;
+use drover_core::time::Span;
+use drover_io_sim::script::{Act, Change, What};
+use drover_io_sim::{Choices, Fault, Faults};
+
+use crate::build::{EVER, GroupWords, TaskWords, group, mould};
+
+/// What a world is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// Tokens that are made anew, by agents that come and go.
+    Tokens,
+    /// Templates that run scripts when they change.
+    Scripts,
+    /// Jobs that want the same port, and become more and less important.
+    Places,
+    /// Jobs that are made of others, by people who ask twice.
+    Children,
+    /// Devices of tasks that do not end.
+    Devices,
+    /// Disks that are too full, and go from allocation to allocation and from node to node.
+    Disks,
+}
+
+/// How often things of one theme go wrong, in thousandths, and how often at most.
+const OFTEN: u16 = 300;
+const SELDOM: u16 = 30;
+const NEARLY_ALWAYS: u16 = 900;
+const AT_MOST: u32 = 10;
+
+impl Theme {
+    const ALL: [Theme; 6] = [
+        Theme::Tokens,
+        Theme::Scripts,
+        Theme::Places,
+        Theme::Children,
+        Theme::Devices,
+        Theme::Disks,
+    ];
+
+    /// What the world of a seed is about; most are about everything.
+    pub(crate) fn of(dice: &mut Choices) -> Option<Theme> {
+        let has_one = dice.below(3, "has a theme", "") == 1;
+        let theme = dice.one_of(&Theme::ALL, "theme", "");
+        theme.filter(|_| has_one)
+    }
+
+    /// What goes wrong besides the usual.
+    pub(crate) fn faults(self) -> Faults {
+        let devices = [Fault::HangDestroy, Fault::FailDestroy, Fault::HangStop];
+        let (kinds, permille): (&[Fault], u16) = match self {
+            // Of all that is done for a task its tokens are the last, and made again and again.
+            Theme::Tokens => (&[Fault::FailHook], SELDOM),
+            Theme::Scripts => (&[Fault::FailScript, Fault::HangScript], OFTEN),
+            Theme::Places | Theme::Children => (&[], 0),
+            Theme::Devices => (&devices, NEARLY_ALWAYS),
+            Theme::Disks => (&[Fault::CrowdedDisk, Fault::SilentNode], NEARLY_ALWAYS),
+        };
+        Faults::only(kinds, permille).budget(AT_MOST)
+    }
+
+    /// Makes a job fit.
+    pub(crate) fn suit(self, dice: &mut Choices, job: &mut Job) {
+        let id = job.id.clone();
+        match self {
+            Theme::Tokens => {
+                lives_long(job);
+                each_task(job, |task| tokens(dice, task, &id));
+            }
+            Theme::Scripts => {
+                lives_long(job);
+                each_task(job, |task| scripts(dice, task, &id));
+            }
+            Theme::Places => {
+                lives_long(job);
+                job.priority = [30, 50, 70][dice.below(3, "importance", &id)];
+                each_group_has_the_port(job);
+            }
+            Theme::Children => {
+                job.job_type = JobType::Batch;
+                each_task(job, |task| task.ends("1s", 0).payload());
+                *job = mould(job.clone());
+            }
+            Theme::Devices => {
+                lives_long(job);
+                // All that there are: whoever comes next needs the same ones.
+                let (name, all) = [("fpga", 3), ("bolt/gpu", 2)][dice.below(2, "device", &id)];
+                let group = &mut job.task_groups[0];
+                group.count = Some(1);
+                for task in &mut group.tasks {
+                    task.resources.devices.clear();
+                }
+                group.tasks[0] = group.tasks[0].clone().devices(name, all);
+            }
+            Theme::Disks => {
+                let migrates = dice.below(2, "migrates", &id) == 1;
+                let group = job.task_groups[0].clone();
+                job.task_groups[0] = if migrates {
+                    group.migrates()
+                } else {
+                    group.sticky()
+                };
+            }
+        }
+    }
+
+    /// Something that people do about it.
+    pub(crate) fn act(self, dice: &mut Choices, job: String) -> Act {
+        let nth = dice.below(8, "which of its", &job);
+        let changed = |job, change| What::Register {
+            job,
+            change: Some(change),
+        };
+        let (pauses, what): (&[i64], What) = match self {
+            Theme::Tokens => {
+                let what = match dice.below(4, "about tokens", &job) {
+                    0 => What::Replace,
+                    1 | 2 => What::Shutdown {
+                        mode: ShutdownMode::KeepTasks,
+                    },
+                    _ => What::Evaluate { job },
+                };
+                (&[40, 130, 250, 290, 310], what)
+            }
+            Theme::Scripts => (&[1, 5, 30], What::ChangeTemplate),
+            Theme::Places => {
+                let what = match dice.below(4, "about places", &job) {
+                    0 => What::Deregister { job, purge: false },
+                    1 => What::Register { job, change: None },
+                    _ => changed(job, Change::Priority([30, 50, 70][nth % 3])),
+                };
+                (&[0, 5, 30], what)
+            }
+            Theme::Children => {
+                let nth = u32::try_from(nth).unwrap_or(0);
+                (&[0, 1, 5], What::Dispatch { job, nth })
+            }
+            Theme::Devices => {
+                let what = match dice.below(4, "about devices", &job) {
+                    0 => What::StopAlloc { job, nth: None },
+                    1 => What::Restart { job, all: true },
+                    _ => changed(job, Change::Env(dice.pick("env", ""))),
+                };
+                (&[5, 30, 60], what)
+            }
+            Theme::Disks => (&[0, 5, 60, 1500], about_disks(dice, job, nth)),
+        };
+        Act {
+            pause: Span::secs(dice.one_of(pauses, "pause of a theme", "").unwrap_or(0)),
+            steps: dice
+                .one_of(&[0, 0, 1, 5], "steps of a theme", "")
+                .unwrap_or(0),
+            what,
+        }
+    }
+}
+
+fn about_disks(dice: &mut Choices, job: String, nth: usize) -> What {
+    let read = dice.below(2, "read", &job) == 1;
+    match dice.below(10, "about disks", &job) {
+        0 => What::Deregister { job, purge: false },
+        1 => What::Register { job, change: None },
+        2 if read => What::TakeOver { job },
+        2 => What::TakeOverOne { job },
+        3 => What::KeepDisk { job, nth, read },
+        4 => What::StopAlloc { job, nth: None },
+        5 => What::CollectAlloc { job, nth },
+        6 => What::Collect,
+        _ => What::Register {
+            job,
+            change: Some(Change::Env(dice.pick("env", ""))),
+        },
+    }
+}
+
+/// It is not over before people have done something.
+fn lives_long(job: &mut Job) {
+    job.parameterized_job = None;
+    let to_completion = job.job_type.runs_to_completion();
+    for task in &mut job.task_groups[0].tasks {
+        task.dispatch_payload = None;
+        if to_completion && task.lifecycle.is_none() {
+            *task = task.clone().ends(EVER, 0);
+        }
+    }
+}
+
+fn each_task(job: &mut Job, mut change: impl FnMut(Task) -> Task) {
+    for task in &mut job.task_groups[0].tasks {
+        *task = change(task.clone());
+    }
+}
+
+fn tokens(dice: &mut Choices, mut task: Task, id: &str) -> Task {
+    let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
+    let mode = modes[dice.below(3, "mode of the tokens", &format!("{id} {}", task.name))];
+    task.identities.clear();
+    task.token(Span::secs(600), mode)
+}
+
+fn scripts(dice: &mut Choices, mut task: Task, id: &str) -> Task {
+    let entity = format!("{id} {}", task.name);
+    task.templates.clear();
+    let mut task = task.template(ChangeMode::Script);
+    if let Some(script) = &mut task.templates[0].change_script {
+        script.run_on_first_render = dice.below(3, "first run", &entity) == 1;
+        script.fail_on_error = dice.below(2, "fatal", &entity) == 1;
+    }
+    task
+}
+
+fn each_group_has_the_port(job: &mut Job) {
+    let tasks = job.task_groups[0].tasks.clone();
+    job.task_groups[0] = group("g", tasks).never_again().static_port("http", 8080);
+}
