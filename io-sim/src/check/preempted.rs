@@ -96,7 +96,12 @@ impl Checker {
                 }
                 Some(_) | None => false,
             };
-            let mut lives = view.allocs().filter(|alloc| !alloc.record().finished);
+            // Who was told to end already is waited for, however long that takes.
+            let stays = |alloc: &&AllocRunner| {
+                let record = alloc.record();
+                !record.finished && record.desired == DesiredStatus::Run
+            };
+            let mut lives = view.allocs().filter(stays);
             let holder = lives.find(|alloc| holds(alloc) && less_important(alloc));
             self.holds(
                 Property::WhoMattersMoreHasItsPlace,

@@ -105,14 +105,13 @@ impl Checker {
         }
         let ended = agent.view().allocs().map(AllocRunner::record);
         let ended = ended.filter(|one| one.finished && one.id != record.id);
-        // Whose job goes in the same step may have counted before.
-        let counts = |one: &AllocRecord| {
-            !one.destroying || !went_before(one) && self.job_goes(agent, &one.job)
-        };
-        let kept = ended.filter(|one| counts(one)).count();
+        let kept = ended.filter(|one| !one.destroying).count();
+        // What else goes in the same step may have counted before.
+        let others_go = agent.view().jobs().any(|job| job.purge);
         let asked = self.replies.collects()
             || self.replies.collects_one(record.id)
             || self.job_goes(agent, &record.job)
+            || others_go
             || kept >= self.keep_terminal;
         let crowded = !asked && core::mem::take(&mut self.crowded);
         self.sometimes(Property::SometimesTheDiskIsCrowded, crowded);
