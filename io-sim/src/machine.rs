@@ -60,7 +60,7 @@ pub fn listening(mut config: Config) -> Config {
 }
 
 /// How many children of a job are kept: few, so that it matters.
-pub(crate) const KEPT_CHILDREN: usize = 3;
+const KEPT_CHILDREN: usize = 3;
 
 /// How many percent of the disk each allocation's directory takes.
 const SHARE: u8 = 6;

@@ -75,6 +75,17 @@ fn a_job_comes_with_its_disk_though_the_agent_dies() {
     }
 }
 
+/// A job waits for a node that does not answer, and its next version runs in its place in the end.
+fn replaced_while_it_waits(sim: &mut Sim) -> Result<(), Violation> {
+    sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+    sim.take_over(&keeper());
+    sim.run(Span::secs(10))?;
+    sim.register(&next_version(&keeper()));
+    sim.run(Span::secs(10))?;
+    sim.world.faults = Faults::none();
+    sim.until(AN_HOUR, |sim| sim.runs("db", "main"))
+}
+
 /// A disk that a version never got is for the next version.
 #[test]
 fn who_never_got_the_remote_disk_passes_it_on() {
@@ -82,14 +93,7 @@ fn who_never_got_the_remote_disk_passes_it_on() {
         if sim.seed() == 0 {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
-        let job = keeper();
-        sim.take_over(&job);
-        sim.run(Span::secs(10))?;
-        sim.register(&next_version(&job));
-        sim.run(Span::secs(10))?;
-        sim.world.faults = Faults::none();
-        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        replaced_while_it_waits(sim)?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
         sim.peace()
     });
@@ -281,21 +285,14 @@ fn what_was_passed_on_is_not_fetched_again() {
         if sim.seed() == 0 {
             return Ok(());
         }
-        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
-        let job = keeper();
-        sim.take_over(&job);
-        sim.run(Span::secs(10))?;
-        sim.register(&next_version(&job));
-        sim.run(Span::secs(10))?;
-        sim.world.faults = Faults::none();
-        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        replaced_while_it_waits(sim)?;
         let ran = sim.live("db").map(|alloc| alloc.record().id);
         let alloc = ran.unwrap_or_default();
         sim.deregister("db", false);
         sim.run(SOON)?;
         sim.operate(OperatorInput::Collect { alloc });
         sim.until(SOON, |sim| sim.allocs("db").len() == 1)?;
-        sim.register(&job);
+        sim.register(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.expect_that(!has_the_disk(sim), "an empty disk")?;
         sim.peace()

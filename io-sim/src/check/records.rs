@@ -4,7 +4,6 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
-use drover_core::store::record::AllocRecord;
 use drover_core::store::{Batch, CommitId, Key};
 
 use super::lives::{alive_in, saved_alloc};
@@ -95,17 +94,15 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
-        let went_before = |one: &AllocRecord| {
-            let memory = self.lives.allocs.get(&one.id).into_iter();
-            let mut before = memory.flat_map(|m| m.shown.iter().chain(&m.saved));
-            before.any(|before| before.destroying)
-        };
-        if !record.destroying || went_before(record) {
+        let memory = self.lives.allocs.get(&record.id);
+        let before = memory
+            .into_iter()
+            .flat_map(|m| m.shown.iter().chain(&m.saved));
+        if !record.destroying || before.into_iter().any(|before| before.destroying) {
             return Ok(());
         }
         let ended = agent.view().allocs().map(AllocRunner::record);
-        let ended = ended.filter(|one| one.finished && one.id != record.id);
-        let kept = ended.filter(|one| !one.destroying).count();
+        let kept = ended.filter(|one| one.finished && !one.destroying).count();
         // What else goes in the same step may have counted before.
         let others_go = agent.view().jobs().any(|job| job.purge);
         let asked = self.replies.collects()
