@@ -49,6 +49,17 @@ fn a_planted_bug_finds_its_place_though_lines_moved() {
     assert!(std::fs::remove_dir_all(&folder).is_ok());
 }
 
+/// A scenario that was renamed would be looked for in vain.
+#[test]
+fn a_planted_bug_names_a_scenario_that_exists() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let known = known_names(here);
+    let bugs = all(&here.join("..")).unwrap_or_default();
+    let named = bugs.iter().filter_map(|bug| bug.scenario.as_ref());
+    let unknown: Vec<&String> = named.filter(|name| !known.contains(*name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
 /// What the table of history names, is there.
 #[test]
 fn the_history_names_only_what_exists() {

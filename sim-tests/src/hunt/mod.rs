@@ -135,7 +135,8 @@ fn look_for(
     if by_search.found {
         return Ok(by_search);
     }
-    let by_scenario = workshop.scenarios()?;
+    let known = bug.and_then(|bug| bug.scenario.as_deref());
+    let by_scenario = workshop.scenarios(known)?;
     Ok(if by_scenario.found {
         by_scenario
     } else {

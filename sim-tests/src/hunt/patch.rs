@@ -13,6 +13,8 @@ pub struct Patch {
     pub name: String,
     /// What the bug is, and where the field met it: the lines before the first diff.
     pub story: String,
+    /// The scenario that is known to notice it, if its story ends with a line that says so.
+    pub scenario: Option<String>,
     files: Vec<FilePatch>,
 }
 
@@ -39,6 +41,7 @@ impl Patch {
         let mut patch = Patch {
             name: name.to_owned(),
             story: String::new(),
+            scenario: None,
             files: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
@@ -65,7 +68,9 @@ impl Patch {
             return Ok(());
         }
         let Some(file) = self.files.last_mut() else {
-            if !line.starts_with("--- ") {
+            if let Some(name) = line.strip_prefix("Scenario: ") {
+                self.scenario = Some(name.trim().to_owned());
+            } else if !line.starts_with("--- ") {
                 self.story.push_str(line);
                 self.story.push('\n');
             }

@@ -26,6 +26,8 @@ pub(super) struct Found {
     pub schedule_len: Option<u64>,
 }
 
+/// How the copy of the tree is built, see `Cargo.toml`.
+const PROFILE: &str = "hunt";
 /// A searching program hangs if it takes this much longer than it was told; making what it found
 /// smaller takes some of it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,7 +59,7 @@ impl Workshop {
         let mut command = Command::new(cargo);
         command
             .args(words)
-            .args(["--offline", "--profile", "search"])
+            .args(["--offline", "--profile", PROFILE])
             .args(["-p", "drover-sim-tests"])
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target);
@@ -82,7 +84,7 @@ impl Workshop {
     /// # Errors
     /// That it cannot be run, or does not say what it found.
     pub(super) fn search(&self, seconds: u64) -> Result<Found, String> {
-        let program = self.target.join("search").join("drover-sim-tests");
+        let program = self.target.join(PROFILE).join("drover-sim-tests");
         let seconds_word = seconds.to_string();
         let mut search = Command::new(&program);
         search.args([
@@ -110,16 +112,43 @@ impl Workshop {
         Ok(as_said(&said))
     }
 
-    /// Runs the scenarios, and names the first that fails.
+    /// Runs the scenarios, and names the first that fails: the one that is known to fail before all
+    /// others, whose programs take longer to build than to run.
     ///
     /// # Errors
     /// That they cannot be built or run.
-    pub(super) fn scenarios(&self) -> Result<Found, String> {
-        let programs = self.build_scenarios()?;
+    pub(super) fn scenarios(&self, known: Option<&str>) -> Result<Found, String> {
+        if let Some(known) = known {
+            let file = self.file_of(known)?;
+            let found = self.run_all(&["--test", &file], &["--exact", known])?;
+            if found.found {
+                return Ok(found);
+            }
+        }
+        self.run_all(&["--tests"], &[])
+    }
+
+    /// The name of the file in which this scenario is.
+    fn file_of(&self, scenario: &str) -> Result<String, String> {
+        let entries = std::fs::read_dir(self.root.join("sim-tests/tests"));
+        let paths = entries.into_iter().flatten().flatten();
+        let head = format!("fn {scenario}(");
+        let has_it = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path);
+            text.is_ok_and(|text| text.contains(&head))
+        };
+        let path = paths.map(|entry| entry.path()).find(has_it);
+        let name = path.and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+        name.ok_or_else(|| format!("there is no scenario {scenario}"))
+    }
+
+    /// Builds these programs of scenarios, and lets each run what the words ask for.
+    fn run_all(&self, which: &[&str], words: &[&str]) -> Result<Found, String> {
+        let programs = self.build_scenarios(which)?;
         let began = Instant::now();
         for program in programs {
             let mut tests = Command::new(&program);
-            tests.current_dir(self.root.join("sim-tests"));
+            tests.args(words).current_dir(self.root.join("sim-tests"));
             // Another number of states, or other pairs that are reached, prove nothing: they are only
             // noted.
             tests.env("DROVER_BLESS", "1").env_remove("DROVER_SEED");
@@ -135,9 +164,10 @@ impl Workshop {
         Ok(Found::default())
     }
 
-    /// Builds the scenarios. Returns their programs.
-    fn build_scenarios(&self) -> Result<Vec<PathBuf>, String> {
-        let mut build = self.cargo(&["test", "--no-run", "--tests", "--message-format=json"]);
+    /// Builds these scenarios. Returns their programs.
+    fn build_scenarios(&self, which: &[&str]) -> Result<Vec<PathBuf>, String> {
+        let words = [&["test", "--no-run", "--message-format=json"], which].concat();
+        let mut build = self.cargo(&words);
         let output = build.output().map_err(|why| format!("cargo: {why}"))?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
