@@ -120,6 +120,26 @@ fn nobody_goes_in_vain() {
     });
 }
 
+/// The least important one is asked first, and what it has would not have been enough: it stays when
+/// the next one's is.
+#[test]
+fn who_is_asked_first_stays_if_the_next_is_enough() {
+    for_seeds(60, |sim| {
+        let idle = group("g", [task("idle").devices("fpga", 1)]);
+        sim.register(&service("idle", 10, idle));
+        sim.until(SOON, |sim| sim.runs("idle", "idle"))?;
+        let low = group("g", [task("low").devices("gpu", 2)]);
+        sim.register(&service("low", 30, low));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        let both = task("main").devices("fpga", 1).devices("gpu", 1);
+        sim.register(&service("web", 50, group("g", [both])));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(evicted(sim, "low") == 1, "it had all of these")?;
+        sim.expect_that(sim.runs("idle", "idle"), "others of these were free")?;
+        sim.peace()
+    });
+}
+
 /// A task that takes long to end, or never does, is awaited.
 #[test]
 fn who_takes_the_place_waits_until_nobody_holds_it() {

@@ -18,12 +18,12 @@ impl Agent {
         let keep = if all { 0 } else { self.config.keep_terminal };
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let mut awaited = self.awaited_disks(now);
-        if !all {
+        let awaited = match all {
+            true => self.awaited_disks(now),
             // Who never got a disk goes before that: it holds less, and may be replaced yet.
-            let ended = self.allocs.values().map(|alloc| alloc.record());
-            awaited.extend(ended.flat_map(|heir| heir.inherits.iter().copied()));
-        }
+            false => self.inherited_by(|_| true),
+        };
+        // Who is being cleaned away counts as gone: one too many costs one.
         let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
         let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
         let collectable = ended.clone().filter(|alloc| !alloc.is_promised(now.wall));
@@ -67,10 +67,15 @@ impl Agent {
     /// The allocations whose disks somebody may still take over. What one was to get that is kept for
     /// another node, and never did, is kept with it.
     pub(super) fn awaited_disks(&self, now: Now) -> BTreeSet<AllocId> {
-        let heirs = self.allocs.values().map(|alloc| alloc.record());
-        let heirs = heirs.filter(|heir| {
+        self.inherited_by(|heir| {
             !heir.finished || self.awaits_replacement(heir) || heir.is_promised(now.wall)
-        });
+        })
+    }
+
+    /// The allocations whose disks these heirs were to take over and did not.
+    fn inherited_by(&self, is_heir: impl Fn(&AllocRecord) -> bool) -> BTreeSet<AllocId> {
+        let heirs = self.allocs.values().map(|alloc| &**alloc.record());
+        let heirs = heirs.filter(|heir| is_heir(heir));
         heirs
             .flat_map(|heir| heir.inherits.iter().copied())
             .collect()
