@@ -173,6 +173,31 @@ fn who_never_got_the_disk_goes_before_it() {
     }
 }
 
+/// Setting up fails again and again: of all who were to get the disk and did not, few are kept beside it.
+#[test]
+fn who_failed_on_the_way_to_the_disk_is_not_kept_for_it() {
+    for seed in 1..60 {
+        let mut config = Config::new(0, node(), "/alloc");
+        config.keep_terminal = 2;
+        let world = || Sim::with_config(seed, config.clone());
+        replay(world, false, |sim| {
+            let mut job = keeper(task("main"));
+            job.task_groups[0] = job.task_groups[0].clone().reschedules(1000, Span::secs(5));
+            sim.register(&job);
+            sim.until(SOON, |sim| sim.runs("db", "main"))?;
+            sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+            sim.register(&version(&job, "1"));
+            sim.run(Span::secs(600))?;
+            let kept = sim.allocs("db").len();
+            sim.expect_that((3..6).contains(&kept), &format!("{kept} are kept"))?;
+            sim.world.faults = Faults::none();
+            sim.until(SOON, |sim| runs_version(sim, 1))?;
+            sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+            sim.peace()
+        });
+    }
+}
+
 /// One that never had its turn is being cleaned away while the one before it still ends: what that
 /// wrote is for the next.
 #[test]

@@ -381,6 +381,19 @@ fn who_was_replaced_often_enough_stays_as_it_is() {
         sim.restart()?;
         sim.run(SOON)?;
         sim.expect_that(sim.allocs("sum").len() == 3, "three tries")?;
+        // That its disk is kept for another node is no new end.
+        for alloc in sim
+            .allocs("sum")
+            .iter()
+            .map(|alloc| alloc.record().id)
+            .collect::<Vec<_>>()
+        {
+            sim.operate(OperatorInput::Promise { alloc });
+        }
+        sim.run(SOON)?;
+        sim.restart()?;
+        sim.run(SOON)?;
+        sim.expect_that(sim.allocs("sum").len() == 3, "still three tries")?;
         sim.peace()
     });
 }

@@ -3,6 +3,7 @@
 
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
 use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -95,6 +96,32 @@ fn who_never_got_the_remote_disk_passes_it_on() {
         }
         replaced_while_it_waits(sim)?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+/// A copy that is not wanted any more awaits nobody, so the job can be moved on.
+#[test]
+fn who_is_not_wanted_any_more_awaits_no_node() {
+    for_seeds(60, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let two = changed(&keeper(), |group| group.count = Some(2));
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&two);
+        sim.run(Span::secs(10))?;
+        let awaits = |sim: &Sim| {
+            let view = sim.view();
+            view.is_some_and(|view| view.awaited_elsewhere(&JobKey::local("db")).is_some())
+        };
+        sim.expect_that(awaits(sim), "both await their nodes")?;
+        sim.register(&keeper());
+        sim.run(Span::secs(10))?;
+        sim.expect_that(awaits(sim), "one still does")?;
+        sim.world.faults = Faults::none();
+        sim.until(AN_HOUR, |sim| sim.living("main") == 1)?;
+        sim.expect_that(!awaits(sim), "all that is wanted is here")?;
         sim.peace()
     });
 }

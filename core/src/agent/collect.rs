@@ -18,11 +18,14 @@ impl Agent {
         let keep = if all { 0 } else { self.config.keep_terminal };
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        let awaited = match all {
-            true => self.awaited_disks(now),
-            // Who never got a disk goes before that: it holds less, and may be replaced yet.
-            false => self.inherited_by(|_| true),
+        // Who never got a disk goes before that: it holds less, and may be replaced yet. Whoever
+        // replaced it is to get the same.
+        let is_last = |heir: &AllocRecord| {
+            heir.next
+                .is_none_or(|next| !self.allocs.contains_key(&next))
         };
+        let awaited =
+            self.inherited_by(|heir| self.may_get_disks(heir, now) || !all && is_last(heir));
         // Who is being cleaned away counts as gone: one too many costs one.
         let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
         let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
@@ -67,9 +70,12 @@ impl Agent {
     /// The allocations whose disks somebody may still take over. What one was to get that is kept for
     /// another node, and never did, is kept with it.
     pub(super) fn awaited_disks(&self, now: Now) -> BTreeSet<AllocId> {
-        self.inherited_by(|heir| {
-            !heir.finished || self.awaits_replacement(heir) || heir.is_promised(now.wall)
-        })
+        self.inherited_by(|heir| self.may_get_disks(heir, now))
+    }
+
+    /// Whether an allocation, or what replaces it here or on another node, may take over disks yet.
+    fn may_get_disks(&self, heir: &AllocRecord, now: Now) -> bool {
+        !heir.finished || self.awaits_replacement(heir) || heir.is_promised(now.wall)
     }
 
     /// The allocations whose disks these heirs were to take over and did not.

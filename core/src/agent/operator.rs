@@ -108,7 +108,7 @@ impl Agent {
         if alloc.record().destroying {
             return conflict("the allocation is being cleaned away");
         }
-        alloc.edit(&mut cx(&self.config, &mut self.shared, now), keep);
+        alloc.keep_disk(&mut cx(&self.config, &mut self.shared, now), keep);
         Reply::Done {
             index: self.shared.index,
         }

@@ -15,6 +15,7 @@ use crate::input::ShutdownMode;
 use crate::local::reconcile;
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::group::TaskGroup;
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::{AllocRecord, JobRecord};
@@ -126,16 +127,24 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What a job still awaits of another node, or is to get from there. Until it has that, not all
-    /// that belongs to it is here.
+    /// What a job still awaits of another node, or is to get from there, for copies that are wanted.
+    /// Until it has that, not all that belongs to it is here.
     pub fn awaited_elsewhere(self, key: &JobKey) -> Option<&'a RemotePrevious> {
-        let handed = self.job(key).map(|job| &job.handed).into_iter().flatten();
+        let record = self.job(key)?;
+        let handed = record.handed.iter();
+        let handed = handed.map(|handed| (&handed.group, handed.index, &handed.from));
         let allocs = self.allocs_of(key).map(AllocRunner::record);
         let waiting = allocs.filter(|alloc| alloc.next.is_none());
-        let mut awaited = handed
-            .map(|handed| &handed.from)
-            .chain(waiting.filter_map(|alloc| alloc.remote.as_ref()));
-        awaited.next()
+        let waiting =
+            waiting.filter_map(|alloc| Some((&alloc.group, alloc.index, alloc.remote.as_ref()?)));
+        let mut awaited = handed.chain(waiting).filter(|(group, index, from)| {
+            let group = record.job.group(group.as_str());
+            let is_wanted = |group| *index < reconcile::copies(&record.job, group);
+            let gets_disk =
+                |group: &TaskGroup| group.ephemeral_disk.is_some_and(|disk| disk.migrate);
+            group.is_some_and(|group| is_wanted(group) && (!from.ended || gets_disk(group)))
+        });
+        awaited.next().map(|(_, _, from)| from)
     }
 
     /// For which groups of a job there is no place, and why.

@@ -222,11 +222,17 @@ impl AllocRunner {
 
     /// Changes what is wanted of it, or what else the scheduling side decides.
     pub fn edit(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
+        Arc::make_mut(&mut self.record).modify_time = cx.now.wall;
+        self.keep_disk(cx, change);
+    }
+
+    /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
+    /// count from there.
+    pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
         let index = cx.next_index();
         let record = Arc::make_mut(&mut self.record);
         change(record);
         record.modify_index = index;
-        record.modify_time = cx.now.wall;
         self.save(cx);
     }
 
