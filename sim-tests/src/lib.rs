@@ -15,4 +15,4 @@ pub mod small;
 pub mod soak;
 mod theme;
 
-pub use seeds::{Scenario, each_crash, for_seeds, replay};
+pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, replay};

@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::current;
 
-use drover_io_sim::{Sim, Violation, timeline};
+use drover_core::config::Config;
+use drover_io_sim::{Sim, Violation, node, timeline};
 
 /// How a scenario ends.
 pub type Scenario = Result<(), Violation>;
@@ -17,6 +18,25 @@ const TAIL: usize = 60;
 /// again.
 #[track_caller]
 pub fn for_seeds(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
+    for_worlds(count, Sim::new, scenario);
+}
+
+/// The same, with an agent that keeps so many ended allocations.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+pub fn for_seeds_keeping(count: u64, ended: usize, scenario: impl Fn(&mut Sim) -> Scenario) {
+    let world = |seed| {
+        let mut config = Config::new(0, node(), "/alloc");
+        config.keep_terminal = ended;
+        Sim::with_config(seed, config)
+    };
+    for_worlds(count, world, scenario);
+}
+
+#[track_caller]
+fn for_worlds(count: u64, world: impl Fn(u64) -> Sim, scenario: impl Fn(&mut Sim) -> Scenario) {
     let chosen = std::env::var("DROVER_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -25,7 +45,7 @@ pub fn for_seeds(count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
         None => 0..=count.saturating_sub(1),
     };
     for seed in seeds {
-        replay(|| Sim::new(seed), chosen.is_some(), &scenario);
+        replay(|| world(seed), chosen.is_some(), &scenario);
     }
 }
 

@@ -1,16 +1,15 @@
 //! Sticky disks: a replacement takes over what those before it wrote, whatever happens meanwhile.
 
 use drover_core::alloc::runner::Phase;
-use drover_core::config::Config;
 use drover_core::input::LocalInput;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim, Violation, node};
+use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
-use drover_sim_tests::{each_crash, for_seeds, replay};
+use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -151,51 +150,47 @@ fn waiting_for_a_disk_can_be_stopped() {
 /// A soak found this, in one of 7,000 seeds.
 #[test]
 fn who_never_got_the_disk_goes_before_it() {
-    for seed in 1..60 {
-        let mut config = Config::new(0, node(), "/alloc");
-        config.keep_terminal = 1;
-        let world = || Sim::with_config(seed, config.clone());
-        replay(world, false, |sim| {
-            let mut job = keeper(task("main"));
-            job.task_groups[0] = job.task_groups[0].clone().never_again();
-            sim.register(&job);
-            sim.until(SOON, |sim| sim.runs("db", "main"))?;
-            sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
-            sim.register(&version(&job, "1"));
-            sim.run(Span::secs(600))?;
-            sim.expect_that(sim.allocs("db").len() == 2, "both are kept")?;
-            sim.world.faults = Faults::none();
-            sim.register(&version(&job, "2"));
-            sim.until(SOON, |sim| runs_version(sim, 2))?;
-            sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-            sim.peace()
-        });
-    }
+    for_seeds_keeping(60, 1, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let mut job = keeper(task("main"));
+        job.task_groups[0] = job.task_groups[0].clone().never_again();
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.register(&version(&job, "1"));
+        sim.run(Span::secs(600))?;
+        sim.expect_that(sim.allocs("db").len() == 2, "both are kept")?;
+        sim.world.faults = Faults::none();
+        sim.register(&version(&job, "2"));
+        sim.until(SOON, |sim| runs_version(sim, 2))?;
+        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.peace()
+    });
 }
 
 /// Setting up fails again and again: of all who were to get the disk and did not, few are kept beside it.
 #[test]
 fn who_failed_on_the_way_to_the_disk_is_not_kept_for_it() {
-    for seed in 1..60 {
-        let mut config = Config::new(0, node(), "/alloc");
-        config.keep_terminal = 2;
-        let world = || Sim::with_config(seed, config.clone());
-        replay(world, false, |sim| {
-            let mut job = keeper(task("main"));
-            job.task_groups[0] = job.task_groups[0].clone().reschedules(1000, Span::secs(5));
-            sim.register(&job);
-            sim.until(SOON, |sim| sim.runs("db", "main"))?;
-            sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
-            sim.register(&version(&job, "1"));
-            sim.run(Span::secs(600))?;
-            let kept = sim.allocs("db").len();
-            sim.expect_that((3..6).contains(&kept), &format!("{kept} are kept"))?;
-            sim.world.faults = Faults::none();
-            sim.until(SOON, |sim| runs_version(sim, 1))?;
-            sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-            sim.peace()
-        });
-    }
+    for_seeds_keeping(60, 2, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let mut job = keeper(task("main"));
+        job.task_groups[0] = job.task_groups[0].clone().reschedules(1000, Span::secs(5));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::FailHook], 1000);
+        sim.register(&version(&job, "1"));
+        sim.run(Span::secs(600))?;
+        let kept = sim.allocs("db").len();
+        sim.expect_that((3..6).contains(&kept), &format!("{kept} are kept"))?;
+        sim.world.faults = Faults::none();
+        sim.until(SOON, |sim| runs_version(sim, 1))?;
+        sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
+        sim.peace()
+    });
 }
 
 /// One that never had its turn is being cleaned away while the one before it still ends: what that

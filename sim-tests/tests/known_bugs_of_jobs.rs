@@ -9,10 +9,10 @@ use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim};
+use drover_io_sim::{Fault, Faults};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
-use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -65,22 +65,15 @@ fn a_replacement_of_one_that_never_ran_waits_for_the_one_before() {
 
 #[test]
 fn gc_takes_one_for_one_over() {
-    for seed in 0..40 {
-        let world = || {
-            let mut config = drover_core::config::Config::new(0, drover_io_sim::node(), "/alloc");
-            config.keep_terminal = 3;
-            Sim::with_config(seed, config)
-        };
-        drover_sim_tests::replay(world, false, |sim| {
-            for index in 0..5 {
-                sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
-                sim.run(Span::secs(30))?;
-                let allocs = sim.view().map_or(0, |view| view.allocs().count());
-                sim.expect_that(allocs == (index + 1).min(3), "the oldest goes, and only it")?;
-            }
-            sim.peace()
-        });
-    }
+    for_seeds_keeping(40, 3, |sim| {
+        for index in 0..5 {
+            sim.register(&batch(&format!("b{index}"), [task("main").ends("1s", 0)]));
+            sim.run(Span::secs(30))?;
+            let allocs = sim.view().map_or(0, |view| view.allocs().count());
+            sim.expect_that(allocs == (index + 1).min(3), "the oldest goes, and only it")?;
+        }
+        sim.peace()
+    });
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::config::Config;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::input::LocalInput;
@@ -10,10 +9,10 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
-use drover_io_sim::{Fault, Faults, Sim, node};
+use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
 use drover_sim_tests::look::{Look, SOON};
-use drover_sim_tests::{Scenario, for_seeds, replay};
+use drover_sim_tests::{Scenario, for_seeds, for_seeds_keeping};
 
 /// The agent dies the moment after it answered.
 #[test]
@@ -112,29 +111,24 @@ fn attributes_that_a_driver_no_longer_names_vanish() {
 /// Of ended allocations as many are kept as was asked for, and those are the latest.
 #[test]
 fn as_many_ended_allocations_are_kept_as_was_asked_for() {
-    for seed in 0..60 {
-        let mut config = Config::new(0, node(), "/alloc");
-        config.keep_terminal = 2;
-        let world = || Sim::with_config(seed, config.clone());
-        replay(world, false, |sim| {
-            for number in 0..6 {
-                let id = format!("sum{number}");
-                sim.register(&batch(&id, [task("main").ends("3s", 0)]));
-                if number == 2 {
-                    // What cannot be removed at once goes later; no other goes for it.
-                    sim.until(SOON, |sim| sim.runs(&id, "main"))?;
-                    sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
-                }
-                sim.until(SOON, |sim| sim.all_over(&id, ClientStatus::Complete))?;
-                sim.run(Span::secs(3))?;
+    for_seeds_keeping(60, 2, |sim| {
+        for number in 0..6 {
+            let id = format!("sum{number}");
+            sim.register(&batch(&id, [task("main").ends("3s", 0)]));
+            if number == 2 {
+                // What cannot be removed at once goes later; no other goes for it.
+                sim.until(SOON, |sim| sim.runs(&id, "main"))?;
+                sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
             }
-            sim.run(Span::secs(3600))?;
-            let kept: Vec<usize> = (0..6)
-                .map(|number| sim.allocs(&format!("sum{number}")).len())
-                .collect();
-            sim.expect_that(kept == [0, 0, 0, 0, 1, 1], &format!("{kept:?}"))
-        });
-    }
+            sim.until(SOON, |sim| sim.all_over(&id, ClientStatus::Complete))?;
+            sim.run(Span::secs(3))?;
+        }
+        sim.run(Span::secs(3600))?;
+        let kept: Vec<usize> = (0..6)
+            .map(|number| sim.allocs(&format!("sum{number}")).len())
+            .collect();
+        sim.expect_that(kept == [0, 0, 0, 0, 1, 1], &format!("{kept:?}"))
+    });
 }
 
 #[test]

@@ -10,12 +10,11 @@ use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
 use crate::config::Preemption;
 use crate::cx::Counters;
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
 use crate::input::ShutdownMode;
 use crate::local::reconcile;
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
-use crate::model::group::TaskGroup;
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::{AllocRecord, JobRecord};
@@ -120,10 +119,8 @@ impl<'a> View<'a> {
     fn gave_way(self, job: &JobRecord) -> bool {
         self.allocs_of(&job.job.key()).any(|alloc| {
             let record = alloc.record();
-            let group = job.job.group(record.group.as_str());
-            let wanted = group.map_or(0, |group| reconcile::copies(&job.job, group));
             let left = record.desired == DesiredStatus::Evict && record.next.is_none();
-            left && record.index < wanted
+            left && record.index < wanted(job, &record.group)
         })
     }
 
@@ -138,11 +135,10 @@ impl<'a> View<'a> {
         let waiting =
             waiting.filter_map(|alloc| Some((&alloc.group, alloc.index, alloc.remote.as_ref()?)));
         let mut awaited = handed.chain(waiting).filter(|(group, index, from)| {
-            let group = record.job.group(group.as_str());
-            let is_wanted = |group| *index < reconcile::copies(&record.job, group);
-            let gets_disk =
-                |group: &TaskGroup| group.ephemeral_disk.is_some_and(|disk| disk.migrate);
-            group.is_some_and(|group| is_wanted(group) && (!from.ended || gets_disk(group)))
+            let disk = record.job.group(group.as_str());
+            let disk = disk.and_then(|group| group.ephemeral_disk);
+            let gets_disk = disk.is_some_and(|disk| disk.migrate);
+            *index < wanted(record, group) && (!from.ended || gets_disk)
         });
         awaited.next().map(|(_, _, from)| from)
     }
@@ -207,4 +203,10 @@ impl<'a> View<'a> {
     pub fn deployment(self, id: DeploymentId) -> Option<&'a Arc<Deployment>> {
         self.agent.local.deployments.get(&id)
     }
+}
+
+/// How many copies of a group are wanted; none of one that the job no longer has.
+fn wanted(job: &JobRecord, group: &GroupName) -> u32 {
+    let group = job.job.group(group.as_str());
+    group.map_or(0, |group| reconcile::copies(&job.job, group))
 }

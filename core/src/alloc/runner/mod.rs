@@ -222,13 +222,20 @@ impl AllocRunner {
 
     /// Changes what is wanted of it, or what else the scheduling side decides.
     pub fn edit(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
-        Arc::make_mut(&mut self.record).modify_time = cx.now.wall;
-        self.keep_disk(cx, change);
+        let time = cx.now.wall;
+        self.change(cx, |record| {
+            change(record);
+            record.modify_time = time;
+        });
     }
 
     /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
     /// count from there.
     pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
+        self.change(cx, change);
+    }
+
+    fn change(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
         let index = cx.next_index();
         let record = Arc::make_mut(&mut self.record);
         change(record);
