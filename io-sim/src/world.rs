@@ -404,7 +404,7 @@ impl World {
         work: HookWork,
     ) {
         let entity = self.hook_entity(alloc, task.as_ref());
-        let result = if self.cancelled.contains(&op) {
+        let result = if self.cancelled.contains(&op) && can_be_cancelled(&work) {
             Err(Failure::recoverable("cancelled"))
         } else if self.strikes(Fault::FailHook, &entity) {
             Err(Failure::recoverable("the hook failed"))
@@ -612,6 +612,24 @@ impl World {
         let wall = self.now().wall;
         self.at = BOOTED;
         self.wall_offset = wall.0 - 1_000_000_000;
+    }
+}
+
+/// Whether work that nobody awaits any more is broken off. What is done in directories is done to
+/// its end, however late.
+fn can_be_cancelled(work: &HookWork) -> bool {
+    match work {
+        HookWork::FetchArtifacts { .. }
+        | HookWork::RenderTemplates(_)
+        | HookWork::AskRemote { .. }
+        | HookWork::FetchDisk { .. } => true,
+        HookWork::BuildAllocDir
+        | HookWork::InheritDisk { .. }
+        | HookWork::BuildTaskDir { .. }
+        | HookWork::Reserve { .. }
+        | HookWork::WritePayload { .. }
+        | HookWork::IssueIdentities(_)
+        | HookWork::RemoveAllocDir => false,
     }
 }
 

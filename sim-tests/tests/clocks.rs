@@ -99,3 +99,31 @@ fn a_clock_set_back_renews_no_budget() {
         sim.expect_that(sim.world.starts_of("main") == 3, "one start and two more")
     });
 }
+
+/// A service that was replaced as often as it may be fails once more, after the clock was set.
+fn replaced_after(by: Span, starts: u32) {
+    for_seeds(60, |sim| {
+        let main = task("main")
+            .ends("20s", 1)
+            .restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        let group = group("g", [main]).reschedules(2, Span::secs(10));
+        sim.register(&job("web", JobType::Service, [group]));
+        sim.until(Span::secs(300), |sim| sim.world.starts_of("main") == 3)?;
+        sim.world.jump_wall(by);
+        sim.run(Span::secs(600))?;
+        let all = sim.world.starts_of("main");
+        sim.expect_that(all == starts, &format!("{all} starts"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn a_clock_set_back_renews_no_replacements() {
+    replaced_after(HOUR_BACK, 3);
+}
+
+/// What was written under a clock that was years ahead is as old as what is years old.
+#[test]
+fn a_clock_set_far_back_uses_up_no_replacements() {
+    replaced_after(Span(-4000 * DAY.0), 5);
+}

@@ -1,7 +1,7 @@
 //! Disks that other nodes take over, on a disk that is too full: they stay until those have them.
 
 use drover_core::effect::Reply;
-use drover_core::ids::AllocId;
+use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
@@ -170,6 +170,38 @@ fn what_a_promised_one_was_to_get_is_kept_with_it() {
         sim.expect_that(is_there(sim, old), "all that it wrote is there")?;
         sim.register(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.peace()
+    });
+}
+
+/// One that never had its turn is being cleaned away while the one before it still ends: it is that one
+/// which another node has to wait for.
+#[test]
+fn who_is_cleaned_away_leaves_handing_over_to_the_one_before() {
+    for_seeds(60, |sim| {
+        let mut job = keeper();
+        let task = &mut job.task_groups[0].tasks[0];
+        *task = task.clone().with("kill_after", "20s");
+        task.kill_timeout = Some(Span::secs(60));
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        let old = sim.live("db").map(|alloc| alloc.record().id);
+        sim.register(&changed(&job, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        }));
+        sim.run(Span::secs(2))?;
+        sim.deregister("db", false);
+        sim.ask(LocalInput::Collect);
+        sim.until(Span::secs(10), |sim| {
+            sim.allocs("db")
+                .iter()
+                .any(|alloc| alloc.record().destroying)
+        })?;
+        let handed = sim.view().and_then(|view| {
+            let mut handed = view.handed_over(&JobKey::local("db"));
+            handed.next().map(|alloc| alloc.id)
+        });
+        sim.expect_that(handed == old, "the one that still ends")?;
         sim.peace()
     });
 }

@@ -100,6 +100,40 @@ fn who_never_got_the_remote_disk_passes_it_on() {
     });
 }
 
+/// The job ran here long ago, and while it waits for the other node its next version says that disks come
+/// along: that is the newer one.
+#[test]
+fn what_comes_along_is_not_hidden_by_what_ran_here() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let stays = job(
+            "db",
+            JobType::Service,
+            [group("g", [task("main")]).sticky()],
+        );
+        sim.register(&stays);
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let old = sim.live("db").map(|alloc| alloc.record().id);
+        sim.deregister("db", false);
+        sim.run(Span::secs(60))?;
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&stays);
+        sim.run(Span::secs(10))?;
+        sim.register(&next_version(&keeper()));
+        sim.run(Span::secs(10))?;
+        sim.world.faults = Faults::none();
+        sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
+        let live = sim.live("db").map(|alloc| alloc.record().id);
+        let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
+        let wrote = |id| disk.is_some_and(|disk| disk.contains(&id));
+        sim.expect_that(!old.is_some_and(wrote), "the old one is not there")?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
 /// A copy that is not wanted any more awaits nobody, so the job can be moved on.
 #[test]
 fn who_is_not_wanted_any_more_awaits_no_node() {
@@ -275,6 +309,33 @@ fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
         sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
         sim.register(&keeper());
         sim.run(Span::secs(300))?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
+        sim.world.faults = Faults::none();
+        sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
+        sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
+        sim.peace()
+    });
+}
+
+/// It is purged, and wanted again before it is gone: then it still waits for whom it waited for.
+#[test]
+fn who_is_wanted_again_while_it_is_purged_waits_as_before() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        stopped_while_it_waits(sim, &keeper())?;
+        // What hangs is not removed for now.
+        sim.world.faults = Faults::only(&[Fault::HangHook], 1000);
+        sim.deregister("db", true);
+        sim.until(SOON, |sim| {
+            let mut allocs = sim.allocs("db").into_iter();
+            allocs.all(|alloc| alloc.record().destroying)
+        })?;
+        sim.register(&keeper());
+        sim.run(SOON)?;
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.run(Span::secs(600))?;
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;

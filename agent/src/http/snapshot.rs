@@ -148,13 +148,7 @@ pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer
                 key.id
             )));
         }
-        let mut allocs: Vec<_> = view.allocs_of(&key).map(|alloc| alloc.record()).collect();
-        // The latest of each copy.
-        allocs.sort_by_key(|record| core::cmp::Reverse(record.create_index));
-        allocs.sort_by_key(|record| (record.group.clone(), record.index));
-        allocs.dedup_by_key(|record| (record.group.clone(), record.index));
-        let handed = allocs.into_iter().filter(|record| !record.destroying);
-        let handed = handed.map(|record| HandedAlloc {
+        let handed = view.handed_over(&key).map(|record| HandedAlloc {
             id: record.id.to_string(),
             group: record.group.to_string(),
             index: record.index,

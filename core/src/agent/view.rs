@@ -143,6 +143,22 @@ impl<'a> View<'a> {
         awaited.next().map(|(_, _, from)| from)
     }
 
+    /// Of each copy of a job the allocation that another node would replace: the latest, if it is kept.
+    /// One that never had its turn and goes leaves that to the one before it, which may still run.
+    pub fn handed_over(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<AllocRecord>> + use<'a> {
+        let goes_unused = |alloc: &&AllocRunner| alloc.record().destroying && alloc.never_ran();
+        let mut latest = BTreeMap::<_, &Arc<AllocRecord>>::new();
+        for alloc in self.allocs_of(key).filter(|alloc| !goes_unused(alloc)) {
+            let record = alloc.record();
+            let copy = latest.entry((&record.group, record.index));
+            let newest = copy.or_insert(record);
+            if newest.create_index < record.create_index {
+                *newest = record;
+            }
+        }
+        latest.into_values().filter(|alloc| !alloc.destroying)
+    }
+
     /// For which groups of a job there is no place, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
         self.agent

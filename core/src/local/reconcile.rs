@@ -296,7 +296,11 @@ fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>)
     };
     // As it was when it ended: what is not replaced then never is, however much later somebody looks.
     let ended = alloc.modify_time;
-    let recent = |time: &&Timestamp| rules.unlimited || **time + rules.interval > ended;
+    // Of a clock that was set far back, times that are still to come say as little as old ones.
+    let recent = |time: &&Timestamp| {
+        let apart = (ended - **time).0.saturating_abs();
+        rules.unlimited || apart < rules.interval.0
+    };
     let used = alloc.reschedules.iter().filter(recent).count();
     if !rules.unlimited && used >= rules.attempts {
         return Verdict::Keep;

@@ -65,13 +65,11 @@ impl Checker {
     pub(super) fn note_heritage(&mut self, agent: &Agent, new: &AllocRecord) {
         let previous = new.previous.and_then(|id| agent.view().alloc(id));
         let previous = previous.map(AllocRunner::record);
-        // What another node hands over is newer than what is left here.
+        // What another node has is newer than what is left here.
         let job = agent.view().job(&new.job).map(|known| &known.job);
         let group = job.and_then(|job| job.group(new.group.as_str()));
         let disk = group.and_then(|group| group.ephemeral_disk);
-        let moved = disk.is_some_and(|disk| disk.migrate)
-            && new.remote.is_some()
-            && previous.is_none_or(|one| one.remote != new.remote);
+        let moved = disk.is_some_and(|disk| disk.migrate) && new.remote.is_some();
         if moved || previous.is_none_or(|previous| previous.destroying) {
             self.lives.without_heritage.insert(new.id);
         }
@@ -81,7 +79,6 @@ impl Checker {
     pub(super) fn note_purge(&mut self, agent: &Agent, job: &JobKey) {
         let of_job = agent.view().allocs_of(job).map(|alloc| alloc.record().id);
         self.lives.purged.extend(of_job);
-        self.forget_handed(job);
     }
 
     /// What an allocation has that somebody wants to be gone may be the disk of those before it.

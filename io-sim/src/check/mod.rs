@@ -187,6 +187,7 @@ impl Checker {
     pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
         self.awake(world);
         self.coverage.input(agent, input);
+        self.forget_handed(agent);
         input
             .into_iter()
             .for_each(|input| self.services.heard(input));

@@ -68,10 +68,13 @@ impl Checker {
         }
     }
 
-    /// Of a job that is purged nothing is kept for anybody.
-    pub(super) fn forget_handed(&mut self, job: &JobKey) {
-        self.remotes.replaced.retain(|_, ((of, _, _), _)| of != job);
-        self.remotes.asked_for.retain(|_, (of, _)| of != job);
+    /// Of a job that is forgotten nothing is kept for anybody. One that is purged may be wanted again
+    /// before that.
+    pub(super) fn forget_handed(&mut self, agent: &Agent) {
+        let view = agent.view();
+        self.remotes
+            .replaced
+            .retain(|_, ((job, _, _), _)| view.job(job).is_some());
     }
 
     /// A task starts when what its allocation replaces on another node is over, and with what that

@@ -194,11 +194,10 @@ impl Agent {
         }
         let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
         for id in &ids {
-            if let Some(alloc) = self.allocs.get_mut(id)
-                && alloc.record().finished
-                && !alloc.record().destroying
-            {
-                alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+            let alloc = self.allocs.get(id).map(|alloc| alloc.record());
+            if alloc.is_some_and(|alloc| alloc.finished && !alloc.destroying) {
+                // The job may be wanted again before the last of them is gone.
+                self.clean_away(now, *id);
                 touched.insert(*id);
             }
         }

@@ -124,10 +124,17 @@ impl Agent {
         })?;
         let handed = self.handed_to(key, &placement.group, placement.index);
         let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
-        if handed.is_some() && migrates {
-            // What another node hands over is newer than what is left here.
-            inherits.clear();
+        if migrates {
+            // What another node has is newer than what ran here. Who waited for it before may hold it.
+            let allocs = &self.allocs;
+            let may_hold_it = |id: &AllocId| allocs.get(id).is_some_and(AllocRunner::never_ran);
+            match (&handed, &passed_on) {
+                (Some(_), _) => inherits.clear(),
+                (None, Some(_)) => inherits.retain(may_hold_it),
+                (None, None) => {}
+            }
         }
+        let remote = handed.or(passed_on);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let (id, index) = (cx.alloc_id(), cx.next_index());
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
@@ -145,7 +152,7 @@ impl Agent {
             deployment: record.deployment,
             previous: awaited,
             inherits,
-            remote: handed.or(passed_on),
+            remote,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports: claim.ports,
