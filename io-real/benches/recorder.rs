@@ -294,7 +294,9 @@ fn steps(what: &str, job: &Job) {
     let (mut steps, mut turns) = (0, 0);
     for row in 0..=ROWS {
         let batches: Vec<Vec<Turn>> = (0..ROW).map(|_| pilot.foresee(BATCH)).collect();
-        for (world, times) in worlds.iter_mut().zip(&mut times) {
+        // Each finds the caches as another one left them, in turn.
+        for nth in (row..).take(worlds.len()).map(|nth| nth % worlds.len()) {
+            let (world, times) = (&mut worlds[nth], &mut times[nth]);
             let mut row_times: Vec<f64> = Vec::new();
             for batch in batches.clone() {
                 row_times.push(world.time(batch));

@@ -96,13 +96,15 @@ impl Checker {
                 }
                 Some(_) | None => false,
             };
-            // Who was told to end already is waited for, however long that takes.
-            let stays = |alloc: &&AllocRunner| {
-                let record = alloc.record();
-                !record.finished && record.desired == DesiredStatus::Run
-            };
-            let mut lives = view.allocs().filter(stays);
-            let holder = lives.find(|alloc| holds(alloc) && less_important(alloc));
+            let lives = view.allocs().filter(|alloc| !alloc.record().finished);
+            let holders: Vec<_> = lives.filter(|alloc| holds(alloc)).collect();
+            // Who was told to end already, or ends by itself, is waited for, however long that takes.
+            if holders.iter().any(|alloc| ends_by_itself(alloc)) {
+                continue;
+            }
+            let stays = |alloc: &&AllocRunner| alloc.record().desired == DesiredStatus::Run;
+            let mut stay = holders.into_iter().filter(stays);
+            let holder = stay.find(less_important);
             self.holds(
                 Property::WhoMattersMoreHasItsPlace,
                 holder.is_none(),
@@ -144,6 +146,13 @@ fn works(agent: &Agent, held: &AssignedDevices) -> bool {
         let works = |id| group.devices.get(id).is_some_and(|device| device.healthy);
         held.ids.iter().all(works)
     })
+}
+
+/// Whether nothing but what follows its main tasks is left of it.
+fn ends_by_itself(alloc: &AllocRunner) -> bool {
+    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
+    let mut mains = alloc.tasks().iter().filter(is_main);
+    alloc.record().status.is_terminal() || mains.all(TaskRunner::ended_for_good)
 }
 
 /// Whether its main tasks ran, and nobody had to end them.

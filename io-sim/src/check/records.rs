@@ -78,8 +78,6 @@ impl Checker {
         })
     }
 
-    /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
-    /// too many.
     /// What the agent hears of its disk. One allocation may go for it.
     pub(super) fn room_is_told(&mut self, said: &NodeInput) {
         if let NodeInput::Room { result, .. } = said {
@@ -88,6 +86,8 @@ impl Checker {
         }
     }
 
+    /// Ended allocations are cleaned away because somebody asked, their job goes, there are too many,
+    /// or the disk is too full.
     pub(super) fn no_more_is_collected_than_needed(
         &mut self,
         agent: &Agent,
