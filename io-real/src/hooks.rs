@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::identity::Issuer;
 use crate::migrate::Migration;
 use crate::templates::Templates;
+use crate::turns::Turns;
 use crate::user;
 
 /// Whoever does the work of hooks. Cheap to clone.
@@ -28,6 +29,7 @@ pub struct Hooks {
     dirs: AllocDirs,
     inbox: Inbox,
     gate: Gate,
+    turns: Turns,
     devices: DevicePlugins,
     templates: Templates,
     artifacts: Artifacts,
@@ -57,6 +59,7 @@ impl Hooks {
             dirs,
             inbox,
             gate,
+            turns: Turns::default(),
         }
     }
 
@@ -148,16 +151,29 @@ impl Hooks {
             | HookWork::BuildTaskDir { .. }
             | HookWork::IssueIdentities(_)
             | HookWork::WritePayload { .. }
-            | HookWork::RenderTemplates(_)
-            | HookWork::RemoveAllocDir => {
-                let (hooks, task) = (self.clone(), task.cloned());
-                let work = move || hooks.work(alloc, task.as_ref(), &work);
-                match self.gate.run(work).await {
-                    Ok(Ok(output)) => Ok(output),
-                    Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
-                    Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
-                }
+            | HookWork::RenderTemplates(_) => {
+                let _work = self.turns.work(alloc).await;
+                self.in_directories(alloc, task, work).await
             }
+            HookWork::RemoveAllocDir => {
+                let _removal = self.turns.removal(alloc).await;
+                self.in_directories(alloc, task, work).await
+            }
+        }
+    }
+
+    async fn in_directories(
+        &self,
+        alloc: AllocId,
+        task: Option<&TaskName>,
+        work: HookWork,
+    ) -> Result<HookOutput, Failure> {
+        let (hooks, task) = (self.clone(), task.cloned());
+        let work = move || hooks.work(alloc, task.as_ref(), &work);
+        match self.gate.run(work).await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
+            Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
         }
     }
 

@@ -34,5 +34,6 @@ pub mod stats;
 pub mod store;
 mod templates;
 pub mod timing;
+mod turns;
 mod unpack;
 mod user;

@@ -505,9 +505,32 @@ impl World {
 
     /// Does this thing, which is due.
     pub(crate) fn act(&mut self, which: (Instant, u64)) {
-        if let Some(due) = self.later.remove(&which) {
-            self.do_later(due.life, due.what);
+        let Some(due) = self.later.remove(&which) else {
+            return;
+        };
+        match self.work_before(&due.what) {
+            Some(at) => {
+                let number = self.number();
+                self.later.insert((at, number), due);
+            }
+            None => self.do_later(due.life, due.what),
         }
+    }
+
+    /// When the last work in a directory ends that is to be removed: removing it waits for that.
+    fn work_before(&self, removal: &Later) -> Option<Instant> {
+        let removed = match removal {
+            Later::Hook { alloc, work, .. } if removes(work) => alloc,
+            _ => return None,
+        };
+        let works_there = |due: &Due| match &due.what {
+            Later::Hook { alloc, work, .. } => {
+                alloc == removed && !removes(work) && !can_be_cancelled(work)
+            }
+            _ => false,
+        };
+        let there = self.later.iter().filter(|(_, due)| works_there(due));
+        there.map(|((at, _), _)| *at).max()
     }
 
     fn do_later(&mut self, life: u64, later: Later) {
@@ -613,6 +636,10 @@ impl World {
         self.at = BOOTED;
         self.wall_offset = wall.0 - 1_000_000_000;
     }
+}
+
+fn removes(work: &HookWork) -> bool {
+    matches!(work, HookWork::RemoveAllocDir)
 }
 
 /// Whether work that nobody awaits any more is broken off. What is done in directories is done to

@@ -71,10 +71,14 @@ impl Checker {
     /// Of a job that is forgotten nothing is kept for anybody. One that is purged may be wanted again
     /// before that.
     pub(super) fn forget_handed(&mut self, agent: &Agent) {
-        let view = agent.view();
-        self.remotes
-            .replaced
-            .retain(|_, ((job, _, _), _)| view.job(job).is_some());
+        let is_known = |job: &JobKey| agent.view().job(job).is_some();
+        let Remotes {
+            replaced,
+            asked_for,
+            ..
+        } = &mut self.remotes;
+        replaced.retain(|_, ((job, _, _), _)| is_known(job));
+        asked_for.retain(|_, (job, _)| is_known(job));
     }
 
     /// A task starts when what its allocation replaces on another node is over, and with what that
