@@ -510,8 +510,9 @@ impl World {
         };
         match self.work_before(&due.what) {
             Some(at) => {
+                // Later than that, whatever the order of what happens at one time.
                 let number = self.number();
-                self.later.insert((at, number), due);
+                self.later.insert((at + Span(1), number), due);
             }
             None => self.do_later(due.life, due.what),
         }
