@@ -115,14 +115,15 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
 }
 
 /// The last allocation of a job never had its turn: what it was to get lies where the one before it
-/// wrote it.
+/// wrote it, but for what had come over already when that broke off.
 #[test]
 fn a_job_moves_with_what_its_last_allocation_was_to_get() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
-    // It takes its time to end, so that the next one has to wait.
-    let script = "trap 'sleep 1; exit' TERM; echo first > words; while :; do sleep 0.1; done";
+    // It does not end before it is allowed to, so that the next one has to wait.
+    let script = "trap 'until test -e end; do sleep 0.1; done; exit' TERM; echo first > words; \
+                  while :; do sleep 0.1; done";
     one.put("/v1/jobs", &job(script)).unwrap();
     let before = alloc(&one, "running");
     let words = world.path("one/alloc").join(id(&before));
@@ -133,10 +134,19 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
         std::thread::yield_now();
     }
     one.put("/v1/jobs", &job("echo second > others")).unwrap();
-    one.wait_for("/v1/job/db/allocations", |allocs| {
-        (allocs.as_array()?.len() == 2).then_some(())
+    let heir = one.wait_for("/v1/job/db/allocations", |allocs| {
+        let mut allocs = allocs.as_array()?.iter();
+        let heir = allocs.find(|alloc| id(alloc) != id(&before))?;
+        Some(id(heir))
     });
+    // Another node would only wait for the second.
+    let (status, why) = one.put("/v1/job/db/handover", &json!({})).unwrap();
+    assert!(status == 409 && why.contains("has not ended yet"), "{why}");
+    fs::write(words.with_file_name("end"), "").unwrap();
     stop(&one);
+    let moved = world.path("one/alloc").join(heir).join("t/local");
+    fs::create_dir_all(&moved).unwrap();
+    fs::write(moved.join("own"), "moved\n").unwrap();
     let (status, handed) = one.put("/v1/job/db/handover", &json!({})).unwrap();
     assert_eq!(status, 200, "{handed}");
     let mut handed: Value = serde_json::from_str(&handed).unwrap();
@@ -147,8 +157,10 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
     assert_eq!(status, 200, "{answer}");
     let after = alloc(&other, "running");
     let dir = world.path("other/alloc").join(id(&after));
-    let words = fs::read_to_string(dir.join("alloc/data/words"));
-    assert_eq!(words.unwrap(), "first\n");
+    for (file, text) in [("alloc/data/words", "first\n"), ("t/local/own", "moved\n")] {
+        let read = fs::read_to_string(dir.join(file));
+        assert_eq!(read.unwrap(), text, "{file}");
+    }
     stop(&other);
 }
 

@@ -294,8 +294,10 @@ fn steps(what: &str, job: &Job) {
     let (mut steps, mut turns) = (0, 0);
     for row in 0..=ROWS {
         let batches: Vec<Vec<Turn>> = (0..ROW).map(|_| pilot.foresee(BATCH)).collect();
-        // Each finds the caches as another one left them, in turn.
-        for nth in (0..4).map(|nth| (row + nth) % 4) {
+        // Each world is first in turn, and finds the caches as one or the other neighbour left them.
+        let many = worlds.len();
+        let step = if row % 2 == 0 { 1 } else { many - 1 };
+        for nth in (0..many).map(|nth| (row + nth * step) % many) {
             let (world, times) = (&mut worlds[nth], &mut times[nth]);
             let mut row_times: Vec<f64> = Vec::new();
             for batch in batches.clone() {

@@ -77,7 +77,7 @@ impl Hooks {
                 task,
                 work,
             } => self.run(op, alloc, task, work),
-            // All other work is short, and answers by itself.
+            // All other work answers by itself: most of it is short, and a removal waits for it.
             HookEffect::Cancel { op } => {
                 self.templates.cancel(op);
                 self.artifacts.cancel(op);
@@ -127,6 +127,7 @@ impl Hooks {
                 self.migration.ask(op, &previous, index).await
             }
             HookWork::FetchDisk { previous, tasks } => {
+                let _work = self.turns.work(alloc).await;
                 self.migration.fetch(op, alloc, &previous, tasks).await
             }
             HookWork::FetchArtifacts {
@@ -146,8 +147,9 @@ impl Hooks {
                 };
                 self.artifacts.fetch(op, asked).await
             }
+            // What it moves goes nowhere else once the directory is gone, and is not lost with it.
+            HookWork::InheritDisk { .. } => self.in_directories(alloc, task, work).await,
             HookWork::BuildAllocDir
-            | HookWork::InheritDisk { .. }
             | HookWork::BuildTaskDir { .. }
             | HookWork::IssueIdentities(_)
             | HookWork::WritePayload { .. }

@@ -147,7 +147,13 @@ impl World {
             return Err(Failure::fatal("the allocation has no directory"));
         }
         remote.given = true;
-        self.dirs.disks.entry(to).or_default().insert(of);
+        // What is there already stays.
+        let disks = &mut self.dirs.disks;
+        let disk = disks.entry(to).or_insert_with(|| [of].into());
+        if !disk.contains(&of) {
+            let detail = format!("{of} is for {to}, which has {disk:?}");
+            self.violated("a_remote_disk_is_not_hidden", detail);
+        }
         Ok(None)
     }
 }

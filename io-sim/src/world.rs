@@ -526,7 +526,8 @@ impl World {
         };
         let works_there = |due: &Due| match &due.what {
             Later::Hook { alloc, work, .. } => {
-                alloc == removed && !removes(work) && !can_be_cancelled(work)
+                let moves = matches!(work, HookWork::InheritDisk { .. });
+                alloc == removed && !moves && !removes(work) && !can_be_cancelled(work)
             }
             _ => false,
         };

@@ -170,26 +170,21 @@ fn who_never_got_the_disk_goes_before_it() {
     });
 }
 
-/// A move is given up and comes to its end nevertheless: then it is the heir that holds all, which is
-/// what another node would get.
+/// A move is given up and comes to its end nevertheless: whoever comes next has the disk, wherever it
+/// is by then.
 #[test]
-fn a_move_that_ended_late_is_known_of() {
+fn a_disk_that_moved_late_is_not_lost() {
     for_seeds(200, |sim| {
         let mut job = keeper(task("main"));
         job.task_groups[0] = job.task_groups[0].clone().never_again();
         sim.register(&job);
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        let old = sim.live("db").map(|alloc| alloc.record().id);
         // Not all of them fail in that moment.
         sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
         sim.register(&version(&job, "1"));
         sim.run(Span::secs(300))?;
         sim.world.faults = Faults::none();
         sim.run(Span::secs(2 * 3600))?;
-        for alloc in sim.allocs("db").iter().map(|alloc| alloc.record()) {
-            let holds = Some(alloc.id) != old && sim.world.dirs.disks.contains_key(&alloc.id);
-            sim.expect_that(!holds || alloc.inherits.is_empty(), "it holds all")?;
-        }
         sim.register(&version(&job, "2"));
         sim.until(SOON, |sim| runs_version(sim, 2))?;
         sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;

@@ -190,6 +190,11 @@ fn who_is_cleaned_away_leaves_handing_over_to_the_one_before() {
             group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
         }));
         sim.run(Span::secs(2))?;
+        let ends = sim.view().and_then(|view| {
+            let ending = view.still_ends(&JobKey::local("db"));
+            ending.map(|alloc| alloc.id)
+        });
+        sim.expect_that(ends == old, "the one after it waits for it")?;
         sim.deregister("db", false);
         sim.ask(LocalInput::Collect);
         sim.until(Span::secs(10), |sim| {

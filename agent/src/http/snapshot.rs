@@ -1,5 +1,6 @@
 //! What an allocation left on its disk, for the node that takes it over; and who may have it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -41,18 +42,14 @@ pub(super) async fn get(
     if !api.settings.secret.allows(id, token) {
         return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
     }
-    let source = api.door.ask(move |view: View<'_>| {
-        let source = source_of(view, view.alloc(id)?);
-        let tasks = source.tasks().iter();
-        let tasks: Vec<TaskName> = tasks.map(|task| task.spec().key.task.clone()).collect();
-        let writes = source.record().id != id && !source.record().finished;
-        Some((source.record().id, tasks, writes))
-    });
-    let Some((source, tasks, writes)) = source.await? else {
+    let source = api
+        .door
+        .ask(move |view| Some(Source::of(view, view.alloc(id)?)));
+    let Some(source) = source.await? else {
         return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
     };
-    if writes {
-        let words = format!("allocation {source}, whose disk it was to get, is not over yet");
+    if let Some(writer) = source.writer {
+        let words = format!("allocation {writer}, whose disk it was to get, is not over yet");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words));
     }
     let Ok(place) = api.snapshots.clone().try_acquire_owned() else {
@@ -64,7 +61,7 @@ pub(super) async fn get(
     let door = api.door.clone();
     // It ends when nobody takes its pieces any more.
     tokio::spawn(async move {
-        let sent = tokio::task::spawn_blocking(move || send(&dirs, source, tasks, pieces)).await;
+        let sent = tokio::task::spawn_blocking(move || send(&dirs, &source, pieces)).await;
         drop(place);
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
@@ -78,29 +75,43 @@ pub(super) async fn get(
     Ok(response)
 }
 
-/// Whose disk holds what this allocation has: one that never had its turn did not take over what it
-/// was to get, and may be the last that its job had here.
-fn source_of<'a>(view: View<'a>, alloc: &'a AllocRunner) -> &'a AllocRunner {
-    let before = alloc.record().inherits.iter();
-    let before = before.filter_map(|id| view.alloc(*id));
-    let mut nearest = core::iter::once(alloc).chain(before);
-    nearest
-        .find(|one| one.record().inherits.is_empty())
-        .unwrap_or(alloc)
+/// Where that lies which an allocation has, or was to get.
+struct Source {
+    alloc: AllocId,
+    /// Those whose disks it was to take over, and did not, or not to the end.
+    before: Vec<AllocId>,
+    tasks: Vec<TaskName>,
+    /// One of them that is not over.
+    writer: Option<AllocId>,
+}
+
+impl Source {
+    fn of(view: View<'_>, alloc: &AllocRunner) -> Source {
+        let before = alloc.record().inherits.iter();
+        let before: Vec<_> = before.filter_map(|id| view.alloc(*id)).collect();
+        let ids = before.iter().map(|one| one.record().id);
+        let all = before.iter().copied().chain([alloc]);
+        let tasks = all.flat_map(AllocRunner::tasks);
+        let tasks: BTreeSet<TaskName> = tasks.map(|task| task.spec().key.task.clone()).collect();
+        let mut before_it = before.iter().map(|one| one.record());
+        let writer = before_it.find(|one| !one.finished);
+        Source {
+            alloc: alloc.record().id,
+            before: ids.collect(),
+            tasks: tasks.into_iter().collect(),
+            writer: writer.map(|one| one.id),
+        }
+    }
 }
 
 /// Returns whether all of it was read and taken.
-fn send(
-    dirs: &AllocDirs,
-    alloc: AllocId,
-    tasks: Vec<TaskName>,
-    pieces: mpsc::Sender<io::Result<Bytes>>,
-) -> bool {
+fn send(dirs: &AllocDirs, source: &Source, pieces: mpsc::Sender<io::Result<Bytes>>) -> bool {
     let mut out = Pieces {
         to: pieces,
         piece: BytesMut::new(),
     };
-    let written = snapshot::write(dirs, alloc, &tasks, &mut out);
+    let (alloc, before) = (source.alloc, &source.before);
+    let written = snapshot::write(dirs, alloc, before, &source.tasks, &mut out);
     written.unwrap_or_else(|error| {
         // The connection breaks off, so that nobody takes a part for the whole.
         let _ = out.to.blocking_send(Err(error));
@@ -145,6 +156,14 @@ pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer
             return Some(Err(format!(
                 "job \"{}\" still waits for allocation {alloc} at {address}: move it from there, \
                  or when it runs here",
+                key.id
+            )));
+        }
+        if let Some(ending) = view.still_ends(&key) {
+            return Some(Err(format!(
+                "allocation {} of job \"{}\" has not ended yet, and the one after it waits for that: \
+                 move the job when that one runs, or when the job is stopped and over",
+                ending.id.short(),
                 key.id
             )));
         }

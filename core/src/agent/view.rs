@@ -159,6 +159,17 @@ impl<'a> View<'a> {
         latest.into_values().filter(|alloc| !alloc.destroying)
     }
 
+    /// An allocation of a job that has not ended, where what would be handed over still waits for that:
+    /// another node would ask for the end of the latter only.
+    pub fn still_ends(self, key: &JobKey) -> Option<&'a Arc<AllocRecord>> {
+        let awaited = |record: &'a Arc<AllocRecord>| {
+            let waits = self.alloc(record.id)?.never_ran();
+            let previous = self.alloc(record.previous?)?.record();
+            (waits && !previous.finished).then_some(previous)
+        };
+        self.handed_over(key).find_map(awaited)
+    }
+
     /// For which groups of a job there is no place, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
         self.agent

@@ -27,15 +27,20 @@ impl AllocDirs {
             .inheriting
             .lock()
             .unwrap_or_else(|lock| lock.into_inner());
-        let mut sources = Vec::new();
-        for before in from {
-            match self.open(*before, "") {
-                Ok(dir) => sources.push(dir),
+        self.take_all(alloc, &self.open_all(from)?, tasks)
+    }
+
+    /// Opens those directories of these allocations that are there.
+    pub(crate) fn open_all(&self, allocs: &[AllocId]) -> io::Result<Vec<OwnedFd>> {
+        let mut dirs = Vec::new();
+        for alloc in allocs {
+            match self.open(*alloc, "") {
+                Ok(dir) => dirs.push(dir),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        self.take_all(alloc, &sources, tasks)
+        Ok(dirs)
     }
 
     fn take_all(&self, alloc: AllocId, sources: &[OwnedFd], tasks: &[TaskName]) -> io::Result<()> {
@@ -132,7 +137,7 @@ fn same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
 }
 
 /// Opens the directory `name`; none if there is nothing, or something that is no directory.
-fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
     match open_dir(at, name) {
         Ok(dir) => Ok(Some(dir)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
@@ -141,10 +146,15 @@ fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
 }
 
 fn has_something(at: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
-    let Some(dir) = find(at, name)? else {
-        return Ok(false);
-    };
-    for entry in Dir::read_from(&dir)? {
+    match find(at, name)? {
+        Some(dir) => is_filled(&dir),
+        None => Ok(false),
+    }
+}
+
+/// Whether there is anything in a directory.
+pub(crate) fn is_filled(dir: &OwnedFd) -> io::Result<bool> {
+    for entry in Dir::read_from(dir)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             return Ok(true);

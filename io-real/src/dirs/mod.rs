@@ -14,7 +14,7 @@ mod remove;
 mod secrets;
 
 pub use files::{Access, Glimpse, Seen, TaskFiles};
-pub(crate) use inherit::ARRIVING;
+pub(crate) use inherit::{ARRIVING, find, is_filled};
 pub(crate) use remove::tree as remove_tree;
 
 use std::io;

@@ -17,12 +17,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::{Builder, EntryType, Header};
 
-use crate::dirs::{AllocDirs, open_dir, retried};
+use crate::dirs::{AllocDirs, find, is_filled, open_dir, retried};
 
 /// How deep a directory may be.
 const MAX_DEPTH: usize = 120;
 
-/// Writes the disk of an allocation with these tasks. `into` gets a whole archive also where
+/// Writes the disk of an allocation with these tasks. What it did not take over from those before it is
+/// still there, and looked for as [`AllocDirs::inherit`] does it. `into` gets a whole archive also where
 /// something cannot be read. Returns whether everything could be.
 ///
 /// # Errors
@@ -30,6 +31,7 @@ const MAX_DEPTH: usize = 120;
 pub fn write(
     dirs: &AllocDirs,
     alloc: AllocId,
+    before: &[AllocId],
     tasks: &[TaskName],
     into: impl Write,
 ) -> io::Result<bool> {
@@ -37,7 +39,8 @@ pub fn write(
         tar: Builder::new(into),
         broke: false,
     };
-    let written = all(dirs, alloc, tasks, &mut out);
+    let sources = dirs.open_all(&[&[alloc], before].concat());
+    let written = all(sources, tasks, &mut out);
     let whole = written.is_ok();
     match written {
         Err(error) if !out.broke => out.says(alloc, &error)?,
@@ -48,33 +51,42 @@ pub fn write(
 }
 
 fn all(
-    dirs: &AllocDirs,
-    alloc: AllocId,
+    sources: io::Result<Vec<OwnedFd>>,
     tasks: &[TaskName],
     out: &mut Out<impl Write>,
 ) -> io::Result<()> {
-    let own = dirs.open(alloc, "")?;
+    let sources = sources?;
+    if sources.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it has no directory",
+        ));
+    }
     let names = tasks.iter().map(|task| (task.as_str(), "local"));
     for (holder, name) in std::iter::once(("alloc", "data")).chain(names) {
         let mut path = format!("{holder}/{name}").into_bytes();
-        let Some(dir) = find(own.as_fd(), holder)? else {
-            continue;
-        };
-        let Some(dir) = find(dir.as_fd(), name)? else {
-            continue;
-        };
-        out.dir(dir.as_fd(), &mut path, 0)?;
+        if let Some(dir) = find_filled(&sources, holder, name)? {
+            out.dir(dir.as_fd(), &mut path, 0)?;
+        }
     }
     Ok(())
 }
 
-/// Opens a directory; none if there is nothing, or something else.
-fn find(at: BorrowedFd<'_>, name: &str) -> io::Result<Option<OwnedFd>> {
-    match open_dir(at, name) {
-        Ok(dir) => Ok(Some(dir)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
-        Err(error) => Err(error.into()),
+/// Opens `holder/name` of the first of these directories where anything is in it; if there is none, of
+/// the first that has it at all.
+fn find_filled(sources: &[OwnedFd], holder: &str, name: &str) -> io::Result<Option<OwnedFd>> {
+    let mut empty = None;
+    // The first once more: what is looked for may be moved there meanwhile.
+    for source in sources.iter().chain(sources.first()) {
+        let Some(holder) = find(source.as_fd(), holder)? else {
+            continue;
+        };
+        match find(holder.as_fd(), name)? {
+            Some(dir) if is_filled(&dir)? => return Ok(Some(dir)),
+            found => empty = empty.or(found),
+        }
     }
+    Ok(empty)
 }
 
 struct Out<W: Write> {

@@ -98,13 +98,16 @@ impl Checker {
             };
             let lives = view.allocs().filter(|alloc| !alloc.record().finished);
             let holders: Vec<_> = lives.filter(|alloc| holds(alloc)).collect();
-            // Who was told to end already, or ends by itself, is waited for, however long that takes.
-            if holders.iter().any(|alloc| ends_by_itself(alloc)) {
-                continue;
-            }
-            let stays = |alloc: &&AllocRunner| alloc.record().desired == DesiredStatus::Run;
-            let mut stay = holders.into_iter().filter(stays);
-            let holder = stay.find(less_important);
+            // Who was told to end already, or ends by itself, is waited for, however long that takes;
+            // nobody else goes for what such a one has.
+            let (ending, stay): (Vec<&AllocRunner>, Vec<_>) =
+                holders.into_iter().partition(|alloc| goes_anyway(alloc));
+            let is_in_vain = |alloc: &AllocRunner| {
+                let mut ending = ending.iter();
+                ending.any(|other| in_common(other.record(), alloc.record()))
+            };
+            let mut stay = stay.into_iter().filter(less_important);
+            let holder = stay.find(|alloc| !is_in_vain(alloc));
             self.holds(
                 Property::WhoMattersMoreHasItsPlace,
                 holder.is_none(),
@@ -148,11 +151,15 @@ fn works(agent: &Agent, held: &AssignedDevices) -> bool {
     })
 }
 
-/// Whether nothing but what follows its main tasks is left of it.
-fn ends_by_itself(alloc: &AllocRunner) -> bool {
+/// Whether it is being ended, or nothing but what follows its main tasks is left of it.
+fn goes_anyway(alloc: &AllocRunner) -> bool {
     let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
     let mut mains = alloc.tasks().iter().filter(is_main);
-    alloc.record().status.is_terminal() || mains.all(TaskRunner::ended_for_good)
+    let record = alloc.record();
+    record.desired != DesiredStatus::Run
+        || record.status.is_terminal()
+        || alloc.is_ending()
+        || mains.all(TaskRunner::ended_for_good)
 }
 
 /// Whether its main tasks ran, and nobody had to end them.

@@ -175,6 +175,8 @@ properties! {
     ARemoteDiskMovesAtRest: "a_remote_disk_moves_at_rest", [P7 P13], Always;
     /// Once something ran here that replaces it, a disk of another node is fetched no more.
     NoOlderDiskComes: "no_older_disk_comes", [P17], Always;
+    /// What comes from another node finds nothing in its place that is older.
+    ARemoteDiskIsNotHidden: "a_remote_disk_is_not_hidden", [P17], Always;
     /// Another node is not asked without a pause.
     QuestionsHaveAPause: "questions_have_a_pause", [P12], Always;
     /// Prestart before main, main before poststart, everything before poststop.

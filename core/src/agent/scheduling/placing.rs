@@ -125,12 +125,16 @@ impl Agent {
         let handed = self.handed_to(key, &placement.group, placement.index);
         let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
         if migrates {
-            // What another node has is newer than what ran here. Who waited for it before may hold it.
+            // What another node has is newer than what ran here. Who was to get it before may hold it.
             let allocs = &self.allocs;
-            let may_hold_it = |id: &AllocId| allocs.get(id).is_some_and(AllocRunner::never_ran);
+            let was_to_get_it = |id: &AllocId| {
+                let alloc = allocs.get(id);
+                alloc
+                    .is_some_and(|alloc| alloc.fetches_disk() && alloc.record().remote == passed_on)
+            };
             match (&handed, &passed_on) {
                 (Some(_), _) => inherits.clear(),
-                (None, Some(_)) => inherits.retain(may_hold_it),
+                (None, Some(_)) => inherits.retain(was_to_get_it),
                 (None, None) => {}
             }
         }

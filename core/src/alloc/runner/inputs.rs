@@ -39,9 +39,7 @@ impl AllocRunner {
             }
             return;
         }
-        if self.late_move == Some(op) {
-            self.moved_late(cx, result.is_ok());
-        } else if !self.answered(cx, op, result) {
+        if !self.answered(cx, op, result) {
             cx.count_stale();
         }
     }

@@ -31,7 +31,6 @@ use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::TaskLife;
 use crate::model::job::Job;
-use crate::op::Op;
 use crate::store::record::AllocRecord;
 use crate::store::{Key, Record, Saved};
 use crate::task::runner::TaskRunner;
@@ -69,9 +68,6 @@ pub struct AllocRunner {
     /// Where asking another node stands.
     #[serde(default)]
     asking: Asking,
-    /// The move of a disk to this one that took too long. It may come to its end nevertheless.
-    #[serde(default)]
-    late_move: Option<Op>,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -153,7 +149,6 @@ impl AllocRunner {
             health,
             time_is_over_at,
             asking: Asking::default(),
-            late_move: None,
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {
@@ -234,8 +229,8 @@ impl AllocRunner {
         });
     }
 
-    /// Changes what is said of its disk, or for how long that is kept. What became of it, and when, is
-    /// as it was: policies count from there.
+    /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
+    /// count from there.
     pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
         self.change(cx, change);
     }

@@ -24,7 +24,7 @@ impl AllocRunner {
             return Begun::Done;
         };
         let work = match hook {
-            AllocHook::FetchDisk if self.keeps_disk_of_others() => HookWork::FetchDisk {
+            AllocHook::FetchDisk if self.fetches_disk() => HookWork::FetchDisk {
                 previous,
                 tasks: self.task_names(),
             },
@@ -50,7 +50,7 @@ impl AllocRunner {
     }
 
     /// Whether what was on a disk elsewhere shall be on this one.
-    fn keeps_disk_of_others(&self) -> bool {
+    pub fn fetches_disk(&self) -> bool {
         let group = self.job.group(self.record.group.as_str());
         let disk = group.and_then(|group| group.ephemeral_disk);
         disk.is_some_and(|disk| disk.migrate)
@@ -171,7 +171,7 @@ impl AllocRunner {
             return;
         };
         self.edit(cx, |record| record.remote = None);
-        if self.keeps_disk_of_others() {
+        if self.fetches_disk() {
             let of = of(&remote);
             let words = format!("The disk of {of} is not taken over: {why}. It begins empty");
             self.tell_tasks(cx, &words);

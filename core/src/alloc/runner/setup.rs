@@ -128,23 +128,6 @@ impl AllocRunner {
         }
     }
 
-    /// Whether what those before it left is being moved to it.
-    pub(super) fn takes_over_a_disk(&self) -> bool {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return false;
-        };
-        pipeline.current(PRERUN) == Some(AllocHook::MigrateDisk)
-    }
-
-    /// A move that was given up came to its end. What it moved is here, for whoever takes it over from
-    /// here, and those before hold nothing any more.
-    pub(super) fn moved_late(&mut self, cx: &mut Cx<'_>, moved: bool) {
-        self.late_move = None;
-        if moved && !self.record.destroying {
-            self.keep_disk(cx, |record| record.inherits.clear());
-        }
-    }
-
     pub(super) fn task_names(&self) -> Vec<TaskName> {
         let names = self.tasks.iter().map(|task| task.spec().key.task.clone());
         names.collect()

@@ -99,9 +99,6 @@ impl AllocRunner {
                 if let Some(op) = pipeline.overdue(cx.now) {
                     cx.count_overdue();
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
-                    if self.takes_over_a_disk() {
-                        self.late_move = Some(op);
-                    }
                     self.answered(cx, op, Err(too_late()));
                 }
             }
