@@ -39,6 +39,7 @@ const UNCOUNTED: &[Property] = &[
     Property::NothingStrangeIsTouched,
     Property::WhatWasForgottenIsNotLookedFor,
     Property::AnUnchangedRecordIsNotWritten,
+    Property::ARemoteDiskIsNotHidden,
     Property::NoLivelock,
     Property::NoPanic,
     Property::ASpuriousTimeoutChangesNothing,
