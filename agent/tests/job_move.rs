@@ -385,8 +385,9 @@ fn what_still_waits_for_another_node_is_not_handed_on() {
     stop(&agent);
     is_gone(stream);
     // Nothing of it is left but that.
-    agent.put("/v1/system/gc", &json!({})).unwrap();
     agent.wait_for("/v1/job/db/allocations", |allocs| {
+        // Not before the fetch that was broken off has ended here, too.
+        agent.put("/v1/system/gc", &json!({})).unwrap();
         allocs.as_array()?.is_empty().then_some(())
     });
     refused();

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use drover_io_real::cgroup::Cgroups;
+use drover_io_real::data_dir::Mark;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -64,29 +66,25 @@ impl World {
 
 impl World {
     /// Ends all tasks with their shims, as the end of the machine would, and removes their control
-    /// groups.
+    /// groups, also those whose tasks are gone already.
     pub fn end_tasks(&self) {
-        let pids = shims(self.0.path());
-        let mut launches = Vec::new();
-        for pid in &pids {
-            launches.extend(launches_of(pid));
-            kill_9(pid);
-            for child in children(pid) {
-                kill_9(&child);
-            }
+        for pid in shims(self.0.path()) {
+            let children = children(&pid);
+            kill_9(&pid);
+            children.iter().for_each(|child| kill_9(child));
         }
-        for dir in launches.iter().flat_map(|launch| group_dirs(launch)) {
-            let members = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
-            members.lines().for_each(kill_9);
-            // The kernel takes its time to bury the dead; what it does not bury is no failure.
-            for _ in 0..10_000 {
-                match fs::remove_dir(&dir) {
-                    Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-                        std::thread::yield_now();
-                    }
-                    Ok(()) | Err(_) => break,
-                }
-            }
+        let Ok(Some(groups)) = Cgroups::detect("drover") else {
+            return;
+        };
+        let is_ours = |name: &String| {
+            let mark = groups.mark_of(name).as_deref().and_then(Mark::parse);
+            mark.is_some_and(|mark| mark.path.starts_with(self.0.path()))
+        };
+        let names = groups.list().unwrap_or_default();
+        for name in names.iter().filter(|name| is_ours(name)) {
+            // What the kernel does not bury is no failure.
+            let _ = groups.kill(name, super::PATIENCE);
+            let _ = groups.remove(name);
         }
     }
 
