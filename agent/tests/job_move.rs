@@ -10,8 +10,11 @@
 mod support;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use support::{Agent, PATIENCE, Program, Server, World, free_addr, is_gone, request};
@@ -59,6 +62,15 @@ fn stop(agent: &Agent) {
     });
 }
 
+/// Waits until a task has made this file.
+fn written(file: &Path) {
+    let until = Instant::now() + PATIENCE;
+    while !file.exists() {
+        assert!(Instant::now() < until, "nobody writes {}", file.display());
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_job_moves_with_all_that_is_on_its_disk() {
     let world = World::new();
@@ -71,11 +83,7 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
     one.put("/v1/jobs", &job(script)).unwrap();
     let before = alloc(&one, "running");
     let dir = world.path("one/alloc").join(id(&before));
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while !dir.join("alloc/data/starts").exists() {
-        assert!(std::time::Instant::now() < deadline, "it writes nothing");
-        std::thread::yield_now();
-    }
+    written(&dir.join("alloc/data/starts"));
     let (from, to) = (
         format!("http://{}", one.addr),
         format!("http://{}", other.addr),
@@ -122,17 +130,13 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
     // It does not end before it is allowed to, so that the next one has to wait.
-    let script = "trap 'until test -e end; do sleep 0.1; done; exit' TERM; echo first > words; \
+    let script = "trap 'until test -e end; do sleep 0.1; done; exit' INT; echo first > words; \
                   while :; do sleep 0.1; done";
     one.put("/v1/jobs", &job(script)).unwrap();
     let before = alloc(&one, "running");
     let words = world.path("one/alloc").join(id(&before));
     let words = words.join("alloc/data/words");
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while !words.exists() {
-        assert!(std::time::Instant::now() < deadline, "it writes nothing");
-        std::thread::yield_now();
-    }
+    written(&words);
     one.put("/v1/jobs", &job("echo second > others")).unwrap();
     let heir = one.wait_for("/v1/job/db/allocations", |allocs| {
         let mut allocs = allocs.as_array()?.iter();
@@ -142,6 +146,7 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
     // Another node would only wait for the second.
     let (status, why) = one.put("/v1/job/db/handover", &json!({})).unwrap();
     assert!(status == 409 && why.contains("has not ended yet"), "{why}");
+    one.delete("/v1/job/db").unwrap();
     fs::write(words.with_file_name("end"), "").unwrap();
     stop(&one);
     let moved = world.path("one/alloc").join(heir).join("t/local");
@@ -176,6 +181,42 @@ fn a_disk_is_given_to_nobody_without_its_token() {
     let secret = fs::metadata(world.path("one/secret-id")).unwrap();
     assert_eq!(secret.permissions().mode() & 0o777, 0o600);
     stop(&one);
+}
+
+/// Nobody takes for the whole what was left of a disk while it was removed.
+#[test]
+fn a_disk_that_is_purged_while_it_is_given_away_is_no_whole_one() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    let script = "truncate -s 64M first; truncate -s 64M second";
+    one.put("/v1/jobs", &job(script)).unwrap();
+    let alloc = id(&alloc(&one, "running"));
+    let dir = world.path("one/alloc").join(&alloc);
+    written(&dir.join("alloc/data/second"));
+    let (_, handed) = one.put("/v1/job/db/handover", &json!({})).unwrap();
+    let handed: Value = serde_json::from_str(&handed).unwrap();
+    let token = handed["Allocs"][0]["Token"].as_str().unwrap();
+    stop(&one);
+    let mut stream = TcpStream::connect(&one.addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let path = format!("/v1/client/allocation/{alloc}/snapshot");
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nX-Nomad-Token: {token}\r\nConnection: close\r\n\r\n",
+        one.addr
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut first = [0; 1 << 10];
+    stream.read_exact(&mut first).unwrap();
+    assert!(first.starts_with(b"HTTP/1.1 200"));
+    one.delete("/v1/job/db?purge=true").unwrap();
+    one.wait_for("/v1/allocations", |allocs| {
+        allocs.as_array()?.is_empty().then_some(())
+    });
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    let words = format!("NOMAD-{alloc}-ERROR.log");
+    let found = rest.windows(words.len()).any(|at| at == words.as_bytes());
+    assert!(found, "{} bytes without a word of it", rest.len());
 }
 
 /// An allocation of a node that is none.

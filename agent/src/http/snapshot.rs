@@ -16,6 +16,7 @@ use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::OperatorInput;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::snapshot;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::Api;
@@ -42,10 +43,7 @@ pub(super) async fn get(
     if !api.settings.secret.allows(id, token) {
         return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
     }
-    let source = api
-        .door
-        .ask(move |view| Some(Source::of(view, view.alloc(id)?)));
-    let Some(source) = source.await? else {
+    let Some(source) = api.door.ask(move |view| Source::of(view, id)).await? else {
         return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
     };
     if let Some(writer) = source.writer {
@@ -59,9 +57,18 @@ pub(super) async fn get(
     let (pieces, mut taken) = mpsc::channel(AHEAD);
     let dirs = AllocDirs::new(api.door.alloc_root());
     let door = api.door.clone();
+    let is_there = {
+        let (door, runtime) = (door.clone(), Handle::current());
+        move || {
+            let source = runtime.block_on(door.ask(move |view| Source::of(view, id)));
+            let gone = io::Error::new(io::ErrorKind::NotFound, "it is cleaned away");
+            source.ok().flatten().map(drop).ok_or(gone)
+        }
+    };
     // It ends when nobody takes its pieces any more.
     tokio::spawn(async move {
-        let sent = tokio::task::spawn_blocking(move || send(&dirs, &source, pieces)).await;
+        let send = move || send(&dirs, &source, is_there, pieces);
+        let sent = tokio::task::spawn_blocking(send).await;
         drop(place);
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
@@ -86,32 +93,42 @@ struct Source {
 }
 
 impl Source {
-    fn of(view: View<'_>, alloc: &AllocRunner) -> Source {
+    /// None of what is unknown, or is being cleaned away.
+    fn of(view: View<'_>, alloc: AllocId) -> Option<Source> {
+        let alloc = view.alloc(alloc)?;
         let before = alloc.record().inherits.iter();
         let before: Vec<_> = before.filter_map(|id| view.alloc(*id)).collect();
         let ids = before.iter().map(|one| one.record().id);
         let all = before.iter().copied().chain([alloc]);
+        if all.clone().any(|one| one.record().destroying) {
+            return None;
+        }
         let tasks = all.flat_map(AllocRunner::tasks);
         let tasks: BTreeSet<TaskName> = tasks.map(|task| task.spec().key.task.clone()).collect();
         let mut before_it = before.iter().map(|one| one.record());
         let writer = before_it.find(|one| !one.finished);
-        Source {
+        Some(Source {
             alloc: alloc.record().id,
             before: ids.collect(),
             tasks: tasks.into_iter().collect(),
             writer: writer.map(|one| one.id),
-        }
+        })
     }
 }
 
 /// Returns whether all of it was read and taken.
-fn send(dirs: &AllocDirs, source: &Source, pieces: mpsc::Sender<io::Result<Bytes>>) -> bool {
+fn send(
+    dirs: &AllocDirs,
+    source: &Source,
+    is_there: impl FnOnce() -> io::Result<()>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+) -> bool {
     let mut out = Pieces {
         to: pieces,
         piece: BytesMut::new(),
     };
     let (alloc, before) = (source.alloc, &source.before);
-    let written = snapshot::write(dirs, alloc, before, &source.tasks, &mut out);
+    let written = snapshot::write(dirs, alloc, before, &source.tasks, is_there, &mut out);
     written.unwrap_or_else(|error| {
         // The connection breaks off, so that nobody takes a part for the whole.
         let _ = out.to.blocking_send(Err(error));

@@ -24,7 +24,8 @@ const MAX_DEPTH: usize = 120;
 
 /// Writes the disk of an allocation with these tasks. What it did not take over from those before it is
 /// still there, and looked for as [`AllocDirs::inherit`] does it. `into` gets a whole archive also where
-/// something cannot be read. Returns whether everything could be.
+/// something cannot be read. Returns whether everything could be: `is_there` is asked last, since what is
+/// removed meanwhile looks like what never was.
 ///
 /// # Errors
 /// `into` takes no more.
@@ -33,6 +34,7 @@ pub fn write(
     alloc: AllocId,
     before: &[AllocId],
     tasks: &[TaskName],
+    is_there: impl FnOnce() -> io::Result<()>,
     into: impl Write,
 ) -> io::Result<bool> {
     let mut out = Out {
@@ -40,7 +42,7 @@ pub fn write(
         broke: false,
     };
     let sources = dirs.open_all(&[&[alloc], before].concat());
-    let written = all(sources, tasks, &mut out);
+    let written = all(sources, tasks, &mut out).and_then(|()| is_there());
     let whole = written.is_ok();
     match written {
         Err(error) if !out.broke => out.says(alloc, &error)?,
@@ -76,8 +78,8 @@ fn all(
 /// the first that has it at all.
 fn find_filled(sources: &[OwnedFd], holder: &str, name: &str) -> io::Result<Option<OwnedFd>> {
     let mut empty = None;
-    // The first once more: what is looked for may be moved there meanwhile.
-    for source in sources.iter().chain(sources.first()) {
+    // All of them twice: what is looked for may be moved meanwhile.
+    for source in sources.iter().chain(sources) {
         let Some(holder) = find(source.as_fd(), holder)? else {
             continue;
         };

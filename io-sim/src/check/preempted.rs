@@ -98,13 +98,15 @@ impl Checker {
             };
             let lives = view.allocs().filter(|alloc| !alloc.record().finished);
             let holders: Vec<_> = lives.filter(|alloc| holds(alloc)).collect();
-            // Who was told to end already, or ends by itself, is waited for, however long that takes;
-            // nobody else goes for what such a one has.
+            // Who was told to end already, or ends by itself, is waited for, however long that takes; and
+            // nobody goes for what one has that ends by itself.
             let (ending, stay): (Vec<&AllocRunner>, Vec<_>) =
                 holders.into_iter().partition(|alloc| goes_anyway(alloc));
             let is_in_vain = |alloc: &AllocRunner| {
-                let mut ending = ending.iter();
-                ending.any(|other| in_common(other.record(), alloc.record()))
+                let mut untold = ending.iter().map(|other| other.record());
+                untold.any(|other| {
+                    other.desired == DesiredStatus::Run && in_common(other, alloc.record())
+                })
             };
             let mut stay = stay.into_iter().filter(less_important);
             let holder = stay.find(|alloc| !is_in_vain(alloc));
