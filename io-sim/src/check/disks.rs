@@ -63,6 +63,9 @@ impl Checker {
 
     /// An allocation that is new; of what is being cleaned away it gets nothing.
     pub(super) fn note_heritage(&mut self, agent: &Agent, new: &AllocRecord) {
+        if let Some(previous) = new.previous {
+            self.lives.previous.insert(new.id, previous);
+        }
         let previous = new.previous.and_then(|id| agent.view().alloc(id));
         let previous = previous.map(AllocRunner::record);
         // What another node has is newer than what is left here.
@@ -82,8 +85,9 @@ impl Checker {
     }
 
     /// What an allocation has that somebody wants to be gone may be the disk of those before it.
-    pub(super) fn note_collection(&mut self, agent: &Agent, alloc: AllocId) {
-        self.lives.purged.extend(with_those_before(agent, alloc));
+    pub(super) fn note_collection(&mut self, alloc: AllocId) {
+        let before: Vec<_> = self.lives.with_those_before(alloc).collect();
+        self.lives.purged.extend(before);
     }
 
     /// A disk is taken over when nobody writes to it any more, unless patience is over.
@@ -107,10 +111,4 @@ impl Checker {
             format!("{name:?} still writes")
         })
     }
-}
-
-/// An allocation, the one that it replaced, and so on, as far as the agent knows them.
-pub(super) fn with_those_before(agent: &Agent, alloc: AllocId) -> impl Iterator<Item = AllocId> {
-    let before = |id: &AllocId| agent.view().alloc(*id)?.record().previous;
-    core::iter::successors(Some(alloc), before)
 }

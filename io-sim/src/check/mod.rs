@@ -215,7 +215,7 @@ impl Checker {
                 self.operator_asks(agent, asked);
                 self.promises.asked(world.now().wall, *request, asked);
                 if let OperatorInput::Collect { alloc } = asked {
-                    self.note_collection(agent, *alloc);
+                    self.note_collection(*alloc);
                 }
             }
             Some(Input::Node(said)) => {

@@ -23,7 +23,8 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
-        // Later each of them may matter more or less than it did.
+        // Later each of them may matter more or less than it did: this is looked at once, and not where a
+        // job is another one already.
         let first = (record.id, record.preempted_by);
         if record.desired != DesiredStatus::Evict || !self.lives.evicted.insert(first) {
             return Ok(());
@@ -38,7 +39,9 @@ impl Checker {
                 return false;
             };
             let may = view.preemption().is_allowed(more.job_type);
-            let margin = more.priority - less.priority >= PREEMPTION_MARGIN;
+            let since = by.record().create_index;
+            let changed = more.job_modify_index.max(less.job_modify_index) > since;
+            let margin = changed || more.priority - less.priority >= PREEMPTION_MARGIN;
             let awaits = by.record().preempts.contains(&record.id);
             may && margin && awaits && in_common(by.record(), record) && !has_done_its_work(alloc)
         });

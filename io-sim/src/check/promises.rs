@@ -11,7 +11,6 @@ use drover_core::input::{OperatorInput, RequestId};
 use drover_core::store::record::AllocRecord;
 use drover_core::time::{Span, Timestamp};
 
-use super::disks::with_those_before;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -94,9 +93,9 @@ impl Checker {
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
-        if record.destroying && self.one_before_is_promised(agent, record) {
+        if record.destroying && self.one_before_is_promised(record) {
             // What it had of that one goes, and nobody comes by it any more.
-            self.note_collection(agent, record.id);
+            self.note_collection(record.id);
         }
         if !record.destroying {
             self.promises.going.remove(&record.id);
@@ -116,10 +115,14 @@ impl Checker {
         })
     }
 
-    /// Whether one that it replaced, or that one did, is kept for another node: it goes first then,
-    /// though it is younger.
-    fn one_before_is_promised(&self, agent: &Agent, record: &AllocRecord) -> bool {
-        let mut before = with_those_before(agent, record.id).skip(1);
-        before.any(|id| self.promises.made.contains_key(&id))
+    /// Whether one of those before it is kept, because it is promised to another node or because one that
+    /// is was to get its disk: this one goes first then, though it is younger.
+    fn one_before_is_promised(&self, record: &AllocRecord) -> bool {
+        let before: BTreeSet<_> = self.lives.with_those_before(record.id).skip(1).collect();
+        let mut promised = self.promises.made.keys();
+        promised.any(|id| {
+            let kept: Vec<_> = self.lives.with_those_before(*id).collect();
+            !kept.contains(&record.id) && kept.iter().any(|id| before.contains(id))
+        })
     }
 }
