@@ -62,7 +62,10 @@ impl Workshop {
             .args(["--offline", "--profile", PROFILE])
             .args(["-p", "drover-sim-tests"])
             .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &self.target);
+            .env("CARGO_TARGET_DIR", &self.target)
+            // Many turn this off for builds that begin with nothing. From bug to bug, what did not
+            // change need not be built again.
+            .env_remove("CARGO_INCREMENTAL");
         command
     }
 
