@@ -160,6 +160,27 @@ fn who_is_not_wanted_any_more_awaits_no_node() {
     });
 }
 
+/// The wait for another node, however long, is no part of the time in which a copy has to become
+/// healthy.
+#[test]
+fn who_waited_long_becomes_healthy() {
+    for_seeds(100, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        let group = group("g", [task("main")]).migrates().rolls(1);
+        sim.take_over(&job("db", JobType::Service, [group]));
+        sim.run(Span::secs(600))?;
+        sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
+        sim.world.faults = Faults::none();
+        let health = |sim: &Sim| Some(sim.live("db")?.record().health?.healthy);
+        sim.until(Span::secs(300), |sim| health(sim).is_some())?;
+        sim.expect_that(health(sim) == Some(true), "ten minutes were not its own")?;
+        sim.peace()
+    });
+}
+
 /// A node that does not answer may still run it: nothing starts beside it, however long that takes.
 #[test]
 fn a_silent_node_is_waited_for() {

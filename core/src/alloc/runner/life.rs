@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AllocRunner, Phase};
+use super::{AllocRunner, Phase, report};
 use crate::cx::Cx;
 use crate::hooks::{OnError, Pipeline};
 use crate::model::task::Stage;
@@ -66,7 +66,12 @@ impl AllocRunner {
         match &self.phase {
             Phase::Prerun(pipeline) => {
                 let pipeline = pipeline.clone();
-                self.advance_prerun(cx, pipeline)
+                let over = self.advance_prerun(cx, pipeline);
+                if over {
+                    // What it waited for before that says nothing of its health.
+                    self.health = report::watch(cx, &self.record, &self.job);
+                }
+                over
             }
             Phase::Tasks => {
                 let over = self.tasks.iter().all(TaskRunner::is_over);
