@@ -74,3 +74,20 @@ fn the_next_agent_goes_on_by_the_same_measure() {
         assert!(steps > 20, "seed {seed}: {steps} steps");
     }
 }
+
+/// A disk that does not say how full it is is asked again, and what is too much for it goes then.
+#[test]
+fn a_disk_that_says_nothing_is_asked_again() {
+    for_seeds(40, |sim| {
+        all_ended(sim)?;
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::HangProbe], 1000);
+        sim.run(Span::secs(1500))?;
+        sim.expect_that(sim.allocs("many").len() == 6, "nobody knows of a full disk")?;
+        sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+        sim.until(Span::secs(1200), |sim| sim.allocs("many").len() < 6)?;
+        sim.peace()
+    });
+}
