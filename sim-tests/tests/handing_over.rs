@@ -8,9 +8,9 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, task};
 use drover_sim_tests::look::{Look, SOON};
-use drover_sim_tests::{each_crash, for_seeds};
+use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 const HOUR: i64 = 3600;
 /// How often the disk is looked at.
@@ -89,6 +89,30 @@ fn a_disk_that_was_read_goes_soon() {
         sim.run(Span::secs(500))?;
         sim.expect_that(is_there(sim, alloc), "who read it may still die")?;
         sim.until(INTERVAL, |sim| goes(sim, alloc))?;
+        sim.peace()
+    });
+}
+
+/// That another node wanted the disk of one that ended makes it no younger: it goes first, as it would
+/// have before.
+#[test]
+fn what_was_read_goes_before_what_ended_later() {
+    for_seeds_keeping(60, 2, |sim| {
+        let ends = |sim: &mut Sim, name: &str| {
+            sim.register(&batch(name, [task("main").ends("3s", 0)]));
+            sim.until(SOON, |sim| sim.all_over(name, ClientStatus::Complete))
+        };
+        ends(sim, "first")?;
+        ends(sim, "second")?;
+        let alloc = sim.allocs("first")[0].record().id;
+        sim.operate(OperatorInput::Promise { alloc });
+        sim.run(SOON)?;
+        sim.operate(OperatorInput::Delivered { alloc });
+        sim.run(INTERVAL)?;
+        ends(sim, "third")?;
+        sim.run(SOON)?;
+        let kept = ["first", "second", "third"].map(|name| sim.allocs(name).len());
+        sim.expect_that(kept == [0, 1, 1], &format!("{kept:?}"))?;
         sim.peace()
     });
 }

@@ -222,25 +222,23 @@ impl AllocRunner {
 
     /// Changes what is wanted of it, or what else the scheduling side decides.
     pub fn edit(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
-        let time = cx.now.wall;
-        self.change(cx, |record| {
-            change(record);
-            record.modify_time = time;
-        });
-    }
-
-    /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
-    /// count from there.
-    pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
-        self.change(cx, change);
-    }
-
-    fn change(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
         let index = cx.next_index();
         let record = Arc::make_mut(&mut self.record);
         change(record);
         record.modify_index = index;
+        record.modify_time = cx.now.wall;
         self.save(cx);
+    }
+
+    /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
+    /// count from there, and whoever ended first is cleaned away first.
+    pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
+        let mut record = AllocRecord::clone(&self.record);
+        change(&mut record);
+        if record != *self.record {
+            self.record = Arc::new(record);
+            self.save(cx);
+        }
     }
 
     fn save(&self, cx: &mut Cx<'_>) {
