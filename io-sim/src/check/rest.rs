@@ -23,6 +23,11 @@ impl Checker {
     /// Looks at what must be so long before anybody looks at the machine again: that would make up for
     /// what was forgotten.
     pub(crate) fn soon(&mut self, agent: &Agent) -> Verdict {
+        // Until the disk answers, which may take long, nobody can be told to end.
+        let mut awaited = agent.pending().awaiting.into_iter();
+        if awaited.any(|one| one.who == "store") {
+            return Ok(());
+        }
         for job in agent.view().jobs() {
             self.who_matters_more_has_its_place(agent, job)?;
         }
