@@ -233,12 +233,8 @@ impl AllocRunner {
     /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
     /// count from there, and whoever ended first is cleaned away first.
     pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
-        let mut record = AllocRecord::clone(&self.record);
-        change(&mut record);
-        if record != *self.record {
-            self.record = Arc::new(record);
-            self.save(cx);
-        }
+        change(Arc::make_mut(&mut self.record));
+        self.save(cx);
     }
 
     fn save(&self, cx: &mut Cx<'_>) {
