@@ -4,7 +4,7 @@
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, OperatorInput};
+use drover_core::input::{LocalInput, OperatorInput, ShutdownMode};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
@@ -379,6 +379,32 @@ fn a_copy_that_nobody_names_waits_as_before() {
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
+        sim.peace()
+    });
+}
+
+/// A copy that waits ends with its agent. The next one cleans it away before it knows the machine,
+/// and then places the copy anew, while the disk is full: the wait was the job's in between only, and
+/// the job is not written for that.
+#[test]
+fn what_is_taken_back_before_it_is_saved_is_not_written() {
+    for_seeds(100, |sim| {
+        sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
+        sim.take_over(&keeper());
+        sim.run(Span::secs(100))?;
+        sim.shutdown(ShutdownMode::StopTasks);
+        sim.until(SOON, |sim| sim.stopped)?;
+        sim.restart()?;
+        sim.world.disk.full = true;
+        let alloc = sim.allocs("db").first().map(|alloc| alloc.record().id);
+        let alloc = alloc.unwrap_or_default();
+        sim.operate(OperatorInput::Promise { alloc });
+        sim.operate(OperatorInput::Collect { alloc });
+        sim.run(Span::secs(5))?;
+        sim.expect_that(sim.live("db").is_some(), "placed anew")?;
+        sim.world.disk.full = false;
+        sim.world.faults = Faults::none();
+        sim.until(Span::secs(120), |sim| sim.living("main") == 1)?;
         sim.peace()
     });
 }

@@ -5,7 +5,8 @@
 //! a commit leaves at once. An effect that must not happen twice or be forgotten waits for the
 //! commit that holds everything decided up to it: remember before acting.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,10 @@ pub struct Ledger {
     /// Changes that no commit holds yet.
     #[serde(with = "crate::store::pairs")]
     dirty: Batch,
-    /// Keys of `dirty` that no commit ever held: forgetting them costs nothing.
-    fresh: BTreeSet<Key>,
+    /// What the commits before hold under the keys of `dirty`: a change that is taken back costs
+    /// nothing.
+    #[serde(with = "crate::store::pairs")]
+    replaced: Batch,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
     /// The commit that the store works on.
@@ -68,23 +71,31 @@ impl Ledger {
         if self.known.get(&key) == Some(&record) {
             return;
         }
-        let known = self.known.insert(key.clone(), record.clone());
-        let deleted = self.dirty.insert(key.clone(), Some(record)).is_some();
-        if known.is_none() && !deleted {
-            self.fresh.insert(key);
-        }
+        let before = self.known.insert(key.clone(), record.clone());
+        self.change(key, before, Some(record));
     }
 
     /// Forgets what stands under `key`.
     pub fn delete(&mut self, key: Key) {
-        if self.known.remove(&key).is_none() {
-            return;
+        if let Some(before) = self.known.remove(&key) {
+            self.change(key, Some(before), None);
         }
-        if self.fresh.remove(&key) {
-            self.dirty.remove(&key);
-        } else {
-            self.dirty.insert(key, None);
+    }
+
+    /// The next commit makes `after` of what was known as `before`.
+    fn change(&mut self, key: Key, before: Option<Record>, after: Option<Record>) {
+        match self.replaced.entry(key.clone()) {
+            Entry::Occupied(replaced) if *replaced.get() == after => {
+                replaced.remove();
+                self.dirty.remove(&key);
+                return;
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(replaced) => {
+                replaced.insert(before);
+            }
         }
+        self.dirty.insert(key, after);
     }
 
     /// Releases `effect` only when everything decided up to the end of this step is saved.
@@ -117,6 +128,9 @@ impl Ledger {
 
     /// Ends a step: hands out what may leave now.
     pub fn settle(&mut self, now: Now, lazy: Span, out: &mut VecDeque<Effect>) {
+        if self.dirty.is_empty() {
+            self.open_empty_gate(out);
+        }
         self.gate_staged(out);
         if self.dirty.is_empty() {
             self.dirty_until = None;
@@ -145,13 +159,26 @@ impl Ledger {
         }
     }
 
+    /// What waits for a commit that has nothing to hold any more waits for the one before it.
+    fn open_empty_gate(&mut self, out: &mut VecDeque<Effect>) {
+        let next = CommitId(self.next);
+        let first = self.gated.partition_point(|(needed, _)| *needed < next);
+        match &self.in_flight {
+            Some(flight) => {
+                let waiting = self.gated.range_mut(first..);
+                waiting.for_each(|(needed, _)| *needed = flight.id);
+            }
+            None => out.extend(self.gated.drain(first..).map(|(_, effect)| effect)),
+        }
+    }
+
     fn commit(&mut self, out: &mut VecDeque<Effect>) {
         let id = CommitId(self.next);
         self.next += 1;
         self.dirty_until = None;
         self.urgent = false;
         let batch = Arc::new(core::mem::take(&mut self.dirty));
-        self.fresh.clear();
+        self.replaced.clear();
         self.in_flight = Some(InFlight {
             id,
             batch: batch.clone(),
@@ -220,5 +247,59 @@ impl Ledger {
     /// Why nothing can be written at present, if so.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::Told;
+    use crate::store::Meta;
+
+    fn meta(index: u64) -> Record {
+        Record::Meta(Arc::new(Meta {
+            index,
+            ..Meta::default()
+        }))
+    }
+
+    fn settled(ledger: &mut Ledger) -> Vec<Effect> {
+        let mut out = VecDeque::new();
+        ledger.settle(Now::default(), Span::secs(1), &mut out);
+        out.into()
+    }
+
+    /// What waits for a change that is taken back does not wait for ever, and leaves in order.
+    #[test]
+    fn taking_a_change_back_holds_nothing_up() {
+        let effects = [1, 2, 3].map(|index| Effect::Tell(Told::Index(index)));
+        let [first, second, third] = effects.clone();
+        let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
+        ledger.put(Key::Meta, meta(1));
+        ledger.after_save(first);
+        assert_eq!(settled(&mut ledger).len(), 1, "the commit");
+        ledger.put(Key::Meta, meta(2));
+        ledger.after_save(second);
+        assert_eq!(settled(&mut ledger), []);
+        ledger.put(Key::Meta, meta(1));
+        ledger.after_save(third);
+        assert_eq!(settled(&mut ledger), []);
+        let mut out = VecDeque::new();
+        assert!(ledger.saved(CommitId(1), &mut out));
+        assert_eq!(Vec::from(out), effects);
+        assert!(ledger.is_clean());
+    }
+
+    /// As before, with nothing under way: the change waited for its time.
+    #[test]
+    fn taking_a_change_back_at_leisure_costs_no_commit() {
+        let told = Effect::Tell(Told::Index(1));
+        let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
+        ledger.put(Key::Meta, meta(1));
+        ledger.after_save_sometime(told.clone());
+        assert_eq!(settled(&mut ledger), []);
+        ledger.put(Key::Meta, meta(0));
+        assert_eq!(settled(&mut ledger), [told]);
+        assert!(ledger.is_clean());
     }
 }
