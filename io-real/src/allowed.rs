@@ -1,8 +1,9 @@
-//! Which probes and drivers people allow: lists of the names that are wanted, and of those that are not.
+//! Which probes and drivers people allow: lists of the names that are wanted, and of those that are not
+//! or are switched off.
 
 use std::collections::BTreeSet;
 
-/// Two lists of names. Without any, everything is allowed.
+/// Lists of names. Without any, everything is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// What the lists are about, as in `driver.allowlist`.
@@ -11,11 +12,16 @@ pub struct Allowed {
     pub only: BTreeSet<String>,
     /// What is not wanted, also if the other list has it.
     pub not: BTreeSet<String>,
+    /// What is switched off in its own configuration, whatever the other lists have.
+    pub disabled: BTreeSet<String>,
 }
 
 impl Allowed {
     /// Which list keeps this name out, if one does.
     pub fn denial(&self, name: &str) -> Option<String> {
+        if self.disabled.contains(name) {
+            return Some(format!("plugin \"{name}\" has enabled = false"));
+        }
         if self.not.contains(name) {
             return Some(format!("denied by {}.denylist", self.about));
         }
@@ -28,7 +34,7 @@ impl Allowed {
         self.denial(name).is_none()
     }
 
-    /// Every name of both lists.
+    /// Every name of the two lists that people write.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.only.iter().chain(&self.not).map(String::as_str)
     }
@@ -43,10 +49,15 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let lists = Allowed {
             about: "driver",
-            only: names(&["a", "b"]),
+            only: names(&["a", "b", "e"]),
             not: names(&["b", "c"]),
+            disabled: names(&["a"]),
         };
-        assert_eq!(lists.denial("a"), None);
+        assert_eq!(
+            lists.denial("a").as_deref(),
+            Some("plugin \"a\" has enabled = false")
+        );
+        assert_eq!(lists.denial("e"), None);
         assert_eq!(
             lists.denial("b").as_deref(),
             Some("denied by driver.denylist")

@@ -36,7 +36,7 @@ const PROBES_ELSEWHERE: &[&str] = &["consul", "host_volume_plugins", "secrets_pl
 const DRIVERS_ELSEWHERE: &[&str] = &["docker", "exec", "java", "qemu"];
 
 /// The drivers of this agent.
-const DRIVERS: &[&str] = &["raw_exec", "mock_driver", "mock"];
+pub(super) const DRIVERS: &[&str] = &["raw_exec", "mock_driver", "mock"];
 
 /// What is said where options are a block, which has no room for names with dots.
 pub(super) const OPTIONS: &str = "options are written as options = { … }";
@@ -147,6 +147,7 @@ fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<
         about,
         only: list(["allowlist", "whitelist"])?,
         not: list(["denylist", "blacklist"])?,
+        disabled: BTreeSet::new(),
     })
 }
 

@@ -8,6 +8,10 @@
 //!   config { devices = ["a", "b"] }
 //! }
 //!
+//! plugin "raw_exec" {             # built in, and on without this block
+//!   config { enabled = true }
+//! }
+//!
 //! plugin "nvidia-gpu" {           # built in, and on without this block; every setting is optional
 //!   config {
 //!     enabled            = true
@@ -27,6 +31,7 @@
 
 mod artifact;
 pub mod client;
+mod driver;
 mod gc;
 mod literal;
 mod nvidia;
@@ -148,6 +153,7 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             .map_err(|why| format!("plugin {}: {why}", quote(NVIDIA)))?;
     }
     config.client = client.unwrap_or_default();
+    config.client.drivers.disabled = driver::disabled(&mut config.plugins)?;
     config.client.check_drivers(!config.plugins.is_empty())?;
     config.preemption = server.unwrap_or_default();
     config.telemetry = telemetry.unwrap_or_default();

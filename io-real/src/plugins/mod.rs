@@ -106,12 +106,16 @@ impl Plugins {
     /// # Errors
     /// The directory of plugins cannot be used; what to do.
     pub fn new(configs: Vec<PluginConfig>, settings: PluginSettings) -> io::Result<Plugins> {
-        if configs.is_empty() {
+        let Some(first) = configs.first() else {
             return Ok(Plugins::none());
-        }
+        };
         let dir = PluginDir::open(&settings.dir).map_err(|error| {
             let dir = settings.dir.display();
-            io::Error::other(format!("the directory of plugins {dir}: {error}"))
+            let first = &first.file;
+            io::Error::other(format!(
+                "the directory of plugins {dir}: {error}; plugin {first:?} is to be a program there \
+                 (plugin_dir says where else)"
+            ))
         })?;
         let place = Arc::new(one::Place {
             dir,
