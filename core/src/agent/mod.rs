@@ -387,6 +387,7 @@ impl Agent {
                 .out
                 .push_back(Effect::Tell(Told::Index(self.told_index)));
         }
+        self.let_go_what_waits_for_nothing(now);
         let lazy = self.config.patience.lazy_commit;
         let lazy = if self.shutdown.is_some() {
             crate::time::Span::ZERO
@@ -400,6 +401,17 @@ impl Agent {
             out.push_back(Effect::Stopped);
         }
         self.shared.out = out;
+    }
+
+    /// What was to wait for changes that were all taken back leaves at the end of the step.
+    fn let_go_what_waits_for_nothing(&mut self, now: Now) {
+        let mut released = VecDeque::new();
+        self.shared.ledger.open_empty_gate(&mut released);
+        for id in self.requests_leave(now, &released) {
+            let deadline = self.allocs.get(&id).and_then(AllocRunner::deadline);
+            self.set_timer(id, deadline.map(|(at, _)| at));
+        }
+        self.shared.out.extend(released);
     }
 
     fn may_stop(&self) -> bool {

@@ -126,11 +126,25 @@ impl Ledger {
         self.staged.len() + self.gated.len() < before
     }
 
+    /// What waits for changes that were all taken back waits for the commit before, and leaves now
+    /// where that is saved. To be called before [`Ledger::settle`].
+    pub fn open_empty_gate(&mut self, out: &mut VecDeque<Effect>) {
+        if !self.dirty.is_empty() {
+            return;
+        }
+        let next = CommitId(self.next);
+        let first = self.gated.partition_point(|(needed, _)| *needed < next);
+        match &self.in_flight {
+            Some(flight) => {
+                let waiting = self.gated.range_mut(first..);
+                waiting.for_each(|(needed, _)| *needed = flight.id);
+            }
+            None => out.extend(self.gated.drain(first..).map(|(_, effect)| effect)),
+        }
+    }
+
     /// Ends a step: hands out what may leave now.
     pub fn settle(&mut self, now: Now, lazy: Span, out: &mut VecDeque<Effect>) {
-        if self.dirty.is_empty() {
-            self.open_empty_gate(out);
-        }
         self.gate_staged(out);
         if self.dirty.is_empty() {
             self.dirty_until = None;
@@ -156,19 +170,6 @@ impl Ledger {
                 .gated
                 .extend(self.staged.drain(..).map(|effect| (id, effect))),
             None => out.extend(self.staged.drain(..)),
-        }
-    }
-
-    /// What waits for a commit that has nothing to hold any more waits for the one before it.
-    fn open_empty_gate(&mut self, out: &mut VecDeque<Effect>) {
-        let next = CommitId(self.next);
-        let first = self.gated.partition_point(|(needed, _)| *needed < next);
-        match &self.in_flight {
-            Some(flight) => {
-                let waiting = self.gated.range_mut(first..);
-                waiting.for_each(|(needed, _)| *needed = flight.id);
-            }
-            None => out.extend(self.gated.drain(first..).map(|(_, effect)| effect)),
         }
     }
 
@@ -265,6 +266,7 @@ mod tests {
 
     fn settled(ledger: &mut Ledger) -> Vec<Effect> {
         let mut out = VecDeque::new();
+        ledger.open_empty_gate(&mut out);
         ledger.settle(Now::default(), Span::secs(1), &mut out);
         out.into()
     }
