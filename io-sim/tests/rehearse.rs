@@ -179,6 +179,34 @@ fn a_batch_job_is_whole_when_its_work_is_done() {
 }
 
 #[test]
+fn a_new_version_of_a_batch_job_has_its_work_before_it() {
+    let batch = job(JobType::Batch, 1);
+    let renewed = plan(vec![(BEGIN, Happening::Renew)]);
+    for outcome in outcomes(&batch, &renewed) {
+        let group = &outcome.groups[0];
+        between(group.worst, Span::ZERO, SLACK);
+        assert!(group.back_after.is_some());
+    }
+    let in_vain = Plan {
+        spells: vec![Spell {
+            of: None,
+            from: BEGIN,
+            to: renewed.over,
+            habit: Habit::CannotStart,
+        }],
+        ..renewed
+    };
+    for outcome in outcomes(&batch, &in_vain) {
+        let group = &outcome.groups[0];
+        assert_eq!(
+            group.back_after, None,
+            "what the version before did is another's"
+        );
+        assert_eq!(group.late.as_ref().unwrap().cause, Cause::Failed);
+    }
+}
+
+#[test]
 fn habits_hold_for_their_time_and_for_whom_they_are_meant() {
     let slow = |task: &str| Plan {
         spells: vec![Spell {

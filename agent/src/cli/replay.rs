@@ -99,8 +99,14 @@ fn words(verdict: &Verdict) -> String {
     if verdict.gaps > 0 {
         remarks.push(format!("steps missing in {} places", verdict.gaps));
     }
-    if verdict.torn > 0 {
-        remarks.push(format!("{} torn ends", verdict.torn));
+    match verdict.torn {
+        (0, _) => {}
+        (1, bytes) => remarks.push(format!("the last {bytes} bytes of a file cannot be read")),
+        (files, bytes) => {
+            remarks.push(format!(
+                "{bytes} bytes at the ends of {files} files cannot be read"
+            ));
+        }
     }
     let remarks = match remarks.is_empty() {
         true => String::new(),
@@ -121,7 +127,8 @@ fn as_json(verdict: &Verdict) -> Value {
         "Steps": verdict.steps,
         "Lives": verdict.lives,
         "Gaps": verdict.gaps,
-        "Torn": verdict.torn,
+        "Torn": verdict.torn.0,
+        "TornBytes": verdict.torn.1,
         "Same": difference.is_none(),
         "Difference": difference.map(|(step, difference)| json!({
             "Step": step,

@@ -12,6 +12,7 @@ use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
+use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Span;
@@ -80,6 +81,8 @@ struct Group {
     mains: usize,
     /// Copies of a batch job whose work is done.
     done: BTreeSet<u32>,
+    /// The newest allocation of each copy, after the index that it came with.
+    newest: BTreeMap<u32, (u64, AllocId)>,
     whole: bool,
     /// When it last became whole or ceased to be.
     since: Span,
@@ -111,6 +114,7 @@ impl<'a> Watcher<'a> {
                 copies,
                 mains: mains.count(),
                 done: BTreeSet::new(),
+                newest: BTreeMap::new(),
                 whole: copies == 0,
                 since: Span::ZERO,
                 measured: GroupOutcome {
@@ -137,13 +141,15 @@ impl<'a> Watcher<'a> {
     /// Looks at the world after a step.
     pub(super) fn look(&mut self, sim: &Sim) {
         self.order.look_at_stops(self.job, sim);
+        let mut anew = false;
         if let Some(view) = sim.view()
             && view.index() != self.index
         {
             self.index = view.index();
             self.look_for_failures(view);
+            anew = self.look_for_successors(view);
         }
-        if self.living == sim.world.living {
+        if self.living == sim.world.living && !anew {
             return;
         }
         let before = core::mem::replace(&mut self.living, sim.world.living.clone());
@@ -196,7 +202,7 @@ impl<'a> Watcher<'a> {
         }
         if batch {
             for (alloc, task) in &self.succeeded {
-                if self.stage(*alloc, task) == Some(Stage::Main) {
+                if self.is_newest(*alloc) && self.stage(*alloc, task) == Some(Stage::Main) {
                     mains.entry(*alloc).or_default().1 += 1;
                 }
             }
@@ -222,6 +228,13 @@ impl<'a> Watcher<'a> {
             let whole = (0..group.copies).all(|index| there(&index));
             group.note(whole, now);
         }
+    }
+
+    /// Whether no other allocation came for its copy since. What one did that came before counts no more.
+    fn is_newest(&self, alloc: AllocId) -> bool {
+        let newest = |(group, index): &(usize, u32)| self.groups.get(*group)?.newest.get(index);
+        let newest = self.places.get(&alloc).and_then(newest);
+        newest.is_none_or(|(_, newest)| *newest == alloc)
     }
 
     fn stage(&self, alloc: AllocId, task: &TaskName) -> Option<Stage> {
@@ -253,6 +266,19 @@ impl<'a> Watcher<'a> {
             };
             *self.failed.entry(failed).or_default() += 1;
         }
+    }
+
+    /// Finds out which allocation is the newest of each copy. Returns whether one is to do again what
+    /// an earlier one did.
+    fn look_for_successors(&mut self, view: View<'_>) -> bool {
+        let mut anew = false;
+        for alloc in view.allocs_of(&self.key) {
+            let record = alloc.record();
+            if let Some(group) = self.groups.iter_mut().find(|g| g.name == record.group) {
+                anew |= group.place(record);
+            }
+        }
+        anew
     }
 
     /// Whether every group has all it needs: of services every copy, of batch jobs all work done.
@@ -290,6 +316,17 @@ impl<'a> Watcher<'a> {
 }
 
 impl Group {
+    /// Returns whether this allocation is to do again what an earlier one did.
+    fn place(&mut self, record: &AllocRecord) -> bool {
+        let placed = (record.create_index, record.id);
+        let newest = self.newest.entry(record.index).or_insert(placed);
+        if newest.0 >= record.create_index {
+            return false;
+        }
+        *newest = placed;
+        self.done.remove(&record.index)
+    }
+
     fn is_content(&self, batch: bool) -> bool {
         match batch {
             true => (0..self.copies).all(|index| self.done.contains(&index)),

@@ -232,8 +232,8 @@ pub struct Verdict {
     pub lives: usize,
     /// How often steps are missing within a life.
     pub gaps: usize,
-    /// How many segments have a damaged end.
-    pub torn: usize,
+    /// How many segments have an end that cannot be read, and how many bytes these are.
+    pub torn: (usize, usize),
     /// The first step that differs, and how.
     pub difference: Option<(usize, Difference)>,
 }
@@ -243,11 +243,12 @@ pub fn verify(recording: &Recording) -> Verdict {
     let segments = recording.segments();
     let mut lives: Vec<&str> = segments.iter().map(|s| s.header.life.as_str()).collect();
     lives.dedup();
+    let torn = segments.iter().map(|s| s.torn).filter(|torn| *torn > 0);
     let mut verdict = Verdict {
         steps: recording.len(),
         lives: lives.len(),
         gaps: segments.iter().filter(|s| s.header.gap).count(),
-        torn: segments.iter().filter(|s| s.torn).count(),
+        torn: (torn.clone().count(), torn.sum()),
         difference: None,
     };
     let mut player = Player::new(recording);

@@ -28,8 +28,9 @@ pub struct Segment {
     pub header: Header,
     /// What came then.
     pub steps: Vec<Step>,
-    /// Whether its end is damaged: the agent was killed while it was written, or worse.
-    pub torn: bool,
+    /// How many bytes at its end cannot be read: the agent was killed while they were written, or
+    /// they were damaged since.
+    pub torn: usize,
 }
 
 /// One thing to play.
@@ -46,8 +47,10 @@ pub enum Event<'a> {
 pub enum Unreadable {
     /// The disk says no.
     Io(PathBuf, io::Error),
-    /// There is no recording.
+    /// The directory holds no recording.
     Empty(PathBuf),
+    /// Not even the beginning of the file can be read.
+    Torn(PathBuf),
     /// It is none, or one of another version.
     NoRecording(String, String),
 }
@@ -60,6 +63,12 @@ impl fmt::Display for Unreadable {
                 f,
                 "there is no recording in {}: an agent's is in the directory `recording` of its \
                  data directory",
+                path.display()
+            ),
+            Unreadable::Torn(path) => write!(
+                f,
+                "there is nothing to play in {}: its beginning is not whole; the agent died while it \
+                 was written, or it was damaged since",
                 path.display()
             ),
             Unreadable::NoRecording(name, why) => write!(f, "{name} is no recording: {why}"),
@@ -88,7 +97,12 @@ impl Recording {
             segments.extend(read(&name, &bytes)?);
         }
         if segments.is_empty() {
-            return Err(Unreadable::Empty(path.to_owned()));
+            let unreadable = if path.is_dir() {
+                Unreadable::Empty
+            } else {
+                Unreadable::Torn
+            };
+            return Err(unreadable(path.to_owned()));
         }
         Ok(Recording::of(segments))
     }
@@ -177,7 +191,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<Option<Segment>, Unreadable> {
         name: name.to_owned(),
         header,
         steps: Vec::new(),
-        torn: false,
+        torn: 0,
     };
     loop {
         match seal::next(rest) {
@@ -189,7 +203,7 @@ fn read(name: &str, bytes: &[u8]) -> Result<Option<Segment>, Unreadable> {
                 rest = after;
             }
             Err(seal::Torn) => {
-                segment.torn = true;
+                segment.torn = rest.len();
                 return Ok(Some(segment));
             }
         }

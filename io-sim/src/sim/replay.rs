@@ -104,7 +104,7 @@ impl Sim {
                 start,
             },
             steps,
-            torn: false,
+            torn: 0,
         })
     }
 }
