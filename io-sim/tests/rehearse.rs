@@ -207,6 +207,19 @@ fn a_new_version_of_a_batch_job_has_its_work_before_it() {
 }
 
 #[test]
+fn what_went_with_its_agent_is_nobodys_work() {
+    let unsaved = plan(vec![
+        (BEGIN, Happening::DiskFull(Span::secs(300))),
+        (later(Span::secs(1)), Happening::Renew),
+        (later(Span::secs(2)), Happening::Renew),
+        (later(Span::secs(10)), Happening::AgentDown(Span::secs(30))),
+    ]);
+    for outcome in outcomes(&job(JobType::Batch, 1), &unsaved) {
+        assert!(outcome.groups[0].back_after.is_some());
+    }
+}
+
+#[test]
 fn habits_hold_for_their_time_and_for_whom_they_are_meant() {
     let slow = |task: &str| Plan {
         spells: vec![Spell {

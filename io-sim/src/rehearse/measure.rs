@@ -141,15 +141,15 @@ impl<'a> Watcher<'a> {
     /// Looks at the world after a step.
     pub(super) fn look(&mut self, sim: &Sim) {
         self.order.look_at_stops(self.job, sim);
-        let mut anew = false;
+        let mut others = false;
         if let Some(view) = sim.view()
             && view.index() != self.index
         {
             self.index = view.index();
             self.look_for_failures(view);
-            anew = self.look_for_successors(view);
+            others = self.look_for_successors(view);
         }
-        if self.living == sim.world.living && !anew {
+        if self.living == sim.world.living && !others {
             return;
         }
         let before = core::mem::replace(&mut self.living, sim.world.living.clone());
@@ -268,17 +268,21 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Finds out which allocation is the newest of each copy. Returns whether one is to do again what
-    /// an earlier one did.
+    /// Finds out which allocation is the newest of each copy. Returns whether one is another than it was.
     fn look_for_successors(&mut self, view: View<'_>) -> bool {
-        let mut anew = false;
+        for group in &mut self.groups {
+            let Group { done, newest, .. } = group;
+            // What was not saved went with its agent, and its index is given anew.
+            newest.retain(|copy, (_, id)| done.contains(copy) || view.alloc(*id).is_some());
+        }
+        let mut others = false;
         for alloc in view.allocs_of(&self.key) {
             let record = alloc.record();
             if let Some(group) = self.groups.iter_mut().find(|g| g.name == record.group) {
-                anew |= group.place(record);
+                others |= group.place(record);
             }
         }
-        anew
+        others
     }
 
     /// Whether every group has all it needs: of services every copy, of batch jobs all work done.
@@ -316,15 +320,17 @@ impl<'a> Watcher<'a> {
 }
 
 impl Group {
-    /// Returns whether this allocation is to do again what an earlier one did.
+    /// Returns whether this allocation is the newest of its copy from now on. It has all its work
+    /// before it, whatever others did.
     fn place(&mut self, record: &AllocRecord) -> bool {
-        let placed = (record.create_index, record.id);
-        let newest = self.newest.entry(record.index).or_insert(placed);
-        if newest.0 >= record.create_index {
+        let newest = self.newest.get(&record.index);
+        if newest.is_some_and(|(index, _)| *index >= record.create_index) {
             return false;
         }
-        *newest = placed;
-        self.done.remove(&record.index)
+        let placed = (record.create_index, record.id);
+        self.newest.insert(record.index, placed);
+        self.done.remove(&record.index);
+        true
     }
 
     fn is_content(&self, batch: bool) -> bool {
