@@ -227,6 +227,33 @@ fn what_is_nearly_over_is_not_begun_again() {
     });
 }
 
+/// Random worlds found this (seed 9168375): a copy gave way before it had its turn, and its job became the
+/// more important one while the copy before it still ended. It waited for that end to look for a place.
+#[test]
+fn who_gave_way_before_its_turn_takes_its_place_back() {
+    for_seeds(100, |sim| {
+        let web = |priority| {
+            let upload = task("upload").hook(Hook::Poststop, false).ends("600s", 0);
+            let group = group("g", [task("main"), upload]).static_port("http", 8080);
+            service("web", priority, group)
+        };
+        sim.register(&web(50));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", true);
+        sim.until(SOON, |sim| sim.living("upload") == 1)?;
+        sim.register(&web(30));
+        sim.register(&service("low", 50, on_port("low", 8080)));
+        sim.run(Span::secs(1))?;
+        sim.expect_that(evicted(sim, "web") == 1, "it had no turn yet")?;
+        sim.register(&web(70));
+        sim.run(Span::secs(60))?;
+        sim.expect_that(evicted(sim, "low") == 1, "it matters more again")?;
+        sim.until(Span::secs(900), |sim| sim.runs("web", "main"))?;
+        sim.expect_that(sim.world.starts_of("low") == 0, "nobody begins in vain")?;
+        sim.peace()
+    });
+}
+
 /// Random worlds found this (seed 1003828): a copy whose setup had failed was awaited by the next copy. The agent
 /// died before that was saved, the next one set it up, and the other waited for ever.
 #[test]

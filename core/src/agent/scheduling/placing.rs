@@ -116,8 +116,8 @@ impl Agent {
         let mut inherits = self.disks_for(group, placement.previous);
         let passed_on = self.passed_on(placement.previous);
         let claim = self.claim(now, group, awaited, &[]);
-        // If what it replaces never had its turn, the end of the one before may be all it takes.
-        let may_preempt = may_preempt && awaited == placement.previous;
+        // Who is replaced without having had its turn gives back what it has: that may be all it takes.
+        let may_preempt = may_preempt && !self.gives_back(placement.previous, awaited);
         let claim = claim.or_else(|why| {
             let from_others = || self.claim_from_others(now, job, group, awaited);
             may_preempt.then(from_others).flatten().ok_or(why)
@@ -228,6 +228,15 @@ impl Agent {
             last = Some(before);
         }
         last
+    }
+
+    /// Whether `previous` is not the one that is awaited, and still has what it was given though nobody
+    /// told it to go so far.
+    fn gives_back(&self, previous: Option<AllocId>, awaited: Option<AllocId>) -> bool {
+        let previous = previous.filter(|_| previous != awaited);
+        let previous = previous.and_then(|id| self.allocs.get(&id));
+        let record = previous.map(AllocRunner::record);
+        record.is_some_and(|record| !record.finished && !record.desired.is_terminal())
     }
 
     /// Whose disks a replacement of `previous` takes over. One that could not take over what it
