@@ -192,6 +192,33 @@ fn a_disk_that_moved_late_is_not_lost() {
     });
 }
 
+/// Random worlds found this (seed 9080021): whoever got the disk too late for itself counted as one that
+/// never got it, and went first on a full disk.
+#[test]
+fn who_got_the_disk_too_late_goes_no_earlier() {
+    for_seeds(200, |sim| {
+        let mut job = keeper(task("main"));
+        job.task_groups[0] = job.task_groups[0].clone().never_again();
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("db", "main"))?;
+        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
+        sim.register(&version(&job, "1"));
+        sim.run(Span::secs(300))?;
+        sim.world.faults = Faults::none();
+        sim.run(Span::secs(3600))?;
+        sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+        let one_goes = |sim: &Sim| sim.allocs("db").iter().any(|one| one.record().destroying);
+        sim.until(Span::secs(2 * 3600), |sim| sim.seed() == 0 || one_goes(sim))?;
+        // The next agent looks at the disk only later.
+        sim.crash();
+        sim.restart()?;
+        sim.register(&version(&job, "2"));
+        sim.until(SOON, |sim| runs_version(sim, 2))?;
+        sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
+        sim.peace()
+    });
+}
+
 /// Setting up fails again and again: of all who were to get the disk and did not, few are kept beside it.
 #[test]
 fn who_failed_on_the_way_to_the_disk_is_not_kept_for_it() {

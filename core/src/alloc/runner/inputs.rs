@@ -39,8 +39,13 @@ impl AllocRunner {
             }
             return;
         }
-        if !self.answered(cx, op, result) {
-            cx.count_stale();
+        let done = result.is_ok();
+        if self.answered(cx, op, result) {
+            return;
+        }
+        cx.count_stale();
+        if self.late_move.take_if(|late| *late == op).is_some() && done {
+            self.has_disk_after_all(cx);
         }
     }
 

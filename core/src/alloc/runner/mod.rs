@@ -31,6 +31,7 @@ use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::TaskLife;
 use crate::model::job::Job;
+use crate::op::Op;
 use crate::store::record::AllocRecord;
 use crate::store::{Key, Record, Saved};
 use crate::task::runner::TaskRunner;
@@ -68,6 +69,9 @@ pub struct AllocRunner {
     /// Where asking another node stands.
     #[serde(default)]
     asking: Asking,
+    /// The move of a disk that was given up: it comes to its end nevertheless, and says so.
+    #[serde(default)]
+    late_move: Option<Op>,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -149,6 +153,7 @@ impl AllocRunner {
             health,
             time_is_over_at,
             asking: Asking::default(),
+            late_move: None,
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {
@@ -230,7 +235,7 @@ impl AllocRunner {
         self.save(cx);
     }
 
-    /// Changes for how long its disk is kept. What became of it, and when, is as it was: policies
+    /// Changes what is said of its disk. What became of it, and when, is as it was: policies
     /// count from there, and whoever ended first is cleaned away first.
     pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
         change(Arc::make_mut(&mut self.record));

@@ -169,6 +169,22 @@ impl AllocRunner {
         self.end(cx, Some(why), true);
     }
 
+    /// Whether it takes over a disk.
+    pub(super) fn moves_disk(&self) -> bool {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return false;
+        };
+        pipeline.current(PRERUN) == Some(AllocHook::MigrateDisk)
+    }
+
+    /// The disk came when nobody waited for it any more. It is here, and nowhere else: those that
+    /// had it before are not kept for it, and this one goes no earlier than they.
+    pub(super) fn has_disk_after_all(&mut self, cx: &mut Cx<'_>) {
+        if matches!(self.phase, Phase::Tasks | Phase::Finished) {
+            self.keep_disk(cx, |record| record.inherits.clear());
+        }
+    }
+
     /// What is being set up is not wanted any more. What was not even asked for is taken back.
     pub(super) fn cancel_prerun(&mut self, cx: &mut Cx<'_>) {
         let Phase::Prerun(pipeline) = &self.phase else {

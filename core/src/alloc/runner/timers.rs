@@ -98,6 +98,7 @@ impl AllocRunner {
                 pipeline.wait_for_the_store(cx.now, patience, held);
                 if let Some(op) = pipeline.overdue(cx.now) {
                     cx.count_overdue();
+                    self.late_move = Some(op).filter(|_| self.moves_disk());
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
                     self.answered(cx, op, Err(too_late()));
                 }
