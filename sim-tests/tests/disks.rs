@@ -170,25 +170,35 @@ fn who_never_got_the_disk_goes_before_it() {
     });
 }
 
+/// A second version that many answers reach too late: some of them get the disk after it was given up.
+fn moved_late(sim: &mut Sim) -> Result<Job, Violation> {
+    let mut job = keeper(task("main"));
+    job.task_groups[0] = job.task_groups[0].clone().never_again();
+    sim.register(&job);
+    sim.until(SOON, |sim| sim.runs("db", "main"))?;
+    // Not all of them fail in that moment.
+    sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
+    sim.register(&version(&job, "1"));
+    sim.run(Span::secs(300))?;
+    sim.world.faults = Faults::none();
+    sim.run(Span::secs(2 * 3600))?;
+    Ok(job)
+}
+
+fn the_third_version_has_it(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
+    sim.register(&version(job, "2"));
+    sim.until(SOON, |sim| runs_version(sim, 2))?;
+    sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
+    sim.peace()
+}
+
 /// A move is given up and comes to its end nevertheless: whoever comes next has the disk, wherever it
 /// is by then.
 #[test]
 fn a_disk_that_moved_late_is_not_lost() {
     for_seeds(200, |sim| {
-        let mut job = keeper(task("main"));
-        job.task_groups[0] = job.task_groups[0].clone().never_again();
-        sim.register(&job);
-        sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        // Not all of them fail in that moment.
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
-        sim.register(&version(&job, "1"));
-        sim.run(Span::secs(300))?;
-        sim.world.faults = Faults::none();
-        sim.run(Span::secs(2 * 3600))?;
-        sim.register(&version(&job, "2"));
-        sim.until(SOON, |sim| runs_version(sim, 2))?;
-        sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
-        sim.peace()
+        let job = moved_late(sim)?;
+        the_third_version_has_it(sim, &job)
     });
 }
 
@@ -197,25 +207,14 @@ fn a_disk_that_moved_late_is_not_lost() {
 #[test]
 fn who_got_the_disk_too_late_goes_no_earlier() {
     for_seeds(200, |sim| {
-        let mut job = keeper(task("main"));
-        job.task_groups[0] = job.task_groups[0].clone().never_again();
-        sim.register(&job);
-        sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.world.faults = Faults::only(&[Fault::SlowAnswer], 500);
-        sim.register(&version(&job, "1"));
-        sim.run(Span::secs(300))?;
-        sim.world.faults = Faults::none();
-        sim.run(Span::secs(3600))?;
+        let job = moved_late(sim)?;
         sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
         let one_goes = |sim: &Sim| sim.allocs("db").iter().any(|one| one.record().destroying);
         sim.until(Span::secs(2 * 3600), |sim| sim.seed() == 0 || one_goes(sim))?;
         // The next agent looks at the disk only later.
         sim.crash();
         sim.restart()?;
-        sim.register(&version(&job, "2"));
-        sim.until(SOON, |sim| runs_version(sim, 2))?;
-        sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
-        sim.peace()
+        the_third_version_has_it(sim, &job)
     });
 }
 
