@@ -16,7 +16,7 @@ use crate::migrate::token::NodeSecret;
 
 /// The agent's directory. Held by one agent at a time, for as long as this lives.
 ///
-/// `state/` has the store, `alloc/` the allocations' directories, `run/` the shims' records and
+/// `state/` has the store, `last-commit` the number of its last commit, `alloc/` the allocations' directories, `run/` the shims' records and
 /// sockets, `bin/` the shim itself, `recording/` the flight recorder's files, `identity/` the key of
 /// tasks' tokens, `secret-id` what only this node knows.
 #[derive(Debug)]
@@ -89,11 +89,6 @@ impl DataDir {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The store's directory.
-    pub fn state(&self) -> PathBuf {
-        self.path.join("state")
     }
 
     /// The directory of the allocations' directories, as tasks see it.

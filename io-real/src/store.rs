@@ -4,10 +4,12 @@
 //! flight at a time and lets later changes gather behind it, which makes a group commit out of
 //! whatever comes meanwhile. What is on disk already is not written again.
 //!
-//! Below the store's directory, `records/` is the database, and `records.new/` and `check/` are
-//! what an agent that died left of making or checking it.
+//! In the data directory, `state/records/` is the database, and `state/records.new/` and
+//! `state/check/` are what an agent that died left of making or checking it. `last-commit` has the
+//! number of the last commit ([`counter`]), by which an earlier state is noticed.
 
 mod codec;
+mod counter;
 mod db;
 mod probe;
 mod sync;
@@ -20,16 +22,31 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use drover_core::store::freshness::{Evidence, Refusal, Verdict};
 use drover_core::store::{Batch, CommitId, Saved};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
+use self::counter::Counter;
+pub(crate) use self::counter::FILE;
 use self::db::Db;
+
+/// The store's directory, in the data directory.
+const STATE: &str = "state";
+
+/// Where launches have their records, in the data directory.
+const LAUNCHES: [&str; 2] = ["run", "plugin-logs"];
 
 /// How often, and how far apart, to try to take hold of the store: an agent may be about to end, and
 /// a process that is just being started holds what its parent holds.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the store's thread is to do.
+enum Work {
+    Commit(Commit),
+    EndLoss,
+}
 
 /// A commit for the store's thread.
 struct Commit {
@@ -59,7 +76,7 @@ impl Drop for Commit {
 
 /// The way to the store. Dropping it ends the thread, after what was handed in is written.
 pub struct Store {
-    commits: Option<mpsc::Sender<Commit>>,
+    work: Option<mpsc::Sender<Work>>,
     thread: Option<thread::JoinHandle<()>>,
     _lock: OwnedFd,
 }
@@ -73,6 +90,8 @@ pub enum StoreError {
     Io(PathBuf, String),
     /// What is there cannot be read as a store.
     Damaged(PathBuf, String),
+    /// It is not the state that was acknowledged last. The path is the data directory.
+    Lost(PathBuf, Refusal),
 }
 
 impl fmt::Display for StoreError {
@@ -91,13 +110,48 @@ impl fmt::Display for StoreError {
                 write!(
                     f,
                     "the state in {dir} is damaged and cannot be read: {why}\n\
-                     Nothing was changed. To go on without it: mv {dir} {dir}.damaged\n\
-                     and start again; tasks of the lost state that still run are then ended."
+                     Nothing was changed. Restore {dir} from a backup. To go on without it: \
+                     mv {dir} {dir}.damaged\n{ACCEPT}"
+                )
+            }
+            StoreError::Lost(dir, refusal) => {
+                let dir = dir.display();
+                match refusal {
+                    Refusal::Behind { store, last } => write!(
+                        f,
+                        "the state in {dir}/{STATE} is an earlier one: it ends with commit {store}, \
+                         and commit {last} was acknowledged ({dir}/{FILE})"
+                    ),
+                    Refusal::Missing(Some(last)) => write!(
+                        f,
+                        "the state in {dir}/{STATE} is not there (commit 0), and commit {last} was \
+                         acknowledged ({dir}/{FILE})"
+                    ),
+                    Refusal::Missing(None) => write!(
+                        f,
+                        "the state in {dir}/{STATE} is not there, and tasks were started from \
+                         {dir} before (see {dir}/run)"
+                    ),
+                    Refusal::Unknown(store) => write!(
+                        f,
+                        "{dir}/{FILE} is damaged, so nobody can tell whether the state in \
+                         {dir}/{STATE}, which ends with commit {store}, is the last one"
+                    ),
+                }?;
+                write!(
+                    f,
+                    "\nNothing was changed. Restore {dir}/{STATE} from a backup, or go on with what \
+                     is there.\n{ACCEPT}"
                 )
             }
         }
     }
 }
+
+/// How to go on with an earlier state, and what becomes of tasks.
+const ACCEPT: &str = "Either way, start the agent once with -accept-state-loss. Tasks that its state \
+                      does not know are left running; `drover system audit` lists them, and \
+                      `drover system audit -fix` ends them.";
 
 impl std::error::Error for StoreError {}
 
@@ -109,26 +163,57 @@ pub struct Opened {
     pub saved: Saved,
     /// Records that cannot be read. They stay where they are and cost only what they were about.
     pub damaged: Vec<String>,
+    /// Whether a loss was accepted, now or earlier: tasks that the store does not know may be of the
+    /// lost state, and are not to be ended. Until [`Store::end_loss`].
+    pub lossy: bool,
 }
 
 impl Store {
-    /// Opens the store in `dir`, or makes it.
+    /// Opens the store in `data_dir`, or makes it.
     ///
     /// # Errors
     /// See [`StoreError`]. Nothing that was there is changed then.
-    pub fn open(dir: &Path) -> Result<Opened, StoreError> {
-        let lock = hold(dir)?;
-        let found = probe::find(dir)?;
-        let db = Db::open(&dir.join(probe::RECORDS)).map_err(|why| why.into_error(dir))?;
-        let (commits, inbox) = mpsc::channel();
+    pub fn open(data_dir: &Path) -> Result<Opened, StoreError> {
+        Store::open_with(data_dir, false)
+    }
+
+    /// The same. If `accept_loss`, also a store that is older than its data directory is opened.
+    ///
+    /// # Errors
+    /// See [`StoreError`]. Nothing that was there is changed then.
+    pub fn open_with(data_dir: &Path, accept_loss: bool) -> Result<Opened, StoreError> {
+        let dir = data_dir.join(STATE);
+        let failed = |error: io::Error| StoreError::Io(data_dir.to_owned(), error.to_string());
+        let lock = hold(&dir)?;
+        let found = probe::find(&dir)?;
+        let evidence = Evidence {
+            store: found.as_ref().map(|found| found.number),
+            counter: counter::read(data_dir).map_err(failed)?,
+            launches: launches(data_dir).map_err(failed)?,
+        };
+        let lossy = match evidence.judge(accept_loss) {
+            Verdict::Complete => false,
+            Verdict::Lossy => true,
+            Verdict::Refused(why) => return Err(StoreError::Lost(data_dir.to_owned(), why)),
+        };
+        if found.is_none() {
+            probe::create(&dir)?;
+        }
+        let found = found.unwrap_or_default();
+        let records = dir.join(probe::RECORDS);
+        let mut db = Db::open(&records).map_err(|why| why.into_error(&dir))?;
+        let counter = match evidence.resumes_at() {
+            Some(number) => accept(data_dir, &mut db, number),
+            None => Counter::open(data_dir)
+                .map(|found| found.unwrap_or_else(|| Counter::begin(data_dir, db.number()))),
+        };
+        let mut counter = counter.map_err(failed)?;
+        counter.saved(db.number());
+        let (work, inbox) = mpsc::channel();
         let builder = thread::Builder::new().name("store".to_owned());
-        let spawned = builder.spawn({
-            let dir = dir.join(probe::RECORDS);
-            move || serve(&dir, Some(db), &inbox)
-        });
-        let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
+        let spawned = builder.spawn(move || serve(&records, Some(db), counter, &inbox));
         let store = Store {
-            commits: Some(commits),
+            work: Some(work),
             thread: Some(spawned.map_err(failed)?),
             _lock: lock,
         };
@@ -136,6 +221,7 @@ impl Store {
             store,
             saved: found.saved,
             damaged: found.damaged,
+            lossy,
         })
     }
 
@@ -151,16 +237,26 @@ impl Store {
             batch,
             done: Some(Box::new(done)),
         };
-        if let Some(commits) = &self.commits {
-            // What cannot be sent is dropped, and says so.
-            let _ = commits.send(commit);
+        // What cannot be sent is dropped, and says so.
+        self.send(Work::Commit(commit));
+    }
+
+    /// Notes that no task of a lost state runs any more: see [`Opened::lossy`].
+    pub fn end_loss(&self) {
+        self.send(Work::EndLoss);
+    }
+
+    fn send(&self, work: Work) {
+        if let Some(inbox) = &self.work {
+            // A thread that ended needs nothing.
+            let _ = inbox.send(work);
         }
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        drop(self.commits.take());
+        drop(self.work.take());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was answered already, as failed commits.
             let _ = thread.join();
@@ -184,21 +280,70 @@ fn hold(dir: &Path) -> Result<OwnedFd, StoreError> {
     Err(StoreError::Held(dir.to_owned()))
 }
 
-fn serve(dir: &Path, mut db: Option<Db>, inbox: &mpsc::Receiver<Commit>) {
-    while let Ok(commit) = inbox.recv() {
-        let written = write(dir, &mut db, &commit.batch);
-        if written.is_err() {
-            // A database that failed once fails for ever; a new one may do better.
-            db = None;
+/// Whether an agent with a store was here: it leaves records of what it launched.
+fn launches(data_dir: &Path) -> io::Result<bool> {
+    for name in LAUNCHES {
+        let entries = match std::fs::read_dir(data_dir.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            if entry?
+                .path()
+                .extension()
+                .is_some_and(|suffix| suffix == "r")
+            {
+                return Ok(true);
+            }
         }
-        commit.answer(written);
     }
+    Ok(false)
 }
 
-fn write(dir: &Path, db: &mut Option<Db>, batch: &Batch) -> Result<(), String> {
+/// Goes on with an earlier state from `number`, which is beyond all that was acknowledged. What was
+/// lost is noted first: an agent that dies in between is refused again.
+fn accept(data_dir: &Path, db: &mut Db, number: u64) -> io::Result<Counter> {
+    let counter = Counter::create(data_dir, number.saturating_sub(1), true)?;
+    db.resume_at(number).map_err(io::Error::other)?;
+    Ok(counter)
+}
+
+fn serve(dir: &Path, mut db: Option<Db>, mut counter: Counter, inbox: &mpsc::Receiver<Work>) {
+    while let Ok(work) = inbox.recv() {
+        match work {
+            Work::Commit(commit) => {
+                let written = write(dir, &mut db, &mut counter, &commit.batch);
+                if written.is_err() {
+                    // A database that failed once fails for ever; a new one may do better.
+                    db = None;
+                }
+                commit.answer(written);
+            }
+            Work::EndLoss => counter.end_loss(),
+        }
+    }
+    counter.sync();
+}
+
+fn write(
+    dir: &Path,
+    db: &mut Option<Db>,
+    counter: &mut Counter,
+    batch: &Batch,
+) -> Result<(), String> {
     let open = match db.take() {
         Some(open) => open,
         None => Db::open(dir).map_err(|why| why.text)?,
     };
-    db.insert(open).commit(batch)
+    let (number, last) = (open.number(), counter.last());
+    if number < last {
+        return Err(format!(
+            "the store was opened again as an earlier one, which ends with commit {number} and not \
+             {last}; stop the agent, and start it to see what to do"
+        ));
+    }
+    let db = db.insert(open);
+    db.commit(batch)?;
+    counter.saved(db.number());
+    Ok(())
 }

@@ -216,7 +216,9 @@ fn a_script_of_an_agent_that_died_is_ended_by_the_next() {
     world.begin();
     let life = world.life();
     let runtime = life.runtime.enter();
-    life.driver.end_unknown(&[LaunchId(1)].into()).unwrap();
+    life.driver
+        .end_unknown(&[LaunchId(1)].into(), drover_io_real::driver::Orphans::End)
+        .unwrap();
     drop(runtime);
     assert!(wait_readable(&script));
     assert_eq!(world.recover(1), drover_core::input::Found::Running);

@@ -111,7 +111,7 @@ fn assert_damaged(dir: &Path, what: &str) {
 fn damage_is_reported_and_nothing_is_changed() {
     let whole = filled();
     let found = saved(whole.path());
-    let file = whole.path().join("records/db");
+    let file = whole.path().join("state/records/db");
     let content = fs::read(&file).unwrap();
     let mut damages: Vec<(String, Vec<u8>)> = vec![("empty".to_owned(), Vec::new())];
     let len = content.len();
@@ -133,15 +133,15 @@ fn damage_is_reported_and_nothing_is_changed() {
         let dir = TempDir::new().unwrap();
         let mut copy = Command::new("cp");
         copy.arg("-r")
-            .arg(whole.path().join("records"))
+            .arg(whole.path().join("state"))
             .arg(dir.path());
         assert!(copy.status().unwrap().success());
-        fs::write(dir.path().join("records/db"), &damage).unwrap();
+        fs::write(dir.path().join("state/records/db"), &damage).unwrap();
         // Space that holds nothing any more may be damaged without harm.
         match Store::open(dir.path()) {
             Ok(opened) => assert_eq!(opened.saved, found, "{what}: opened as something else"),
             Err(_) => {
-                fs::write(dir.path().join("records/db"), &damage).unwrap();
+                fs::write(dir.path().join("state/records/db"), &damage).unwrap();
                 assert_damaged(dir.path(), &what);
                 eprintln!("{what}: noticed");
                 noticed += 1;
@@ -153,21 +153,27 @@ fn damage_is_reported_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_lost_database_file_is_damage_and_a_lost_directory_is_none() {
+fn missing_database_file_is_damage() {
     let dir = filled();
-    fs::remove_file(dir.path().join("records/db")).unwrap();
+    fs::remove_file(dir.path().join("state/records/db")).unwrap();
     assert_damaged(dir.path(), "no file");
-    fs::remove_dir_all(dir.path().join("records")).unwrap();
+}
+
+#[test]
+fn leftovers_of_making_and_checking_are_removed() {
+    let dir = TempDir::new().unwrap();
     // What an agent that died while it made or looked at a database left.
     for left in ["records.new", "check"] {
-        fs::create_dir(dir.path().join(left)).unwrap();
-        fs::write(dir.path().join(left).join("db"), "half").unwrap();
+        let left = dir.path().join("state").join(left);
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("db"), "half").unwrap();
     }
     assert_eq!(saved(dir.path()), Saved::default());
-    let left: Vec<_> = bytes(dir.path()).into_keys().collect();
+    let state = dir.path().join("state");
+    let left: Vec<_> = bytes(&state).into_keys().collect();
     assert!(
         left.iter()
-            .all(|path| path.starts_with(dir.path().join("records"))),
+            .all(|path| path.starts_with(state.join("records"))),
         "{left:?}"
     );
 }
@@ -175,7 +181,7 @@ fn a_lost_database_file_is_damage_and_a_lost_directory_is_none() {
 #[test]
 fn a_snapshot_that_was_not_finished_is_no_damage() {
     let dir = filled();
-    let name = "records/snap.0000000000FFFFFF.generating";
+    let name = "state/records/snap.0000000000FFFFFF.generating";
     for content in [&b""[..], b"half a snapshot"] {
         fs::write(dir.path().join(name), content).unwrap();
         assert_eq!(saved(dir.path()).allocs.len(), 50);
@@ -190,7 +196,7 @@ fn one_record_that_cannot_be_read_costs_itself_only() {
     commit(&store, 1, [alloc(7, &"y".repeat(600))].into()).unwrap();
     drop(store);
     common::spoil::record(
-        &dir.path().join("records"),
+        &dir.path().join("state/records"),
         &format!("alloc/{}", AllocId(7)),
     );
     for _ in 0..2 {

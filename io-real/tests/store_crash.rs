@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 use tempfile::TempDir;
 
 #[test]
@@ -174,12 +175,14 @@ fn helper_cost() {
     let marker = File::open("/dev/null").unwrap();
     let _ = marker.read_at(&mut [0], 424_242);
     let rounds = 200_u64;
+    let began = Instant::now();
     for id in 0..rounds {
         commit(&store, id + 2, allocs(0..records, &format!("{id:0100}"))).unwrap();
     }
+    let took = began.elapsed();
     let _ = marker.read_at(&mut [0], 424_243);
     println!(
-        "{records} records: {} bytes handed over, {} bytes to the disk, {} writes a commit",
+        "{records} records: {took:?} for {rounds} commits; {} bytes handed over, {} bytes to the disk, {} writes a commit",
         (io("wchar:") - before.0) / rounds,
         (io("write_bytes:") - before.1) / rounds,
         (io("syscw:") - before.2) as f64 / rounds as f64,

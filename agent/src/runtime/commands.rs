@@ -224,6 +224,7 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
             size: args.recording_size,
             dir: args.recording_dir.clone(),
         },
+        accept_state_loss: args.accept_state_loss,
     };
     let mut running = start(&settings).map_err(|error| error.to_string())?;
     if !listener

@@ -29,6 +29,8 @@ pub struct Settings {
     pub http_addr: String,
     /// What the flight recorder may take.
     pub recording: Recording,
+    /// Whether to go on with a state that is older than its data directory.
+    pub accept_state_loss: bool,
     /// What the configuration file says.
     pub file: FileConfig,
 }

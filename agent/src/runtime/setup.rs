@@ -28,7 +28,7 @@ use drover_io_real::door::Door;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
-use drover_io_real::driver::{Driver, Inbox};
+use drover_io_real::driver::{Driver, Inbox, Orphans};
 use drover_io_real::facts;
 use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::gate::Gate;
@@ -125,7 +125,7 @@ impl From<StoreError> for SetupError {
 /// See [`SetupError`]; nothing was started or changed then.
 pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let data_dir = DataDir::open(&settings.data_dir)?;
-    let opened = Store::open(&data_dir.state())?;
+    let opened = Store::open_with(data_dir.path(), settings.accept_state_loss)?;
     let mut remarks: Vec<String> = opened
         .damaged
         .iter()
@@ -157,7 +157,12 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         true => known_launches(&opened.saved),
         false => BTreeSet::new(),
     };
-    if let Err(error) = raw_exec.end_unknown(&known) {
+    let orphans = match opened.lossy {
+        true => Orphans::Leave,
+        false => Orphans::End,
+    };
+    let left = raw_exec.end_unknown(&known, orphans);
+    if let Err(error) = &left {
         remarks.push(format!("cannot look for tasks that nobody knows: {error}"));
     }
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
@@ -166,7 +171,15 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Arc::new(Mock::new("mock", dirs.clone(), inbox.clone())),
     ];
     drivers.retain(|driver| wanted.drivers.allows(driver.name()));
-    let collectors = collectors(&data_dir, &shims, &dirs, known_launches(&opened.saved))?;
+    let collectors = Collectors::open(&shims, data_dir.path(), dirs.clone())
+        .map_err(|error| SetupError::Io("collect the output of plugins' tasks", error))?;
+    let known = known_launches(&opened.saved);
+    if opened.lossy {
+        let collecting = collectors.end_unknown(&known, orphans);
+        remarks.extend(loss(&opened.store, left, collecting));
+    } else {
+        end_collecting_for_nobody(collectors.clone(), known);
+    }
     let plugins = plugins(settings, &data_dir, collectors, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
     let on_the_way = OnTheWay::default();
@@ -288,22 +301,32 @@ fn own_devices(file: &FileConfig) -> Vec<Arc<dyn DevicePlugin>> {
     own
 }
 
-/// Those who collect the output of plugins' tasks; what collects for nobody ends.
-fn collectors(
-    data_dir: &DataDir,
-    home: &ShimHome,
-    dirs: &AllocDirs,
-    known: BTreeSet<LaunchId>,
-) -> Result<Collectors, SetupError> {
-    let collectors = Collectors::open(home, data_dir.path(), dirs.clone())
-        .map_err(|error| SetupError::Io("collect the output of plugins' tasks", error))?;
-    let all = collectors.clone();
+/// What collects the output of plugins' tasks that nobody knows is ended, in the background.
+fn end_collecting_for_nobody(collectors: Collectors, known: BTreeSet<LaunchId>) {
     tokio::task::spawn_blocking(move || {
-        if let Err(error) = all.end_unknown(&known) {
+        if let Err(error) = collectors.end_unknown(&known, Orphans::End) {
             tracing::error!(%error, "cannot look for what collects output for nobody");
         }
     });
-    Ok(collectors)
+}
+
+/// A part of the state was lost: what to tell of the tasks that it does not know, and that were left
+/// running. As soon as there are none, the loss is over.
+fn loss(store: &Store, left: io::Result<usize>, collecting: io::Result<usize>) -> Option<String> {
+    match (left, collecting) {
+        (Ok(0), Ok(0)) => {
+            store.end_loss();
+            None
+        }
+        (Ok(left), Ok(_)) => Some(format!(
+            "a part of the state was lost; tasks that it does not know and that were left running: \
+             {left}. `drover system audit` lists them, `drover system audit -fix` ends them"
+        )),
+        (Err(error), _) | (_, Err(error)) => Some(format!(
+            "a part of the state was lost; tasks that it does not know were left running, and cannot \
+             be counted: {error}"
+        )),
+    }
 }
 
 /// The plugins that the configuration names.

@@ -4,6 +4,7 @@
 //! `Arc` in its own state, so remembering costs one pointer, and an unchanged record is seen
 //! without encoding it. The store itself (outside) encodes and writes; see [`ledger`] for when.
 
+pub mod freshness;
 pub mod ledger;
 pub mod pairs;
 

@@ -15,6 +15,7 @@ use drover_core::host::Home;
 
 use super::shims::Processes;
 use crate::data_dir::{Mark, namespace};
+use crate::store;
 
 /// More open files than this are not looked at, and then nothing is called gone.
 const MOST: usize = 1 << 20;
@@ -54,7 +55,14 @@ impl Homes<'_> {
         match fs::metadata(data) {
             _ if seen_in != self.own.namespace => Home::Unknown,
             Ok(meta) if (meta.dev(), meta.ino()) == self.own.dir => Home::Ours,
-            Ok(_) if data.join("state").exists() => Home::Other(path),
+            // Also where the state is lost: its tasks are still somebody's.
+            Ok(_)
+                if ["state", store::FILE]
+                    .iter()
+                    .any(|it| data.join(it).exists()) =>
+            {
+                Home::Other(path)
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => Home::Unknown,
             Ok(_) | Err(_) => match self.held.get_or_init(|| self.find_held()) {
                 None => Home::Unknown,

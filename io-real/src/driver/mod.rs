@@ -21,6 +21,15 @@ use tokio::sync::mpsc;
 
 use crate::stats::Place;
 
+/// What is done, at the start of an agent, with launches that run and that its state does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orphans {
+    /// They are ended.
+    End,
+    /// They are left running: the state that knew them may have been lost.
+    Leave,
+}
+
 /// The way of answers to the core.
 #[derive(Clone, Debug)]
 pub struct Inbox(mpsc::UnboundedSender<Input>);

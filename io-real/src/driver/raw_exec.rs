@@ -24,7 +24,7 @@ use self::held::Held;
 use self::launch::{LaunchError, Means};
 use self::scripts::Scripts;
 use super::answer::Answer;
-use super::{Driver, Inbox, signal};
+use super::{Driver, Inbox, Orphans, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
 use crate::gate::Gate;
@@ -165,16 +165,21 @@ impl Driver for RawExec {
 impl RawExec {
     /// Ends, in the background, every launch of which there is a record but of which nobody knows
     /// any more: `known` are those that somebody does. For the start of an agent, before it starts
-    /// anything.
+    /// anything. Returns how many were left running.
     ///
     /// # Errors
     /// The records cannot be listed.
-    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>) -> io::Result<()> {
+    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>, orphans: Orphans) -> io::Result<usize> {
         let home = &self.world.means.home;
+        let mut left = 0;
         for name in home.list()? {
             let Ok(launch) = name.parse() else { continue };
             let buried = |record: Record| record.state == State::Abandoned;
             if known.contains(&launch) || home.read_record(&name)?.is_some_and(buried) {
+                continue;
+            }
+            if orphans == Orphans::Leave && home.may_run(&name)? {
+                left += 1;
                 continue;
             }
             let driver = self.clone();
@@ -183,7 +188,7 @@ impl RawExec {
                 Err(error) => tracing::error!(%launch, %error, "cannot end a lost task"),
             });
         }
-        Ok(())
+        Ok(left)
     }
 
     /// The launch beside which this one runs, if it is one of a script.

@@ -3,7 +3,7 @@
 use super::live::Live;
 use super::lock;
 use super::program;
-use super::record::Record;
+use super::record::{Record, State};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -97,6 +97,26 @@ impl ShimHome {
                 let message = format!("record of launch {launch}: damaged or of another version");
                 Err(io::Error::new(io::ErrorKind::InvalidData, message))
             }
+        }
+    }
+
+    /// Whether something of a launch may be alive: its record says so, in this boot, or cannot be
+    /// read.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn may_run(&self, launch: &str) -> io::Result<bool> {
+        match self.read_record(launch) {
+            Ok(None) => Ok(false),
+            Ok(Some(record)) => {
+                let is_final = match record.state {
+                    State::Starting | State::Running | State::Ended => false,
+                    State::Exited | State::Failed | State::Abandoned => true,
+                };
+                Ok(!is_final && record.boot == lock::boot_id()?)
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(true),
+            Err(error) => Err(error),
         }
     }
 

@@ -20,6 +20,10 @@ use super::sync::Syncer;
 /// may well open, as an earlier one or as an empty one.
 const SUM: &[u8] = b"sum";
 
+/// Under this name stands the number of the last batch, which rises by one with each. It counts as a
+/// record, so that a version that does not know it leaves it alone. Not there: 0.
+const NUMBER: &[u8] = b"sum.number";
+
 /// How often, and how far apart, to try to open a database that is still being closed.
 const TRIES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -38,6 +42,7 @@ pub(super) struct Db {
     large: bool,
     syncer: Syncer,
     sum: Sum,
+    number: u64,
 }
 
 /// Why a database does not do what it should.
@@ -108,7 +113,7 @@ impl Sum {
 }
 
 /// FNV-1a: guards against accidents.
-fn hash(key: &[u8], value: &[u8]) -> u64 {
+pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
     let bytes = key.iter().chain(&[0]).chain(value);
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -136,11 +141,15 @@ impl Db {
         let db = open(dir)?;
         let mut sum = Sum::default();
         let mut written = None;
+        let mut number = 0;
         let mut large = false;
         let mut entries = db.iter();
         while let Some((key, value)) = guarded(|| entries.next().transpose())? {
             if key == SUM {
                 written = Some(value);
+            } else if key == NUMBER {
+                sum.add(&key, &value);
+                number = number_of(&value)?;
             } else {
                 sum.add(&key, &value);
                 large |= value.len() >= LARGE;
@@ -161,8 +170,14 @@ impl Db {
                 large,
                 syncer: Syncer::new(dir).map_err(sled::Error::Io)?,
                 sum,
+                number,
             }),
         }
+    }
+
+    /// The number of the last batch.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Writes all of a batch or nothing, so that it survives a crash. What is there already is not
@@ -196,10 +211,25 @@ impl Db {
         if !changed {
             return Ok(());
         }
-        writes.insert(SUM, &sum.bytes());
         if self.large {
             room(&self.dir, bytes)?;
         }
+        self.write(writes, sum, self.number.saturating_add(1))
+    }
+
+    /// Goes on from this number.
+    pub(super) fn resume_at(&mut self, number: u64) -> Result<(), String> {
+        self.write(sled::Batch::default(), self.sum, number)
+    }
+
+    /// Writes these changes, after which the records amount to `sum`, as the batch `number`.
+    fn write(&mut self, mut writes: sled::Batch, mut sum: Sum, number: u64) -> Result<(), String> {
+        if self.number > 0 {
+            sum.take(NUMBER, &self.number.to_le_bytes());
+        }
+        sum.add(NUMBER, &number.to_le_bytes());
+        writes.insert(NUMBER, &number.to_le_bytes());
+        writes.insert(SUM, &sum.bytes());
         let written = guarded(|| {
             self.db.apply_batch(writes)?;
             self.db.flush()?;
@@ -207,8 +237,15 @@ impl Db {
         });
         written.map_err(|why| why.text)?;
         self.sum = sum;
+        self.number = number;
         Ok(())
     }
+}
+
+fn number_of(value: &[u8]) -> Result<u64, Why> {
+    let bytes = value.try_into();
+    let bytes = bytes.map_err(|_| Why::damage("the number of its last batch is none"))?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// Fails if the disk has no room for a batch of so many bytes. sled waits for ever for a large value

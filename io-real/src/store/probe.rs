@@ -27,18 +27,19 @@ pub(super) struct Found {
     pub(super) saved: Saved,
     /// Records that cannot be read.
     pub(super) damaged: Vec<String>,
+    /// The number of the last batch.
+    pub(super) number: u64,
 }
 
-/// Reads the database in the store's directory `dir`, or makes one.
-pub(super) fn find(dir: &Path) -> Result<Found, StoreError> {
+/// Reads the database in the store's directory `dir`; none if there is none.
+pub(super) fn find(dir: &Path) -> Result<Option<Found>, StoreError> {
     let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
     let (records, check) = (dir.join(RECORDS), dir.join(CHECK));
     for left in [NEW, CHECK] {
         remove(&dir.join(left)).map_err(failed)?;
     }
     if !records.try_exists().map_err(failed)? {
-        create(dir)?;
-        return Ok(Found::default());
+        return Ok(None);
     }
     let copied = copy(&records, &check);
     let found = match &copied {
@@ -49,14 +50,14 @@ pub(super) fn find(dir: &Path) -> Result<Found, StoreError> {
     };
     // What stays is removed next time.
     let _ = remove(&check);
-    found.map_err(|why| why.into_error(dir))
+    found.map(Some).map_err(|why| why.into_error(dir))
 }
 
 fn read(records: &Path) -> Result<Found, Why> {
     let mut decoded = Vec::new();
     let mut damaged = Vec::new();
     let mut unreadable = BTreeSet::new();
-    Db::read(records, |name, value| {
+    let db = Db::read(records, |name, value| {
         let read = codec::key(name).and_then(|key| match codec::decode(&key, value) {
             Ok(record) => Ok((key, record)),
             Err(why) => {
@@ -73,11 +74,15 @@ fn read(records: &Path) -> Result<Found, Why> {
         unreadable,
         ..Saved::from_records(decoded)
     };
-    Ok(Found { saved, damaged })
+    Ok(Found {
+        saved,
+        damaged,
+        number: db.number(),
+    })
 }
 
 /// A database appears whole or not at all: one that is empty was damaged, then.
-fn create(dir: &Path) -> Result<(), StoreError> {
+pub(super) fn create(dir: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Io(dir.to_owned(), error.to_string());
     let new = dir.join(NEW);
     fs::create_dir(&new).map_err(failed)?;

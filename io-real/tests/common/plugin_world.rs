@@ -15,7 +15,7 @@ use drover_core::time::Span;
 use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::external::{Collectors, Handles, PluginDriver};
-use drover_io_real::driver::{Driver, Inbox};
+use drover_io_real::driver::{Driver, Inbox, Orphans};
 use drover_io_real::plugin::{Limits, Plugin, PluginKind, Reattach};
 use drover_io_real::shim::ShimHome;
 use std::collections::BTreeSet;
@@ -341,7 +341,7 @@ impl Drop for World {
             }
         }
         collectors(&self.data)
-            .end_unknown(&BTreeSet::new())
+            .end_unknown(&BTreeSet::new(), Orphans::End)
             .unwrap();
     }
 }

@@ -6,18 +6,39 @@ use std::time::{Duration, Instant};
 /// Replaces a record's value by one that means nothing, and keeps the sum right: it was written so.
 pub fn record(records: &Path, name: &str) {
     let db = open(records);
-    let hash = |value: &[u8]| {
-        let bytes = name.as_bytes().iter().chain(&[0]).chain(value);
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-            (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-        })
-    };
-    let old = db.insert(name, b"\xff no record").unwrap().unwrap();
-    let mut sum: [u8; 16] = db.get("sum").unwrap().unwrap().as_ref().try_into().unwrap();
-    let mut hashes = u64::from_le_bytes(sum[8..].try_into().unwrap());
-    hashes ^= hash(&old) ^ hash(b"\xff no record");
-    sum[8..].copy_from_slice(&hashes.to_le_bytes());
-    db.insert("sum", &sum).unwrap();
+    let new = &b"\xff no record"[..];
+    let old = db.insert(name, new).unwrap().unwrap();
+    let sum = sum(&db);
+    let hashes = sum[1] ^ hash(name, &old) ^ hash(name, new);
+    put_sum(&db, [sum[0], hashes]);
+}
+
+/// Makes a store as a version wrote it that did not number its commits.
+pub fn number(data_dir: &Path) {
+    let db = open(&data_dir.join("state/records"));
+    let name = "sum.number";
+    let old = db.remove(name).unwrap().unwrap();
+    let sum = sum(&db);
+    put_sum(&db, [sum[0] - 1, sum[1] ^ hash(name, &old)]);
+    std::fs::remove_file(data_dir.join("last-commit")).unwrap();
+}
+
+fn hash(name: &str, value: &[u8]) -> u64 {
+    let bytes = name.as_bytes().iter().chain(&[0]).chain(value);
+    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// How many records there are, and the sum of their hashes.
+fn sum(db: &sled::Db) -> [u64; 2] {
+    let sum = db.get("sum").unwrap().unwrap();
+    [&sum[..8], &sum[8..]].map(|part| u64::from_le_bytes(part.try_into().unwrap()))
+}
+
+fn put_sum(db: &sled::Db, sum: [u64; 2]) {
+    let bytes: Vec<u8> = sum.iter().flat_map(|part| part.to_le_bytes()).collect();
+    db.insert("sum", bytes).unwrap();
     db.flush().unwrap();
 }
 

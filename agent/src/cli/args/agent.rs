@@ -39,6 +39,10 @@ pub struct AgentArgs {
     /// Where the flight recorder writes; in the data directory unless given
     #[arg(long, value_name = "DIR")]
     pub recording_dir: Option<PathBuf>,
+    /// Go on though the state is damaged or older than the data directory; tasks that it does not
+    /// know are left running
+    #[arg(long)]
+    pub accept_state_loss: bool,
     /// The agent's configuration file: plugins and devices
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

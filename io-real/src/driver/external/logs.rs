@@ -13,6 +13,7 @@ use drover_core::model::task::LogConfig;
 
 use super::World;
 use crate::dirs::AllocDirs;
+use crate::driver::Orphans;
 use crate::driver::shims::{self, LogNames};
 use crate::shim::{Live, Outcome, Recovered, ShimHome};
 
@@ -47,21 +48,27 @@ impl Collectors {
         })))
     }
 
-    /// Ends what collects for launches that nobody knows. Blocks for as long as that takes.
+    /// Ends what collects for launches that nobody knows. Blocks for as long as that takes. Returns
+    /// how many were left running.
     ///
     /// # Errors
     /// The records cannot be listed. A shim that does not end is left for the next time.
-    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>) -> io::Result<()> {
+    pub fn end_unknown(&self, known: &BTreeSet<LaunchId>, orphans: Orphans) -> io::Result<usize> {
+        let mut left = 0;
         for name in self.0.home.list()? {
             let Ok(launch) = name.parse() else { continue };
             if known.contains(&launch) {
+                continue;
+            }
+            if orphans == Orphans::Leave && self.0.home.may_run(&name)? {
+                left += 1;
                 continue;
             }
             if let Err(error) = self.end(launch) {
                 tracing::error!(%launch, %error, "cannot end what collects output for nobody");
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// What a driver is to open for stdout and stderr.
