@@ -10,6 +10,7 @@ mod cancel;
 pub mod cgroup;
 pub mod clock;
 pub mod data_dir;
+pub mod destroy;
 pub mod device;
 pub mod dirs;
 pub mod door;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 /// The directory. Names of files are plain, without slashes: who gives them sees to that.
@@ -42,6 +42,18 @@ impl SmallFiles {
         let mut bytes = Vec::new();
         file.take(self.max_size).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
+    }
+
+    /// The names of all files, also of those that were being written.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.dir)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !matches!(name.as_str(), "." | "..") {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     /// Removes a file, and what is left of one that was being written.

@@ -34,6 +34,7 @@ mod replay;
 pub mod screen;
 mod service;
 mod system_audit;
+mod system_destroy;
 pub mod table;
 mod top;
 mod usage;
@@ -171,6 +172,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,
+        Command::System(SystemCommand::Destroy(args)) => system_destroy::run(cx, args).await,
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {
             cx.screen

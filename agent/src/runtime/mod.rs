@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use crate::config::FileConfig;
 
 pub use commands::{agent, up};
+pub(crate) use setup::CGROUP_PARENT;
 pub use setup::{Running, SetupError, start};
 pub use shutdown::Signals;
 

@@ -54,7 +54,7 @@ use crate::config::client::ClientConfig;
 use crate::http::Measures;
 
 /// The control group below which all tasks are.
-const CGROUP_PARENT: &str = "drover";
+pub(crate) const CGROUP_PARENT: &str = "drover";
 
 /// The ports that the node gives away.
 const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);

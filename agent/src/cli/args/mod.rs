@@ -8,6 +8,8 @@ mod replay;
 mod service;
 mod var;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
@@ -187,6 +189,8 @@ pub enum SystemCommand {
     Gc,
     /// List what bears our mark on the agent's host, with its owner or `leaked`
     Audit(AuditArgs),
+    /// Remove an agent's data directory, with its mounts and control groups; no agent may run there
+    Destroy(DestroyArgs),
 }
 
 /// Commands for operators.
@@ -243,6 +247,20 @@ pub struct AuditArgs {
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,
+}
+
+/// `system destroy`.
+#[derive(Clone, Debug, Args)]
+pub struct DestroyArgs {
+    /// The data directory that is removed
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: PathBuf,
+    /// End the tasks that still run: SIGTERM, and SIGKILL after 10 seconds
+    #[arg(long)]
+    pub stop_tasks: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// `top`.

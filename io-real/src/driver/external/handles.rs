@@ -76,6 +76,21 @@ impl Handles {
     }
 }
 
+/// The launches of which a handle is in `dir`, and that are not known to have ended.
+///
+/// # Errors
+/// The directory cannot be read.
+pub(crate) fn unfinished(dir: OwnedFd) -> io::Result<Vec<String>> {
+    let handles = Handles::new(dir);
+    let mut launches = handles.0.files.names()?;
+    launches.retain(|name| {
+        let launch = name.parse().ok();
+        let ended = |launch| matches!(handles.read(launch), Ok(Some(Stage::Ended(_))));
+        launch.is_some_and(|launch| !ended(launch))
+    });
+    Ok(launches)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {

@@ -30,6 +30,7 @@ use tokio::sync::watch::Sender;
 use tokio::time::timeout;
 
 pub use self::handles::Handles;
+pub(crate) use self::handles::unfinished;
 pub use self::logs::Collectors;
 
 use self::handles::Stage;

@@ -1,0 +1,325 @@
+//! Removing an agent's data directory, with everything on the host that agents made from it.
+//!
+//! No agent may run there: the lock of the directory is held until it is gone. What agents made is
+//! found and removed as [`crate::audit`] does; all of it is this directory's, since nobody is left
+//! who could know of it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use drover_core::host::{Bears, Home};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tokio::sync::mpsc;
+
+use crate::audit::{Auditor, Kind, Thing};
+use crate::cgroup::Cgroups;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::dirs::{AllocDirs, enter, remove_tree};
+use crate::driver::external::{Collectors, unfinished};
+use crate::driver::raw_exec::RawExec;
+use crate::driver::{Inbox, Orphans};
+use crate::shim::{Live, Recovered, ShimHome};
+
+/// What agents make in their directory. The last ones tell that it is one, so they are removed last:
+/// what fails in the middle can be done again.
+const OURS: [&str; 17] = [
+    "alloc",
+    "run",
+    "bin",
+    "recording",
+    "artifacts",
+    "identity",
+    "secret-id",
+    "secret-id.new",
+    "plugins",
+    "plugin-state",
+    "plugin-tasks",
+    "plugin-logs",
+    "sockets",
+    "last-commit.new",
+    "last-commit",
+    "state",
+    "lock",
+];
+
+/// Where states lie that an operator moved away, as the agent's own messages advise.
+const ASIDE: &str = "state.";
+
+/// The signal that asks a task to end.
+const TERM: i32 = 15;
+
+/// Why a data directory is not removed.
+#[derive(Debug)]
+pub enum DestroyError {
+    /// It is no data directory.
+    NotOne(PathBuf),
+    /// There is something in it that no agent made.
+    Foreign(PathBuf, Vec<String>),
+    /// It cannot be used, or an agent runs there.
+    DataDir(DataDirError),
+    /// The disk or the kernel refuses; with what it refuses.
+    Io(String, io::Error),
+    /// Some of what agents made on this host resists; each with the reason. The directory is there.
+    Resists(Vec<String>),
+}
+
+impl fmt::Display for DestroyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DestroyError::NotOne(path) => write!(
+                f,
+                "{} is no data directory of an agent: it has no \"lock\" and no \"state\"; \
+                 nothing was removed",
+                path.display()
+            ),
+            DestroyError::Foreign(path, names) => write!(
+                f,
+                "{} has something that no agent made: {}; move it elsewhere first. Nothing was \
+                 removed",
+                path.display(),
+                names.join(", ")
+            ),
+            DestroyError::DataDir(DataDirError::Held(path)) => write!(
+                f,
+                "an agent runs in {}; stop it first. Nothing was removed",
+                path.display()
+            ),
+            DestroyError::DataDir(error) => error.fmt(f),
+            DestroyError::Io(what, error) => write!(f, "cannot {what}: {error}"),
+            DestroyError::Resists(all) => {
+                write!(
+                    f,
+                    "cannot remove all, so the directory stays: {}",
+                    all.join("; ")
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for DestroyError {}
+
+fn cannot(what: impl Into<String>) -> impl FnOnce(io::Error) -> DestroyError {
+    let what = what.into();
+    move |error| DestroyError::Io(what, error)
+}
+
+/// A data directory that is to be removed, and that no agent can use meanwhile.
+pub struct Doomed {
+    data: DataDir,
+    handle: OwnedFd,
+    home: ShimHome,
+    collectors: Collectors,
+    auditor: Auditor,
+}
+
+/// What is left of a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// Nothing.
+    Whole,
+    /// The empty directory: it is a mount point.
+    Emptied,
+}
+
+impl Doomed {
+    /// Takes hold of the data directory at `path`; its tasks have their groups below the control
+    /// group `cgroup_parent`.
+    ///
+    /// # Errors
+    /// See [`DestroyError`]. Nothing was removed then.
+    pub fn open(path: &Path, cgroup_parent: &str) -> Result<Doomed, DestroyError> {
+        check(path)?;
+        let data = DataDir::open(path).map_err(DestroyError::DataDir)?;
+        let look = || cannot("look at this host");
+        let handle = data.handle().map_err(look())?;
+        let mark = data.mark().map_err(look())?;
+        let cgroups = Cgroups::detect(cgroup_parent).map_err(look())?;
+        let cgroups = cgroups.map(|groups| groups.marked(mark.to_string()));
+        let home = ShimHome::open(data.path()).map_err(look())?;
+        let dirs = AllocDirs::new(data.allocs());
+        let collectors = Collectors::open(&home, data.path(), dirs.clone()).map_err(look())?;
+        // Nobody waits for what a driver reports.
+        let inbox = Inbox::new(mpsc::unbounded_channel().0);
+        let raw_exec = RawExec::new(home.clone(), dirs, cgroups.clone(), None, inbox);
+        let auditor = Auditor::new(&data, home.clone(), cgroups, raw_exec, true).map_err(look())?;
+        Ok(Doomed {
+            data,
+            handle,
+            home,
+            collectors,
+            auditor,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// The processes of tasks that run, and of shims.
+    ///
+    /// # Errors
+    /// The host cannot be looked at.
+    pub fn running(&self) -> Result<Vec<Thing>, DestroyError> {
+        let mut things = self.survey()?;
+        things.retain(is_task);
+        Ok(things)
+    }
+
+    /// The launches that a driver's plugin started and that are not known to have ended: only that
+    /// plugin can end them.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn plugin_tasks(&self) -> Result<Vec<String>, DestroyError> {
+        match enter(self.handle.as_fd(), "plugin-tasks") {
+            Err(Errno::NOENT) => Ok(Vec::new()),
+            dir => dir
+                .map_err(io::Error::from)
+                .and_then(unfinished)
+                .map_err(cannot("read plugin-tasks")),
+        }
+    }
+
+    /// Ends all tasks: asks them with SIGTERM, and kills what is left after `grace`. Blocks.
+    ///
+    /// # Errors
+    /// Something resists.
+    pub fn stop_tasks(&self, grace: Duration) -> Result<(), DestroyError> {
+        let names = self.home.list().map_err(cannot("list launches"))?;
+        let asked: Vec<Live> = names
+            .iter()
+            .filter_map(|name| self.ask_to_end(name))
+            .collect();
+        let until = Instant::now() + grace;
+        asked.iter().for_each(|live| wait(live, until));
+        drop(asked);
+        let left = self.collectors.end_unknown(&[].into(), Orphans::End);
+        left.map_err(cannot("end what collects the output of tasks"))?;
+        // Each shim ends with all of its task; what it has not taken along is found with it.
+        for _ in 0..2 {
+            self.remove_things(|thing| thing.kind == Kind::Process)?;
+        }
+        Ok(())
+    }
+
+    fn ask_to_end(&self, launch: &str) -> Option<Live> {
+        if !self.home.may_run(launch).unwrap_or(true) {
+            return None;
+        }
+        // Whoever does not hear it is killed.
+        match self.home.recover(launch) {
+            Ok(Recovered::Running(live)) => live.signal(TERM).ok().map(|()| live),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Removes everything. Blocks.
+    ///
+    /// # Errors
+    /// Tasks run, or something resists. What could be removed is; it can be tried again.
+    pub fn remove(self) -> Result<Removed, DestroyError> {
+        let running = self.running()?;
+        if !running.is_empty() {
+            let names = running.iter().map(|it| format!("process {} runs", it.name));
+            return Err(DestroyError::Resists(names.collect()));
+        }
+        self.remove_things(|_| true)?;
+        let mut names = names(self.path())?;
+        names.sort_by_key(|name| OURS.iter().position(|ours| name == ours));
+        for name in names {
+            let name = name.to_string_lossy();
+            let removed = remove_tree(self.handle.as_fd(), &name);
+            removed.map_err(cannot(format!("remove {}", self.path().display())))?;
+        }
+        match fs::remove_dir(self.path()) {
+            Ok(()) => Ok(Removed::Whole),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(Removed::Emptied),
+            Err(error) => Err(cannot(format!("remove {}", self.path().display()))(error)),
+        }
+    }
+
+    fn survey(&self) -> Result<Vec<Thing>, DestroyError> {
+        let found = self.auditor.survey();
+        let mut things = found.map_err(cannot("look at this host"))?;
+        things.retain(|thing| thing.home == Home::Ours && is_made(thing));
+        Ok(things)
+    }
+
+    /// Removes what agents made on this host and `which` wants.
+    fn remove_things(&self, which: impl Fn(&Thing) -> bool) -> Result<(), DestroyError> {
+        let mut failed = Vec::new();
+        for thing in self.survey()?.iter().filter(|thing| which(thing)) {
+            if let Err(error) = self.auditor.remove(thing) {
+                failed.push(format!("{} {}: {error}", thing.kind.name(), thing.name));
+            }
+        }
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(DestroyError::Resists(failed)),
+        }
+    }
+}
+
+/// Whether a thing is something of a task.
+fn is_task(thing: &Thing) -> bool {
+    thing.kind == Kind::Process && matches!(thing.bears, Bears::Launch(_))
+}
+
+/// Whether a thing is more than a name in the directory: that is removed with the directory.
+fn is_made(thing: &Thing) -> bool {
+    match (thing.kind, &thing.bears) {
+        (Kind::Process, Bears::Launch(_) | Bears::Plugin(_))
+        | (Kind::Cgroup, Bears::Launch(_))
+        | (Kind::Mount | Kind::Directory, Bears::Alloc(_)) => true,
+        (Kind::Process | Kind::Cgroup | Kind::Mount | Kind::Directory | Kind::Socket, _) => false,
+    }
+}
+
+/// Fails unless this is a data directory and nothing else.
+fn check(path: &Path) -> Result<(), DestroyError> {
+    let names = names(path)?;
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if !(has("lock") && (has("state") || has("last-commit"))) {
+        return Err(DestroyError::NotOne(path.to_owned()));
+    }
+    let ours = |name: &OsString| {
+        let text = name.to_str().unwrap_or_default();
+        OURS.contains(&text) || text.starts_with(ASIDE)
+    };
+    let foreign = names.iter().filter(|name| !ours(name));
+    let foreign: Vec<String> = foreign
+        .map(|it| it.to_string_lossy().into_owned())
+        .collect();
+    match foreign.is_empty() {
+        true => Ok(()),
+        false => Err(DestroyError::Foreign(path.to_owned(), foreign)),
+    }
+}
+
+fn names(path: &Path) -> Result<Vec<OsString>, DestroyError> {
+    let failed = || cannot(format!("read {}", path.display()));
+    let entries = fs::read_dir(path).map_err(failed())?;
+    let names = entries.map(|entry| Ok(entry?.file_name()));
+    names.collect::<io::Result<_>>().map_err(failed())
+}
+
+/// Waits for the end of a shim, until then.
+fn wait(live: &Live, until: Instant) {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = Timespec::try_from(left).unwrap_or_default();
+        match poll(&mut [PollFd::new(live, PollFlags::IN)], Some(&time)) {
+            Err(Errno::INTR) => {}
+            // Who cannot be waited for is killed.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
