@@ -221,10 +221,7 @@ impl Hooks {
             (HookWork::BuildAllocDir, _) => self.dirs.build_alloc(alloc),
             (HookWork::InheritDisk { from, tasks }, _) => self.dirs.inherit(alloc, from, tasks),
             (HookWork::BuildTaskDir { user, made, .. }, Some(task)) if !made => {
-                let owner = match user.as_str() {
-                    "" => None,
-                    name => user::find(name).map(|user| Some((user.uid, user.gid)))?,
-                };
+                let owner = user::owner(user)?;
                 self.dirs.build_task(alloc, task.as_str(), owner)
             }
             (HookWork::BuildTaskDir { .. }, Some(_)) => Ok(()),
@@ -258,8 +255,15 @@ impl Hooks {
         };
         done?;
         let secrets = match (work, task) {
-            (HookWork::BuildTaskDir { secrets_mb, .. }, Some(task)) => {
-                self.dirs.secrets(alloc, task.as_str(), *secrets_mb)?
+            (
+                HookWork::BuildTaskDir {
+                    user, secrets_mb, ..
+                },
+                Some(task),
+            ) => {
+                let owner = user::owner(user)?;
+                self.dirs
+                    .secrets(alloc, task.as_str(), owner, *secrets_mb)?
             }
             _ => String::new(),
         };

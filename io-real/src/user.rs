@@ -27,6 +27,17 @@ pub(crate) fn find(name: &str) -> io::Result<User> {
     })
 }
 
+/// The numbers of a task's user and group; none if the task names no user.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn owner(name: &str) -> io::Result<Option<(u32, u32)>> {
+    match name {
+        "" => Ok(None),
+        name => find(name).map(|user| Some((user.uid, user.gid))),
+    }
+}
+
 fn find_in(name: &str, passwd: &str, group: &str) -> Option<User> {
     let mut entries = passwd.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();

@@ -93,7 +93,7 @@ fn directories_are_as_in_the_field() {
         ("alloc/tmp", 0o1777),
         ("web", 0o777),
         ("web/local", 0o777),
-        ("web/secrets", 0o777),
+        ("web/secrets", 0o700),
         ("web/tmp", 0o1777),
     ];
     for (path, expected) in expected {

@@ -7,16 +7,18 @@ mod common;
 
 use common::is_root;
 use drover_core::ids::AllocId;
-use drover_io_real::dirs::AllocDirs;
+use drover_io_real::dirs::{AllocDirs, Owner};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{UnmountFlags, unmount};
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
 const ALLOC: AllocId = AllocId(0x5ec3e7);
+/// The task's user and group.
+const USER: Owner = Some((1234, 1235));
 const MIB: u64 = 1024 * 1024;
 
 /// An allocation with the task `web`. What is mounted in it is taken away with it.
@@ -32,7 +34,7 @@ impl Place {
         let root = File::open(dir.path()).unwrap().into();
         let dirs = AllocDirs::new(Arc::new(root));
         dirs.build_alloc(ALLOC).unwrap();
-        dirs.build_task(ALLOC, "web", Some((1234, 1235))).unwrap();
+        dirs.build_task(ALLOC, "web", USER).unwrap();
         let task = dir.path().join(ALLOC.to_string()).join("web");
         Place { dirs, task, dir }
     }
@@ -42,7 +44,7 @@ impl Place {
     }
 
     fn mount(&self) -> String {
-        self.dirs.secrets(ALLOC, "web", 2).unwrap()
+        self.dirs.secrets(ALLOC, "web", USER, 2).unwrap()
     }
 
     /// How many mounts there are below this place.
@@ -83,6 +85,25 @@ fn secrets_are_in_memory_and_nothing_of_them_is_executed() {
     assert_ne!(meta.dev(), fs::metadata(&place.task).unwrap().dev());
     let large = vec![0; usize::try_from(3 * MIB).unwrap()];
     assert!(fs::write(place.secrets().join("large"), large).is_err());
+}
+
+#[test]
+fn secrets_left_open_are_closed_before_the_next_start() {
+    if !root() {
+        return;
+    }
+    let place = Place::new();
+    let first = place.mount();
+    fs::set_permissions(place.secrets(), fs::Permissions::from_mode(0o777)).unwrap();
+    chown(place.secrets(), Some(65534), Some(65534)).unwrap();
+    assert_eq!(place.mount(), first);
+    let meta = fs::metadata(place.secrets()).unwrap();
+    let owner = (meta.uid(), meta.gid(), meta.permissions().mode() & 0o7777);
+    assert_eq!(owner, (1234, 1235, 0o700));
+    // A task without a user runs as the agent's.
+    place.dirs.secrets(ALLOC, "web", None, 2).unwrap();
+    let meta = fs::metadata(place.secrets()).unwrap();
+    assert_eq!((meta.uid(), meta.gid()), (0, 0));
 }
 
 #[test]
@@ -132,7 +153,7 @@ fn a_link_leads_them_nowhere() {
     let outside = place.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     symlink(&outside, place.secrets()).unwrap();
-    assert!(place.dirs.secrets(ALLOC, "web", 1).is_err());
+    assert!(place.dirs.secrets(ALLOC, "web", USER, 1).is_err());
     assert_eq!(place.mounts(), 0);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     place.dirs.remove(ALLOC).unwrap();

@@ -161,7 +161,7 @@ fn a_token_says_who_the_task_is() {
         })
     );
     let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode, 0o644);
+    assert_eq!(mode, 0o600);
     // One for ever, for somebody, and in a variable alone.
     let mut other = asked("vault", 0, None, Some("NOMAD_TOKEN_vault"));
     other.identities[0].audience = vec!["vault.io".to_owned()];

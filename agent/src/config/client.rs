@@ -5,6 +5,8 @@
 //!   options = {
 //!     "fingerprint.denylist" = "bridge,cni"    # or fingerprint.allowlist: these and no others
 //!     "driver.allowlist"     = "raw_exec"      # or driver.denylist
+//!     "env.allowlist"        = "HTTP_PROXY,MY_*"   # of our variables, beside PATH and the like
+//!     "env.denylist"         = "TERM"          # and not these
 //!   }
 //!   fingerprint "env_aws" {}                   # a cloud is asked only if it is named
 //!   gc_max_allocs            = 50              # ended allocations that are kept
@@ -18,6 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use drover_core::task::host_env::HostEnvRules;
 use drover_core::text::quote;
 use drover_io_real::allowed::Allowed;
 use drover_io_real::artifact::settings::Settings;
@@ -48,6 +51,8 @@ pub struct ClientConfig {
     pub probes: Allowed,
     /// The drivers, plugins included.
     pub drivers: Allowed,
+    /// Which variables of the agent's environment tasks see.
+    pub env: HostEnvRules,
     /// The clouds that are asked.
     pub clouds: BTreeSet<String>,
     /// When ended allocations are cleaned away.
@@ -97,7 +102,9 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut options = given.text_map("options")?;
     let gc = gc(&mut given)?;
     given.nothing_else("client")?;
+    let (allow, deny) = two_lists(&mut options, "env")?;
     let mut config = ClientConfig {
+        env: HostEnvRules { allow, deny },
         probes: lists(&mut options, "fingerprint")?,
         drivers: lists(&mut options, "driver")?,
         clouds: BTreeSet::new(),
@@ -105,7 +112,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         artifact: Settings::default(),
     };
     if let Some(name) = options.keys().next() {
-        let known = ["fingerprint", "driver"];
+        let known = ["fingerprint", "driver", "env"];
         let known = known.map(|about| [format!("{about}.allowlist"), format!("{about}.denylist")]);
         let known: Vec<&str> = known.iter().flatten().map(String::as_str).collect();
         return Err(format!("client: {}", unknown("option", name, &known)));
@@ -130,8 +137,21 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-/// The two lists of names, each under its name or its older one.
 fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<Allowed, String> {
+    let (only, not) = two_lists(options, about)?;
+    Ok(Allowed {
+        about,
+        only,
+        not,
+        disabled: BTreeSet::new(),
+    })
+}
+
+/// The allow list and the deny list of names, each under its name or its older one.
+fn two_lists(
+    options: &mut BTreeMap<String, String>,
+    about: &str,
+) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
     let mut list = |names: [&str; 2]| {
         let keys = names.map(|name| format!("{about}.{name}"));
         let given = keys.each_ref().map(|key| options.remove(key));
@@ -143,12 +163,8 @@ fn lists(options: &mut BTreeMap<String, String>, about: &'static str) -> Result<
             [one, other] => Ok(names_of(&one.or(other).unwrap_or_default())),
         }
     };
-    Ok(Allowed {
-        about,
-        only: list(["allowlist", "whitelist"])?,
-        not: list(["denylist", "blacklist"])?,
-        disabled: BTreeSet::new(),
-    })
+    let allowed = list(["allowlist", "whitelist"])?;
+    Ok((allowed, list(["denylist", "blacklist"])?))
 }
 
 /// Names with commas between them.
@@ -231,6 +247,15 @@ mod tests {
     }
 
     #[test]
+    fn variables_are_listed_under_both_names() {
+        let text =
+            r#"client { options = { "env.allowlist" = "A, B_*", "env.blacklist" = "PATH" } }"#;
+        let env = parse(text).unwrap().client.env;
+        assert!(env.allows("A") && env.allows("B_C") && env.allows("HOME"));
+        assert!(!env.allows("PATH") && !env.allows("C"));
+    }
+
+    #[test]
     fn without_lists_everything_is_wanted_but_clouds() {
         let config = parse("").unwrap().client;
         assert_eq!(config.wants_probe("cpu", false), Ok(()));
@@ -261,6 +286,10 @@ mod tests {
             (
                 options("\"driver.denylist\" = \"mock\"\n\"driver.blacklist\" = \"mock\""),
                 "are the same",
+            ),
+            (
+                options("\"env.allowlists\" = \"A\""),
+                "did you mean env.allowlist?",
             ),
             (
                 "client {\n fingerprint \"env_asw\" {}\n}".to_owned(),

@@ -14,7 +14,6 @@ use drover_core::fingerprint::manager::ProbeConfig;
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
 use drover_core::store::Saved;
-use drover_core::task::environment::{HOST_ENV_DENYLIST, filter_env};
 use drover_core::time::Span;
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
@@ -428,6 +427,6 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     // Nobody else may mount.
     config.secrets_in_memory = rustix::process::geteuid().is_root();
     config.room = Some(wanted.gc.room);
-    config.host_env = filter_env(env, HOST_ENV_DENYLIST);
+    config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
     config
 }

@@ -5,7 +5,8 @@
 //!
 //! 1. directories, limits, ids and names, and ports (`NOMAD_*`);
 //! 2. the meta of job, group and task, merged in this order (`NOMAD_META_*`);
-//! 3. the agent's own environment, where nothing bears the name yet;
+//! 3. what tasks see of the agent's own environment ([`super::host_env`]), where nothing bears the
+//!    name yet;
 //! 4. the task's `env` block;
 //! 5. what hooks add.
 //!
@@ -35,26 +36,7 @@ use crate::text::glob_match;
 /// one.
 pub const MAX_VALUE: usize = 128 * 1024;
 
-/// Variables of the agent that no task sees unless the operator says otherwise: secrets and
-/// licences. `*` stands for any text.
-pub const HOST_ENV_DENYLIST: &[&str] = &[
-    "CONSUL_TOKEN",
-    "CONSUL_HTTP_TOKEN",
-    "CONSUL_HTTP_TOKEN_FILE",
-    "NOMAD_TOKEN",
-    "VAULT_TOKEN",
-    "*_LICENSE",
-    "*_LICENSE_PATH",
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_METADATA_URL",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "GOOGLE_OAUTH_ACCESS_TOKEN",
-];
-
-/// The pairs whose names no pattern of `denied` matches. The same function serves a driver's
-/// `denied_envvars`.
+/// The pairs whose names no pattern of `denied` matches: a driver's `denied_envvars`.
 pub fn filter_env<P: AsRef<str>>(
     pairs: impl IntoIterator<Item = (String, String)>,
     denied: &[P],
@@ -111,7 +93,7 @@ pub struct EnvInput<'a> {
     pub cores: &'a str,
     /// What hooks add, in the order of the hooks.
     pub hook_env: &'a [(String, String)],
-    /// The agent's environment, filtered by [`filter_env`].
+    /// What tasks see of the agent's environment (see [`super::host_env`]).
     pub host_env: &'a [(String, String)],
 }
 

@@ -3,6 +3,7 @@
 pub mod destination;
 pub mod destroyer;
 pub mod environment;
+pub mod host_env;
 mod identities;
 mod inputs;
 pub mod interpolate;

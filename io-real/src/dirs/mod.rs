@@ -37,7 +37,8 @@ pub struct AllocDirs {
     mounting: Arc<Mutex<()>>,
 }
 
-/// As whom a directory is made: nobody in particular, or the user of its task.
+/// As whom a directory is made: none is nobody in particular, or, for secrets, the agent's own user,
+/// as whom a task without `user` runs.
 pub type Owner = Option<(u32, u32)>;
 
 /// The user and group of directories that belong to nobody in particular.
@@ -73,13 +74,13 @@ impl AllocDirs {
     /// As [`AllocDirs::build_alloc`].
     pub fn build_task(&self, alloc: AllocId, task: &str, owner: Owner) -> io::Result<()> {
         let own = self.open(alloc, "")?;
-        let mode = if owner.is_some() { 0o700 } else { 0o777 };
+        let secrets = secrets::owner(owner);
         let owner = owner.or(Some(NOBODY));
         let dir = make(own.as_fd(), task, 0o777, owner)?;
         make(dir.as_fd(), "local", 0o777, owner)?;
         // What is in memory already stays.
-        if !matches!(open_dir(dir.as_fd(), "secrets"), Err(Errno::XDEV)) {
-            make(dir.as_fd(), "secrets", mode, owner)?;
+        if !matches!(open_dir(dir.as_fd(), secrets::NAME), Err(Errno::XDEV)) {
+            make(dir.as_fd(), secrets::NAME, secrets::MODE, secrets)?;
         }
         make(dir.as_fd(), "tmp", 0o1777, owner)?;
         Ok(())
@@ -167,13 +168,18 @@ pub(crate) fn make(at: BorrowedFd<'_>, name: &str, mode: u32, owner: Owner) -> i
         Err(error) => return Err(named(error, name)),
     }
     let dir = open_dir(at, name).map_err(|error| named(error, name))?;
+    give(dir.as_fd(), mode, owner).map_err(|error| named(error, name))?;
+    Ok(dir)
+}
+
+/// Gives a directory this mode and, as root, this owner.
+fn give(dir: BorrowedFd<'_>, mode: u32, owner: Owner) -> Result<(), Errno> {
     if let Some((user, group)) = owner
         && rustix::process::geteuid().is_root()
     {
-        fchown(&dir, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
+        fchown(dir, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
     }
-    fchmod(&dir, Mode::from_raw_mode(mode)).map_err(|error| named(error, name))?;
-    Ok(dir)
+    fchmod(dir, Mode::from_raw_mode(mode))
 }
 
 fn named(error: Errno, name: &str) -> io::Error {

@@ -18,12 +18,15 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
+use rustix::process::{getegid, geteuid};
 
-use super::{AllocDirs, NOBODY, enter, make, named, open_dir};
+use super::{AllocDirs, Owner, enter, give, make, named, open_dir};
 use crate::facts;
 
 /// The directory.
-const NAME: &str = "secrets";
+pub(super) const NAME: &str = "secrets";
+/// Its permissions: its owner reads it and nobody else, whatever is in it.
+pub(super) const MODE: u32 = 0o700;
 /// The file in it that has its id.
 const MARK: &str = ".drover-secrets";
 /// More layers than this nobody mounts over each other by mistake.
@@ -33,11 +36,19 @@ const MIB: u64 = 1024 * 1024;
 
 impl AllocDirs {
     /// Makes sure that the secrets of a task, whose directory was made, are in memory, with room for
-    /// so many megabytes; 0 for one. Returns their id.
+    /// so many megabytes; 0 for one. They belong to `user`, and nobody else reads them, whatever the
+    /// task or an earlier version of the agent made of them. Returns their id.
     ///
     /// # Errors
     /// The task's directory is not there, something else stands in the way, or the machine says no.
-    pub fn secrets(&self, alloc: AllocId, task: &str, megabytes: u64) -> io::Result<String> {
+    pub fn secrets(
+        &self,
+        alloc: AllocId,
+        task: &str,
+        user: Owner,
+        megabytes: u64,
+    ) -> io::Result<String> {
+        let user = owner(user);
         // Two at once would mount one over the other.
         let _one_at_a_time = self
             .mounting
@@ -45,12 +56,16 @@ impl AllocDirs {
             .unwrap_or_else(|lock| lock.into_inner());
         let dir = self.open(alloc, task)?;
         let plain = match open_dir(dir.as_fd(), NAME) {
-            Err(Errno::XDEV) => return id_of(&enter(dir.as_fd(), NAME)?),
-            // Its task removed it.
-            Err(Errno::NOENT) => make(dir.as_fd(), NAME, 0o777, Some(NOBODY))?,
-            plain => plain.map_err(|error| named(error, NAME))?,
+            Err(Errno::XDEV) => {
+                let mounted = enter(dir.as_fd(), NAME)?;
+                give(mounted.as_fd(), MODE, user)?;
+                return id_of(&mounted);
+            }
+            // Its task may have removed it.
+            Ok(_) | Err(Errno::NOENT) => make(dir.as_fd(), NAME, MODE, user)?,
+            Err(error) => return Err(named(error, NAME)),
         };
-        if !rustix::process::geteuid().is_root() {
+        if !geteuid().is_root() {
             return Ok(String::new());
         }
         match mount(&plain, megabytes.max(1).saturating_mul(MIB)) {
@@ -86,6 +101,11 @@ impl AllocDirs {
         }
         Ok(())
     }
+}
+
+/// Whose a task's secrets are: without a user of its own, the task runs as the agent's.
+pub(super) fn owner(user: Owner) -> Owner {
+    user.or_else(|| Some((geteuid().as_raw(), getegid().as_raw())))
 }
 
 /// Puts a new file system of this size onto a directory, with its owner and rights. Its id.

@@ -131,20 +131,12 @@ impl Issuer {
     }
 }
 
-/// The task's user alone reads its tokens. Without one nobody knows as whom the driver runs it, and
-/// the directory is what keeps others out.
+/// The task's user alone reads its tokens; without one, the agent's, as whom the task runs.
 fn access(user: &str) -> io::Result<Access> {
-    if user.is_empty() {
-        return Ok(Access {
-            mode: 0o644,
-            uid: None,
-            gid: None,
-        });
-    }
-    let user = user::find(user)?;
+    let (uid, gid) = user::owner(user)?.unzip();
     Ok(Access {
         mode: 0o600,
-        uid: Some(user.uid),
-        gid: Some(user.gid),
+        uid,
+        gid,
     })
 }
