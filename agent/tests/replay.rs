@@ -151,6 +151,32 @@ fn what_is_no_recording_is_refused_with_the_reason() {
 }
 
 #[test]
+fn damaged_file_among_others_is_named_and_the_others_are_played() {
+    let world = World::new();
+    let dir = world.path("recording");
+    fs::create_dir(&dir).unwrap();
+    let whole = fs::read(killed()).unwrap();
+    for number in [1, 2, 3] {
+        fs::write(dir.join(format!("{number:08}.rec")), &whole).unwrap();
+    }
+    let mut damaged = whole.clone();
+    damaged[500] ^= 1;
+    fs::write(dir.join("00000002.rec"), &damaged).unwrap();
+    let run = |option: &str| Program::run(["replay".as_ref(), option.as_ref(), dir.as_os_str()]);
+    let named = "00000002.rec is left out: its beginning is not whole";
+    let said = Program::run(["replay".as_ref(), dir.as_os_str()]).ok();
+    assert!(said.starts_with("154 steps, same effects"), "{said}");
+    assert!(said.lines().nth(1).unwrap().starts_with(named), "{said}");
+    let said: Value = serde_json::from_str(&run("-json").ok()).unwrap();
+    let damage = &said["Damages"][0];
+    assert_eq!(damage["File"], "00000002.rec");
+    assert_eq!(damage["Played"], Value::Null);
+    let story = run("-timeline");
+    assert!(story.err.contains(named), "{}", story.err);
+    assert!(story.ok().contains("shop.web[0]"));
+}
+
+#[test]
 fn it_shows_the_state_at_a_step() {
     let state = json(&["-at", "10"]);
     assert_eq!(state["config"]["node"]["name"], "node");

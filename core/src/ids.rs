@@ -79,7 +79,8 @@ macro_rules! uuid_type {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.collect_str(self)
+                // By its type a recording knows it for an id, which is never hidden.
+                to.serialize_newtype_struct(stringify!($name), &format_args!("{self}"))
             }
         }
 
@@ -118,7 +119,6 @@ macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
         pub struct $name(Arc<str>);
 
         impl $name {

@@ -13,6 +13,7 @@ pub mod report;
 mod seeds;
 pub mod small;
 pub mod soak;
+pub mod specimen;
 mod theme;
 
 pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, replay};

@@ -44,6 +44,7 @@ fn every_recording_has_the_same_effects() {
         let recording = Recording::open(&path).unwrap();
         let verdict = verify(&recording);
         assert!(verdict.steps > 10, "{path:?} has hardly anything to play");
+        assert_eq!(verdict.damages, [], "{path:?}");
         if let Some((step, difference)) = verdict.difference {
             panic!("{}, step {step}: {difference}", path.display());
         }

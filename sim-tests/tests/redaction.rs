@@ -11,14 +11,19 @@
 use std::sync::Arc;
 
 use drover_core::input::LocalInput;
+use drover_core::model::job::JobType;
 use drover_core::record::redact::{How, Redacted, TokenKey};
 use drover_core::record::{Header, Start, Step};
 use drover_core::time::Span;
 use drover_io_sim::replay::{Player, Recording, Segment, verify};
-use drover_io_sim::{Faults, Sim};
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, group, job, task};
 use drover_sim_tests::chaos;
+use drover_sim_tests::look::Look;
+use drover_sim_tests::specimen::Specimens;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 const SEEDS: u64 = 60;
 
@@ -114,5 +119,82 @@ fn a_state_without_its_secrets_goes_on_the_same_way() {
             first.steps.truncate(steps);
             plays_the_same(&Recording::of(vec![first, second]), seed);
         }
+    }
+}
+
+/// How many steps are played after each state that is looked at.
+const STEPS_AFTER: usize = 10;
+
+/// Ended allocations that are garbage-collected two at a time, some of whose directories resist.
+fn life_of_destroys(seed: u64) -> Segment {
+    let mut sim = Sim::new(seed);
+    let mut many = job(
+        "many",
+        JobType::Batch,
+        [group("g", [task("main").ends("1s", 0)])],
+    );
+    many.task_groups[0].count = Some(6);
+    sim.register(&many);
+    let _ = sim.run(Span::secs(60));
+    if seed % 2 == 1 {
+        sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
+    }
+    sim.ask(LocalInput::Collect);
+    let _ = sim.run(Span::secs(600));
+    sim.recording().unwrap()
+}
+
+#[test]
+fn state_in_the_middle_of_destroys_goes_on_the_same_way() {
+    let mut busy = 0;
+    for seed in 0..6 {
+        let life = life_of_destroys(seed);
+        let whole = Recording::of(vec![life.clone()]);
+        let recorded = recorded(&life);
+        let mut player = Player::new(&whole);
+        for steps in 1..life.steps.len() {
+            player.go_to(steps + 1);
+            let agent = player.agent().unwrap();
+            let state = serde_json::to_value(agent).unwrap();
+            let destroys = state["shared"]["destroys"]["busy"].as_array().unwrap();
+            busy += usize::from(!destroys.is_empty());
+            let mut after = recorded.clone();
+            after.steps.drain(..steps);
+            after.steps.truncate(STEPS_AFTER);
+            after.header.start = Start::Snapshot {
+                agent: Box::new(hidden(agent)),
+                now: life.steps[steps - 1].now,
+            };
+            plays_the_same(&Recording::of(vec![after]), seed);
+        }
+    }
+    assert!(
+        busy > 50,
+        "only {busy} states were in the middle of a destroy"
+    );
+}
+
+/// Fails unless the value, written without its secrets, is read again, and is what was written.
+fn is_read_again<T: Serialize + DeserializeOwned>(value: &T) {
+    let shown = Redacted::new(value, How::Token(TokenKey::new(11)));
+    let text = serde_json::to_string(&shown).unwrap();
+    let read: T = serde_json::from_str(&text).unwrap_or_else(|why| {
+        let before = &text[why.column().saturating_sub(400)..why.column()];
+        panic!("{why}, after {before}")
+    });
+    let again = serde_json::to_value(&read).unwrap();
+    assert_eq!(again, serde_json::from_str::<Value>(&text).unwrap());
+}
+
+#[test]
+fn every_type_in_a_recording_is_read_again_without_its_secrets() {
+    let (mut headers, mut steps) = (Specimens::default(), Specimens::default());
+    let mut rounds = 0;
+    while rounds == 0 || !headers.unseen().is_empty() || !steps.unseen().is_empty() {
+        is_read_again::<Header>(&headers.next());
+        is_read_again::<Step>(&steps.next());
+        rounds += 1;
+        let missing = (headers.unseen(), steps.unseen());
+        assert!(rounds < 20_000, "variants that never came: {missing:?}");
     }
 }

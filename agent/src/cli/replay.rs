@@ -19,6 +19,13 @@ use super::screen::Screen;
 /// There is no recording, it has no such step or entity, or nobody reads any more.
 pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
     let recording = Recording::open(&args.path).map_err(|why| Failure::said(why.to_string()))?;
+    let judged = !(args.debug || args.timeline || args.at.is_some() || args.why.is_some());
+    if !judged {
+        // Who only looks is told, too.
+        for damage in recording.damages() {
+            screen.complain(&damage.to_string());
+        }
+    }
     if args.debug {
         return debug(screen, &recording);
     }
@@ -113,12 +120,16 @@ fn words(verdict: &Verdict) -> String {
         false => format!(" ({})", remarks.join(", ")),
     };
     let steps = verdict.steps;
-    match &verdict.difference {
+    let mut words = match &verdict.difference {
         None => format!("{steps} steps, same effects{remarks}"),
         Some((step, difference)) => {
             format!("Step {step} of {steps} differs{remarks}: {difference}")
         }
+    };
+    for damage in &verdict.damages {
+        words.push_str(&format!("\n{damage}"));
     }
+    words
 }
 
 fn as_json(verdict: &Verdict) -> Value {
@@ -129,6 +140,7 @@ fn as_json(verdict: &Verdict) -> Value {
         "Gaps": verdict.gaps,
         "Torn": verdict.torn.0,
         "TornBytes": verdict.torn.1,
+        "Damages": verdict.damages.iter().map(diff::json).collect::<Vec<_>>(),
         "Same": difference.is_none(),
         "Difference": difference.map(|(step, difference)| json!({
             "Step": step,

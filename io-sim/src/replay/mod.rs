@@ -7,14 +7,17 @@
 //! Words for people are made from it: a [`timeline`](story), the chain of inputs that touched
 //! something ([`why`]), what a step changed ([`diff`]), and a small [`debugger`].
 
+mod damage;
 pub mod debugger;
 pub mod diff;
 pub mod entity;
 mod player;
+mod reading;
 mod recording;
 pub mod story;
 mod unpack;
 pub mod why;
 
+pub use damage::Damage;
 pub use player::{Difference, Played, Player, Verdict, verify};
 pub use recording::{Event, Recording, Segment, Unreadable};

@@ -9,6 +9,7 @@ use drover_core::record::digest::fingerprint;
 use drover_core::record::{Mark, Start, brief};
 use drover_core::time::Now;
 
+use super::damage::Damage;
 use super::recording::{Event, Recording, Segment};
 
 /// What one step did.
@@ -234,6 +235,8 @@ pub struct Verdict {
     pub gaps: usize,
     /// How many segments have an end that cannot be read, and how many bytes these are.
     pub torn: (usize, usize),
+    /// What of the recording cannot be played.
+    pub damages: Vec<Damage>,
     /// The first step that differs, and how.
     pub difference: Option<(usize, Difference)>,
 }
@@ -243,12 +246,16 @@ pub fn verify(recording: &Recording) -> Verdict {
     let segments = recording.segments();
     let mut lives: Vec<&str> = segments.iter().map(|s| s.header.life.as_str()).collect();
     lives.dedup();
-    let torn = segments.iter().map(|s| s.torn).filter(|torn| *torn > 0);
+    let damages = recording.damages();
+    let named = |segment: &Segment| damages.iter().any(|damage| damage.file == segment.name);
+    let torn = segments.iter().filter(|s| s.torn > 0 && !named(s));
+    let torn = torn.map(|segment| segment.torn);
     let mut verdict = Verdict {
         steps: recording.len(),
         lives: lives.len(),
         gaps: segments.iter().filter(|s| s.header.gap).count(),
         torn: (torn.clone().count(), torn.sum()),
+        damages: damages.to_vec(),
         difference: None,
     };
     let mut player = Player::new(recording);

@@ -6,10 +6,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use drover_core::record::{EXTENSION, FORMAT, Header, Step, seal};
-use serde_json::Value;
+use drover_core::record::{EXTENSION, Header, Step};
 
-use super::unpack::unpack;
+use super::damage::{Damage, damages};
+use super::reading::{Beginning, Content, read};
 
 /// A recording: segments in their order.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct Recording {
     segments: Vec<Segment>,
     /// Where each step is: its segment, and its number there from 1; 0 is the segment's beginning.
     events: Vec<(usize, usize)>,
+    damages: Vec<Damage>,
 }
 
 /// A part of a recording that can be played by itself.
@@ -53,6 +54,8 @@ pub enum Unreadable {
     Torn(PathBuf),
     /// It is none, or one of another version.
     NoRecording(String, String),
+    /// None of the recordings in the directory can be read.
+    Damaged(PathBuf, Vec<Damage>),
 }
 
 impl fmt::Display for Unreadable {
@@ -72,6 +75,10 @@ impl fmt::Display for Unreadable {
                 path.display()
             ),
             Unreadable::NoRecording(name, why) => write!(f, "{name} is no recording: {why}"),
+            Unreadable::Damaged(path, damages) => {
+                write!(f, "no recording in {} can be read", path.display())?;
+                damages.iter().try_for_each(|one| write!(f, "\n{one}"))
+            }
         }
     }
 }
@@ -79,32 +86,41 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 impl Recording {
-    /// Reads a file, or every recording in a directory.
+    /// Reads a file, or every recording in a directory. A segment that cannot be read is left out, and
+    /// is among [`Recording::damages`], as long as there is another one.
     ///
     /// # Errors
     /// See [`Unreadable`]. A torn end is none.
     pub fn open(path: &Path) -> Result<Recording, Unreadable> {
-        let failed = |error| Unreadable::Io(path.to_owned(), error);
-        let paths = if path.is_dir() {
-            segments_in(path).map_err(failed)?
+        let is_dir = path.is_dir();
+        let files = if is_dir {
+            files_in(path).map_err(|error| Unreadable::Io(path.to_owned(), error))?
         } else {
-            vec![path.to_owned()]
+            vec![read_file(path)?]
         };
+        let damages = damages(&files);
         let mut segments = Vec::new();
-        for path in paths {
-            let bytes = fs::read(&path).map_err(|error| Unreadable::Io(path.clone(), error))?;
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            segments.extend(read(&name, &bytes)?);
+        for (name, content) in files {
+            match content {
+                Content::Segment(segment) | Content::Broken { segment, .. } => {
+                    segments.push(segment);
+                }
+                Content::Unreadable(beginning) if !is_dir && !beginning.torn => {
+                    return Err(Unreadable::NoRecording(name, beginning.why));
+                }
+                Content::Unreadable(_) | Content::Nothing => {}
+            }
         }
-        if segments.is_empty() {
-            let unreadable = if path.is_dir() {
-                Unreadable::Empty
-            } else {
-                Unreadable::Torn
-            };
-            return Err(unreadable(path.to_owned()));
+        let recording = Recording {
+            damages,
+            ..Recording::of(segments)
+        };
+        match (recording.is_empty(), is_dir) {
+            (false, _) => Ok(recording),
+            (true, false) => Err(Unreadable::Torn(path.to_owned())),
+            (true, true) if recording.damages.is_empty() => Err(Unreadable::Empty(path.to_owned())),
+            (true, true) => Err(Unreadable::Damaged(path.to_owned(), recording.damages)),
         }
-        Ok(Recording::of(segments))
     }
 
     /// A recording of these segments.
@@ -113,7 +129,16 @@ impl Recording {
         for (at, segment) in segments.iter().enumerate() {
             events.extend((0..=segment.steps.len()).map(|step| (at, step)));
         }
-        Recording { segments, events }
+        Recording {
+            segments,
+            events,
+            damages: Vec::new(),
+        }
+    }
+
+    /// What of its files cannot be played, in their order. The torn end of a life is not among it.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
     }
 
     /// The segments.
@@ -148,8 +173,30 @@ impl Recording {
     }
 }
 
+/// A file's name and content.
+fn read_file(path: &Path) -> Result<(String, Content), Unreadable> {
+    let bytes = fs::read(path).map_err(|error| Unreadable::Io(path.to_owned(), error))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let content = read(&name, &bytes);
+    Ok((name.into_owned(), content))
+}
+
+/// The recordings in a directory, oldest first. One that the disk does not give is unreadable as well.
+fn files_in(dir: &Path) -> io::Result<Vec<(String, Content)>> {
+    let files = paths_in(dir)?.into_iter().map(|path| {
+        read_file(&path).unwrap_or_else(|why| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            (
+                name.into_owned(),
+                Content::Unreadable(Beginning::unknown(why)),
+            )
+        })
+    });
+    Ok(files.collect())
+}
+
 /// The files of recordings in a directory, oldest first.
-fn segments_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+fn paths_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -161,58 +208,4 @@ fn segments_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     // Longer numbers are higher ones.
     paths.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     Ok(paths)
-}
-
-/// Reads one file. None if the agent died before it wrote anything whole.
-fn read(name: &str, bytes: &[u8]) -> Result<Option<Segment>, Unreadable> {
-    let no_recording = |why: String| Unreadable::NoRecording(name.to_owned(), why);
-    let (header, mut rest) = match seal::next(bytes) {
-        Ok(Some(frame)) => frame,
-        Ok(None) => return Ok(None),
-        Err(seal::Torn) if looks_sealed(bytes) => return Ok(None),
-        Err(seal::Torn) => return Err(no_recording("it does not begin as one".to_owned())),
-    };
-    let header: Value =
-        serde_json::from_slice(header).map_err(|error| no_recording(error.to_string()))?;
-    let header = unpack(header);
-    // The format alone can be read by every version.
-    let format = header["format"].as_u64().unwrap_or(0);
-    if format != u64::from(FORMAT) {
-        let why = format!("its format is {format}, and this version reads {FORMAT}");
-        return Err(no_recording(why));
-    }
-    let by = header["version"].as_str().unwrap_or("?").to_owned();
-    let header = serde_json::from_value(header).map_err(|error| {
-        no_recording(format!(
-            "{error}; it was written by version {by}, whose states may be of another layout"
-        ))
-    })?;
-    let mut segment = Segment {
-        name: name.to_owned(),
-        header,
-        steps: Vec::new(),
-        torn: 0,
-    };
-    loop {
-        match seal::next(rest) {
-            Ok(None) => return Ok(Some(segment)),
-            Ok(Some((text, after))) => {
-                let step = serde_json::from_slice(text);
-                let step = step.map_err(|error| no_recording(error.to_string()))?;
-                segment.steps.push(step);
-                rest = after;
-            }
-            Err(seal::Torn) => {
-                segment.torn = rest.len();
-                return Ok(Some(segment));
-            }
-        }
-    }
-}
-
-/// Whether a file that holds no whole frame may be the beginning of one.
-fn looks_sealed(bytes: &[u8]) -> bool {
-    let head = bytes.iter().take(8);
-    bytes.len() < 26 && head.clone().all(u8::is_ascii_hexdigit)
-        || bytes.get(26) == Some(&b'{') && head.clone().all(u8::is_ascii_hexdigit)
 }

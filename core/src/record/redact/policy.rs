@@ -120,6 +120,17 @@ fn is_template_word(field: &str) -> bool {
     )
 }
 
+/// The rule of a type that is the same wherever it stands; that of the field around it if none. Ids
+/// and names of tasks and groups are what the core looks things up by: hidden, they could not be read again, or would
+/// not be found.
+pub(super) fn of_type(name: &str) -> Option<Rule> {
+    match name {
+        "AllocId" | "EvalId" | "DeploymentId" | "NodeId" | "LaunchId" | "TaskName"
+        | "GroupName" => Some(Rule::Show),
+        _ => None,
+    }
+}
+
 /// The rule of what an enum's variant holds without names; that of the field around it if none.
 pub(super) fn of_variant(owner: &str, variant: &str) -> Option<Rule> {
     match (owner, variant) {

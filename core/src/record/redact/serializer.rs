@@ -118,8 +118,9 @@ impl<S: Serializer> Serializer for Hiding<S> {
         name: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        let value = Redacted { value, cx: self.cx };
-        self.to.serialize_newtype_struct(name, &value)
+        let cx = policy::of_type(name).map_or(self.cx, |rule| self.cx.with(rule));
+        self.to
+            .serialize_newtype_struct(name, &Redacted { value, cx })
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
