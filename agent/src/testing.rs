@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +31,7 @@ use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
 use crate::door::{Door, Inside, Knock};
-use crate::http::{self, Measures, Settings};
+use crate::http::{self, Limits, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
@@ -44,6 +45,7 @@ fn nothing_measured(dir: &Path) -> Measures {
 /// An agent with its API.
 pub(crate) struct Rig {
     pub(crate) client: Client,
+    pub(crate) addr: SocketAddr,
     pub(crate) dir: tempfile::TempDir,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -51,29 +53,40 @@ pub(crate) struct Rig {
 impl Rig {
     /// Starts everything.
     pub(crate) async fn start() -> Rig {
+        Rig::start_within(Limits::default()).await
+    }
+
+    /// The same, with these limits of connections.
+    pub(crate) async fn start_within(limits: Limits) -> Rig {
         let dir = tempfile::tempdir().unwrap();
         let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
         let root = rustix::fs::open(dir.path(), flags, rustix::fs::Mode::empty()).unwrap();
         let (door, inside) = Door::new(Arc::new(root));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
+        let addr = listener.local_addr().unwrap();
+        let address = format!("http://{addr}");
         let settings = Settings {
             version: http::agent::VERSION.to_owned(),
-            http_addr: listener.local_addr().unwrap().to_string(),
+            http_addr: addr.to_string(),
             ..Settings::default()
         };
         let world = World::new(dir.path().to_owned());
         let router = http::router(door, settings, nothing_measured(dir.path()));
         let tasks = vec![
             tokio::spawn(world.own(inside)),
-            tokio::spawn(http::serve(listener, router)),
+            tokio::spawn(http::serve_within(listener, router, limits)),
         ];
         let connection = Connection {
             address: Some(address),
             ..Connection::default()
         };
         let client = Client::new(&connection, |_| None).unwrap();
-        Rig { client, dir, tasks }
+        Rig {
+            client,
+            addr,
+            dir,
+            tasks,
+        }
     }
 
     /// What a command has at hand, and what it says.

@@ -32,7 +32,7 @@ impl<T> Seen<T> {
 /// Looks at the state, again and again while it is not newer than the client's index.
 ///
 /// # Errors
-/// The agent ends.
+/// The agent ends, or too many wait already.
 pub(super) async fn look<T, F>(api: &Api, params: &Params, question: F) -> Result<Seen<T>, ApiError>
 where
     T: Send + 'static,
@@ -47,12 +47,16 @@ where
         }
     }
     let until = Instant::now() + params.wait + jitter(params.wait);
+    let mut waits = None;
     loop {
         // Noted before looking: a change in between leads to another look.
         changes.borrow_and_update();
         let seen = api.door.ask(question.clone()).await?;
         if params.index == 0 || seen.index > params.index {
             return Ok(seen);
+        }
+        if waits.is_none() {
+            waits = Some(params.caller.block()?);
         }
         tokio::select! {
             changed = changes.changed() => {

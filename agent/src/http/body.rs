@@ -1,45 +1,81 @@
 //! Request bodies: bounded in size and time, and lenient about `null`.
 
-use std::time::Duration;
-
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
-use bytes::Bytes;
+use bytes::BytesMut;
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 use super::errors::ApiError;
+use super::serve::{Caller, Receiving};
 use crate::admission::strip_nulls;
 
 /// The most bytes of a request's body.
 pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
-/// How long a client may take to send it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A body, counted as long as this is there.
+#[derive(Debug)]
+struct Received {
+    bytes: BytesMut,
+    receiving: Receiving,
+}
+
+impl Received {
+    /// # Errors
+    /// It is too large, or too much is being received at once.
+    fn add(&mut self, more: &[u8]) -> Result<(), ApiError> {
+        if self.bytes.len() + more.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        self.receiving.grow(more.len())?;
+        self.bytes.extend_from_slice(more);
+        Ok(())
+    }
+}
 
 /// Reads the whole body.
 ///
 /// # Errors
-/// It is too large, too slow, or breaks off.
-pub(super) async fn read(request: Request) -> Result<Bytes, ApiError> {
+/// It is too large, too slow, or breaks off, or there are too many at once.
+async fn read(request: Request) -> Result<Received, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > MAX_BODY as u64) {
         return Err(too_large());
     }
-    read_body(request.into_body()).await
+    let caller = request.extensions().get::<Caller>().cloned();
+    let receiving = caller.unwrap_or_default().receive()?;
+    read_body(request.into_body(), receiving).await
 }
 
-async fn read_body(body: Body) -> Result<Bytes, ApiError> {
-    let whole = tokio::time::timeout(PATIENCE, to_bytes(body, MAX_BODY)).await;
-    let Ok(whole) = whole else {
-        let words = "the request's body did not arrive in time";
-        return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, words));
+async fn read_body(mut body: Body, receiving: Receiving) -> Result<Received, ApiError> {
+    let (silence, whole) = receiving.times();
+    let until = Instant::now() + whole;
+    let mut received = Received {
+        bytes: BytesMut::new(),
+        receiving,
     };
-    whole.map_err(|error| match core::error::Error::source(&error) {
-        Some(cause) if cause.is::<http_body_util::LengthLimitError>() => too_large(),
-        Some(_) | None => ApiError::bad("the request's body broke off"),
-    })
+    loop {
+        let due = until.min(Instant::now() + silence);
+        let Ok(frame) = timeout_at(due, body.frame()).await else {
+            let words = format!(
+                "the request's body did not arrive in time: nothing of it came for {silence:?}, \
+                 or the whole took longer than {whole:?}"
+            );
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, words));
+        };
+        match frame {
+            None => return Ok(received),
+            Some(Err(_)) => return Err(ApiError::bad("the request's body broke off")),
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(bytes) => received.add(bytes)?,
+                // Trailers mean nothing here.
+                None => {}
+            },
+        }
+    }
 }
 
 fn too_large() -> ApiError {
@@ -55,14 +91,19 @@ fn too_large() -> ApiError {
 /// # Errors
 /// It is empty or no JSON.
 pub(super) async fn json(request: Request) -> Result<Value, ApiError> {
-    let bytes = read(request).await?;
+    let value = optional_json(request).await?;
+    value.ok_or_else(|| ApiError::bad("Request body is empty"))
+}
+
+async fn optional_json(request: Request) -> Result<Option<Value>, ApiError> {
+    let Received { bytes, .. } = &read(request).await?;
     if bytes.is_empty() {
-        return Err(ApiError::bad("Request body is empty"));
+        return Ok(None);
     }
     let mut value =
-        serde_json::from_slice(&bytes).map_err(|error| ApiError::bad(error.to_string()))?;
+        serde_json::from_slice(bytes).map_err(|error| ApiError::bad(error.to_string()))?;
     strip_nulls(&mut value);
-    Ok(value)
+    Ok(Some(value))
 }
 
 /// Reads the body as JSON of a known shape.
@@ -81,12 +122,44 @@ pub(super) async fn shape<T: DeserializeOwned>(request: Request) -> Result<T, Ap
 pub(super) async fn shape_or_default<T: DeserializeOwned + Default>(
     request: Request,
 ) -> Result<T, ApiError> {
-    let bytes = read(request).await?;
-    if bytes.is_empty() {
+    let Some(value) = optional_json(request).await? else {
         return Ok(T::default());
-    }
-    let mut value =
-        serde_json::from_slice(&bytes).map_err(|error| ApiError::bad(error.to_string()))?;
-    strip_nulls(&mut value);
+    };
     serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_but_steady_body_is_received_whole() {
+        let receiving = Caller::default().receive().unwrap();
+        let (silence, whole) = receiving.times();
+        let pause = silence - Duration::from_secs(1);
+        let pieces = 20;
+        assert!(pause * pieces > silence * 10 && pause * pieces < whole);
+        let body = stream::unfold(0, move |sent| async move {
+            tokio::time::sleep(pause).await;
+            (sent < pieces).then_some((Ok::<_, Infallible>("piece"), sent + 1))
+        });
+        let received = read_body(Body::from_stream(body), receiving).await;
+        assert_eq!(received.unwrap().bytes.len(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_without_end_is_refused_however_steady() {
+        let receiving = Caller::default().receive().unwrap();
+        let body = stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Some((Ok::<_, Infallible>("piece"), ()))
+        });
+        let received = read_body(Body::from_stream(body), receiving).await;
+        assert_eq!(received.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
+    }
 }

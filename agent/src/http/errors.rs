@@ -1,9 +1,10 @@
 //! What goes wrong, as the field tells it: a status and the message itself as plain text.
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use drover_core::effect::{Refusal, Reply};
 
+use super::serve::{Busy, RETRY_AFTER};
 use crate::door::Gone;
 
 /// An answer that is an error.
@@ -82,10 +83,20 @@ impl From<Gone> for ApiError {
     }
 }
 
+impl From<Busy> for ApiError {
+    fn from(busy: Busy) -> ApiError {
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, busy.to_string())
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
         let mut response = (self.status, kind, self.message).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            let seconds = HeaderValue::from_static(RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
         if let Some(index) = self.index {
             super::answer::state_headers(response.headers_mut(), index);
         }

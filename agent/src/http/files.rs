@@ -211,6 +211,7 @@ fn content_type(found: &Found, name: &str) -> String {
 
 /// A file's bytes, a chunk at a time, as fast as the client takes them.
 async fn raw(api: &Api, id: &str, params: &Params, offset: u64, limit: Option<u64>) -> Answer {
+    params.caller.stream()?;
     let dir = alloc_dir(api, id).await?;
     let path = wanted_path(params)?;
     let (file, kind) = blocking(move || {

@@ -73,6 +73,7 @@ struct Wanted {
 
 pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let wanted = wanted(&id, &params)?;
+    params.caller.stream()?;
     await_start(&api.door, &wanted).await?;
     let root = api.door.alloc_root();
     let asked = wanted.clone();

@@ -54,6 +54,8 @@ use drover_io_real::plugins::Plugins;
 use tokio::sync::Semaphore;
 
 pub use serve::serve;
+#[cfg(test)]
+pub(crate) use serve::{Limits, serve_within};
 pub use stats::Measures;
 
 use crate::config::client::ClientConfig;

@@ -8,14 +8,15 @@ use axum::http::request::Parts;
 use drover_core::text::parse_duration;
 
 use super::errors::ApiError;
+use super::serve::Caller;
 
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 /// More parameters than this nobody means.
 const MAX_PARAMS: usize = 64;
 
-/// The query of one request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The query of one request, and whose it is.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Params {
     given: Vec<(String, String)>,
     /// Answer when the state's index is above this one; 0 for at once.
@@ -26,6 +27,8 @@ pub(super) struct Params {
     pub(super) pretty: bool,
     /// How many elements a page has at most; 0 for no pages.
     pub(super) per_page: usize,
+    /// The connection that it came over.
+    pub(super) caller: Caller,
 }
 
 impl Params {
@@ -140,7 +143,9 @@ impl<S: Sync> FromRequestParts<S> for Params {
         let Ok(Query(given)) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) else {
             return Err(ApiError::bad("the query string makes no sense"));
         };
-        Params::parse(given)
+        let mut params = Params::parse(given)?;
+        params.caller = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(params)
     }
 }
 
@@ -203,7 +208,10 @@ mod tests {
 
     #[test]
     fn bad_values_have_the_messages_of_the_field() {
-        let message = |query| params(&[query]).map_err(|e| (e.status.as_u16(), e.message));
+        let message = |query| {
+            let failed = params(&[query]).map(drop);
+            failed.map_err(|e| (e.status.as_u16(), e.message))
+        };
         assert_eq!(
             message(("index", "-1")),
             Err((400, "Invalid index".to_owned()))
@@ -219,7 +227,9 @@ mod tests {
         assert!(message(("stale", "maybe")).is_err());
         assert!(message(("per_page", "x")).is_err());
         assert_eq!(
-            params(&[("filter", "x")]).map_err(|e| e.status.as_u16()),
+            params(&[("filter", "x")])
+                .map(drop)
+                .map_err(|e| e.status.as_u16()),
             Err(501)
         );
     }

@@ -35,6 +35,7 @@ const AHEAD: usize = 4;
 pub(super) async fn get(
     State(api): State<Api>,
     Path(id): Path<String>,
+    params: Params,
     headers: HeaderMap,
 ) -> Answer {
     let id: AllocId = uuid("alloc", &id)?;
@@ -54,6 +55,7 @@ pub(super) async fn get(
         let words = "this node gives away too many disks at the moment";
         return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, words));
     };
+    params.caller.stream()?;
     let (pieces, mut taken) = mpsc::channel(AHEAD);
     let dirs = AllocDirs::new(api.door.alloc_root());
     let door = api.door.clone();

@@ -1,0 +1,225 @@
+//! Connections: a bounded number of them, each with a bounded patience.
+
+mod connections;
+mod limits;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use rustix::net::{Shutdown, shutdown, sockopt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, timeout};
+
+use connections::{Admitted, Close, Connections};
+pub(super) use connections::{Busy, Caller, Receiving};
+pub(crate) use limits::Limits;
+#[cfg(test)]
+pub(crate) use limits::Share;
+use stream::Watched;
+
+/// The most bytes of a request's head.
+const MAX_HEAD: usize = 64 * 1024;
+/// The pause after a connection could not be accepted, for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How many refused clients are given the time to read why.
+const MAX_REFUSALS: usize = 64;
+/// How long a client that is refused, or whose connection the agent ends, may go on sending. A
+/// connection that is closed before has its answer thrown away by the kernel.
+const LINGER: Duration = Duration::from_secs(1);
+/// After how many seconds a refused client may come again.
+pub(super) const RETRY_AFTER: &str = "1";
+/// How long a connection is silent before the kernel asks whether its client still exists, and how
+/// often it asks.
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 3);
+
+/// Serves until this future is dropped; what is under way is dropped with it.
+pub async fn serve(listener: TcpListener, router: Router) {
+    serve_within(listener, router, Limits::of_this_process()).await;
+}
+
+/// As [`serve`], within these limits.
+pub(crate) async fn serve_within(listener: TcpListener, router: Router, limits: Limits) {
+    let mut check = tokio::time::interval(limits.check);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let all = Connections::new(limits);
+    let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
+    let mut tasks = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => accept(stream, peer, &router, &all, &refusals, &mut tasks),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    all.make_room();
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            Some(_) = tasks.join_next() => {}
+            now = check.tick(), if !tasks.is_empty() => all.check(now),
+        }
+    }
+}
+
+fn accept(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: &Router,
+    all: &Arc<Connections>,
+    refusals: &Arc<Semaphore>,
+    tasks: &mut JoinSet<()>,
+) {
+    match all.admit(peer.ip()) {
+        Ok(admitted) => {
+            tasks.spawn(connection(stream, router.clone(), admitted));
+        }
+        Err(busy) => {
+            tracing::debug!(%peer, %busy, "a connection is refused");
+            // Beyond these, nobody has the time to read why.
+            if let Ok(permit) = refusals.clone().try_acquire_owned() {
+                tasks.spawn(async move {
+                    refuse(&stream, &busy).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
+    prepare(&stream);
+    let stream = Arc::new(stream);
+    let caller = admitted.caller.clone();
+    let io = TokioIo::new(Watched::new(stream.clone(), caller.clone()));
+    let own = caller.clone();
+    let service = service_fn(move |request| answer(request, own.clone(), router.clone()));
+    let mut http = http1::Builder::new();
+    // The time of heads is checked with everything else's.
+    http.header_read_timeout(None).max_buf_size(MAX_HEAD);
+    let served = http.serve_connection(io, service);
+    tokio::select! {
+        biased;
+        why = &mut admitted.closed => {
+            if why != Ok(Close::LateHead) {
+                return;
+            }
+            let words = "the head of the request did not arrive in time";
+            say(&stream, "408 Request Timeout", "", words);
+        }
+        served = served => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+    caller.ended();
+    tokio::select! {
+        () = linger(&stream) => {}
+        _ = &mut admitted.closed => {}
+    }
+}
+
+/// Sets what cannot fail on a socket, and would do no harm.
+fn prepare(stream: &TcpStream) {
+    // Log lines shall not wait for more of them.
+    let _ = stream.set_nodelay(true);
+    let (idle, interval, count) = KEEP_ALIVE;
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, idle);
+    let _ = sockopt::set_tcp_keepintvl(stream, interval);
+    let _ = sockopt::set_tcp_keepcnt(stream, count);
+}
+
+async fn answer(
+    mut request: hyper::Request<Incoming>,
+    caller: Caller,
+    router: Router,
+) -> Result<hyper::Response<Counted>, std::convert::Infallible> {
+    caller.begin();
+    request.extensions_mut().insert(caller.clone());
+    let response = TowerToHyperService::new(router).call(request).await?;
+    Ok(response.map(|body| Counted { body, caller }))
+}
+
+/// The body of an answer, which says when it is complete.
+struct Counted {
+    body: Body,
+    caller: Caller,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.caller.answered();
+    }
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Refuses a client in words.
+async fn refuse(stream: &TcpStream, busy: &Busy) {
+    // Many clients take an answer that comes before their request for a mistake.
+    let _ = timeout(LINGER, stream.readable()).await;
+    let retry = format!("Retry-After: {RETRY_AFTER}\r\n");
+    say(stream, "429 Too Many Requests", &retry, &busy.to_string());
+    linger(stream).await;
+}
+
+/// Answers without waiting for anything: a socket that nothing was sent to yet takes so few bytes.
+fn say(stream: &TcpStream, status: &str, headers: &str, message: &str) {
+    let length = message.len();
+    let text = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\r\n{message}"
+    );
+    let _ = stream.try_write(text.as_bytes());
+}
+
+/// Ends the sending, and waits a moment for the client to do the same.
+async fn linger(stream: &TcpStream) {
+    if shutdown(stream, Shutdown::Write).is_err() {
+        return;
+    }
+    let drain = async {
+        let mut rest = [0; 4096];
+        while stream.readable().await.is_ok() {
+            match stream.try_read(&mut rest) {
+                Ok(0) => return,
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    };
+    let _ = timeout(LINGER, drain).await;
+}
