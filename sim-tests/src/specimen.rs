@@ -50,7 +50,7 @@ impl Specimens {
     ///
     /// # Panics
     /// A text is refused whatever it is: [`TEXTS`] lacks one.
-    pub fn next<T: DeserializeOwned>(&mut self) -> T {
+    pub fn draw<T: DeserializeOwned>(&mut self) -> T {
         let turns = self.turns.clone();
         loop {
             // Whose variant was in a value that was refused has its turn again.
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn specimens_have_every_variant_and_everything_in_it() {
         let mut specimens = Specimens::default();
-        let shapes: Vec<Shape> = (0..3).map(|_| specimens.next()).collect();
+        let shapes: Vec<Shape> = (0..3).map(|_| specimens.draw()).collect();
         assert_eq!(specimens.unseen(), Vec::<String>::new());
         let mut kinds = BTreeSet::new();
         for shape in shapes {
