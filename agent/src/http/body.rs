@@ -69,11 +69,12 @@ async fn read_body(mut body: Body, receiving: Receiving) -> Result<Received, Api
         match frame {
             None => return Ok(received),
             Some(Err(_)) => return Err(ApiError::bad("the request's body broke off")),
-            Some(Ok(frame)) => match frame.data_ref() {
-                Some(bytes) => received.add(bytes)?,
+            Some(Ok(frame)) => {
                 // Trailers mean nothing here.
-                None => {}
-            },
+                if let Some(bytes) = frame.data_ref() {
+                    received.add(bytes)?;
+                }
+            }
         }
     }
 }
