@@ -1,5 +1,8 @@
-//! Which ended allocations are cleaned away: the oldest, no more than needed, and only so many at
-//! once.
+//! Which ended allocations are removed: the oldest, no more than needed, and only so many at once.
+//!
+//! Whatever the reason for the removal, an allocation with nothing left alive waits in its phase
+//! `Finished` until [`Destroys`] grants it one of a few places, the oldest first. A removal that
+//! fails gives its place back and waits again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

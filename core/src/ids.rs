@@ -1,4 +1,8 @@
 //! Names of things. Each kind of id is its own type, so that one cannot be passed for another.
+//!
+//! [`LaunchId`] is what separates an old start of a task from a new one: a report about another
+//! launch than the current one is stale. [`Run`], the number of the start, is for people and for
+//! drivers.
 
 use core::fmt;
 use core::str::FromStr;

@@ -1,5 +1,7 @@
 //! What must hold of an agent at any moment, as far as it can tell by itself. The simulator asks
 //! after every step; a real agent asks itself when somebody wants its metrics.
+//!
+//! The metric of broken invariants (`agent/src/http/metrics/`) comes from here.
 
 use core::fmt;
 use std::collections::BTreeMap;

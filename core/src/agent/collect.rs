@@ -1,4 +1,18 @@
-//! Cleaning away ended allocations.
+//! Garbage collection of ended allocations: which are removed now.
+//!
+//! Two things ask for it: there are more ended allocations than the configured number, or the disk
+//! is too full ([`super::room`]). Then one allocation is removed at a time, since nobody knows how
+//! much it frees before it is gone. `system gc` and `alloc gc` ask for more.
+//!
+//! Kept nevertheless are:
+//!
+//! - what still decides about a replacement, or is counted by a roll-out that is under way;
+//! - disks that another allocation is to take over;
+//! - disks that another node is to fetch: for a day, or for ten minutes after it has read them to
+//!   the end.
+//!
+//! Whatever ends such a need asks for another collection. [`crate::gc`] chooses among what may go,
+//! and bounds how many are removed at once.
 
 use std::collections::BTreeSet;
 

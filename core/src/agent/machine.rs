@@ -1,5 +1,28 @@
 //! What is known of this machine: its fingerprints, its drivers, its devices, and what people
 //! should know of them.
+//!
+//! Three managers write what they know into the node: the fingerprint manager asks probes, gets an
+//! answer or none, and asks again; the driver manager and the device manager each listen to
+//! *streams* of reports ([`crate::stream`]). Every question and every stream has a number; a report
+//! with another number is stale.
+//!
+//! - **Nothing is placed and no task is prepared** until the essential probes have answered,
+//!   failed, or taken too long once: constraints on what is not known yet would be judged wrongly.
+//!   Nothing is collected either, because what ended may have to be replaced. Probes that start
+//!   programs or ask other hosts are not essential.
+//! - **A report replaces the one before it, whole**; what is missing from it is gone. A fingerprint
+//!   of devices that cannot be true is refused whole, and its plugin has no devices until it
+//!   reports something better. A driver may report `driver.…` attributes and no others.
+//! - **A stream that worked for a minute** is opened again at once when it ends, and the driver
+//!   counts as unhealthy only when that fails; so a plugin that is replaced does not make its node
+//!   flap.
+//! - **Devices** are chosen when an allocation is placed ([`crate::device::choose`]), stand in its
+//!   record, and are held, as ports are, until nothing of it is left. The prestart hook `devices`
+//!   asks the plugins to reserve them; what they answer (variables, mounts, device nodes) is in the
+//!   task's record, so that every start has it, also in the agent's next life.
+//! - **A plugin's name** is known only when it runs. So each program is looked for by a probe of
+//!   its own (`plugin FILE`); what it finds is listened to from then on
+//!   (`Machine::welcome_plugins`).
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,7 @@
 //! Whom the agent listens to, drivers and plugins of devices, as people ask for them.
+//!
+//! `/v1/agent/plugins` and `drover plugin status` put this together with what is known of processes
+//! (`io-real/src/plugins/status.rs`). A plugin is *hung* when it was asked and did not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 

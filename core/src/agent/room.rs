@@ -1,6 +1,9 @@
-//! Room on the disk. While something that ended could be cleaned away, it is looked at now and then
-//! whether enough is left; if not, the oldest goes. Then it is looked at again: how much one
-//! allocation frees is known only when it is gone.
+//! Free space on the disk. As long as something that ended could be removed, the agent measures now
+//! and then whether enough is left; if not, the oldest ended allocation is removed. Then it
+//! measures again, because nobody knows how much one allocation frees before it is gone.
+//!
+//! Nothing is measured while nothing could be removed, and the first measurement comes an interval
+//! after something ended: on a full disk, too, people want to see why it ended.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,9 @@
 //! A service of a task is there while the task runs and nobody ends it, one of a group while a main
 //! task of it does and nobody ends the allocation. A task that an agent finds running again is
 //! there from the beginning, so that nobody who reads services sees it come and go.
+//!
+//! So no registration outlives its task, whatever dies. Each change of who is registered comes with
+//! a new index, which a property of the simulator checks.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,10 @@
-//! Variables: put and deleted, if whoever asks knows what is there.
+//! Variables: put and deleted, if the request names the index at which the variable was last
+//! changed, or asks for no check.
+//!
+//! They are records as jobs are, and a request is acknowledged when the change is saved. Templates
+//! see a change at once, as all readers do. Sizes and names are checked by the API, because in a
+//! recording values have other sizes. `Items` prints nothing of itself, and is written as pairs, so
+//! that recordings hide keys too.
 
 use std::sync::Arc;
 

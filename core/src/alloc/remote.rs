@@ -1,9 +1,26 @@
-//! An allocation of another node that an allocation of this one replaces: its end is awaited, and
+//! An allocation on another node that an allocation of this one replaces: its end is awaited, and
 //! its disk fetched.
 //!
-//! The other node is asked, and may be away, slow, or wrong. Its end is awaited for as long as it
-//! takes: two live copies are worse than none, and people see what is awaited. Its disk is tried a
-//! few times, and then the allocation starts with an empty one, as in the field.
+//! A job that ran elsewhere comes with a list of what each copy replaces there: [`Handed`] in the
+//! job's record, [`RemotePrevious`] in the allocation's. Two hooks (`runner/remote.rs`) deal with
+//! it:
+//!
+//! - **The end.** The other node is asked until the allocation there is over: one long question at
+//!   a time, at least a second between two, 30 s or a little more after one that failed. The node
+//!   may be away, slow, or wrong. Its answer is awaited for as long as it takes, because two live
+//!   copies are worse than none; `alloc status` shows for whom and why.
+//! - **The disk** is fetched then. It is tried five times; after that the allocation starts with an
+//!   empty disk, as in Nomad, and an event says so. An archive that does harm fails the allocation.
+//!
+//! What was never fetched is passed on to the replacement. Where there is no replacement and the
+//! allocation is removed, it goes back to the job, for the next allocation of the same group and
+//! index; only a purge forgets it, when the last allocation is gone. The other node's disk is newer
+//! than what an earlier stay left here, and older than what anything wrote that ran here since: so
+//! it is passed on once, and a version of the job that does not want it drops it.
+//!
+//! While a job waits so, it cannot be handed over to a third node, which would not know of the
+//! first. Neither can it while its latest allocation waits for the one before it, because the third
+//! node would ask for the end of the latest only.
 
 use std::sync::Arc;
 

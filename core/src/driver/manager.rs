@@ -3,6 +3,9 @@
 //! A driver that never says anything holds up nothing; one whose stream of fingerprints ends is
 //! asked again, and is not healthy meanwhile unless it worked until then. Whatever it says is
 //! compared with what is stored, and stored.
+//!
+//! The drivers of this program report their health once, at the start; plugins report theirs all
+//! the time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

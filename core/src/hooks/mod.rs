@@ -3,6 +3,10 @@
 //! Hooks are data. A phase of a runner's life has a table of hooks; the pipeline knows where it
 //! is, whose answer it awaits, and whether an error ends it or is collected. What a hook does is
 //! its owner's business: the owner is asked to begin it and says what that led to.
+//!
+//! There are three tables: `PRERUN` and `DESTROY` of allocations (`alloc/runner/`), and `PRESTART`
+//! of tasks (`task/prepare.rs`). `HookEffect::Cancel` ends downloads in `io-real`; all other work
+//! of hooks is short. The answer of a cancelled hook is awaited no longer than that of a short one.
 
 use serde::{Deserialize, Serialize};
 

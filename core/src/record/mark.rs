@@ -3,6 +3,11 @@
 //! Both are taken on the core's own thread after every step, so they cost nanoseconds: nothing is
 //! allocated, and of what is large only its size counts ([`super::cover`] says what is covered).
 //! What they leave out is made good by states: where a segment begins with one, all of it is compared.
+//!
+//! Marks leave out everything that is hidden in a recording, because secrets are mixed into other
+//! texts. They cover kinds, ids, operations, states, times, counters and order; not the values of
+//! variables and configurations, and not the words of events and failures.
+//! `sim-tests/tests/marks.rs` changes effects at each place in turn and lists what goes unnoticed.
 
 use core::fmt;
 

@@ -13,6 +13,20 @@
 //!
 //! Secrets are hidden before anything is written ([`redact`]). The effects of a step are not
 //! recorded, only their fingerprints ([`mark`]): they follow from the input.
+//!
+//! **Format.** Segments are files `NNNNNNNN.rec`; [`seal`] says what a frame looks like. What
+//! follows a torn frame is not read. Parts of a state that repeat are written once (`$same`). Each
+//! step has its clocks, its input, and for each effect its kind and a hash of 56 bits. Replay makes
+//! the effects again, names the first whose hash differs, and says in words what came instead.
+//! Where one segment goes on from another, the whole states are compared too. Recordings of another
+//! format are refused by its number.
+//!
+//! **How long a recording can be read.** One of a whole life is read as long as the store's records
+//! are. A segment that begins with a state is read by agents whose state has the same layout;
+//! fields with defaults may be added. For a regression test prefer a segment that begins with a
+//! life (`sim-tests/recordings/README.md`).
+//!
+//! `io-real/src/recorder/` writes recordings, and `io-sim/src/replay/` plays them.
 
 pub mod brief;
 mod cover;

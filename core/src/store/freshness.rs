@@ -5,6 +5,12 @@
 //! opens as an empty one. Whoever goes on from there ends every task that was started since. So the
 //! number of the last commit is also kept in a file beside the store, and what both say is compared
 //! before anything is done.
+//!
+//! Each batch has a number. The number of the last one is also in `last-commit`, beside the store
+//! (`io-real/src/store/counter.rs`); it may lag behind the store and is never ahead of it. A store
+//! that is behind it is refused. With `-accept-state-loss` it is used nevertheless, goes on with
+//! higher numbers, and leaves launches that it does not know alone until there are none
+//! (`Opened::lossy`).
 
 /// What the file beside the store says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,24 @@
 //! When something is written: changed records only, one commit in flight, effects behind it.
 //!
 //! Each step's changes are one part of a batch. While a commit is in flight, later changes gather
-//! in the next batch, so that under load one flush serves many steps (group commit), and at rest
-//! a commit leaves at once. An effect that must not happen twice or be forgotten waits for the
-//! commit that holds everything decided up to it: remember before acting.
+//! in the next batch, so that under load one flush serves many steps (group commit), and at rest a
+//! commit leaves at once. A record that did not change is not written, nor one that changed and
+//! changed back before it was saved. A commit that failed is tried again every second; nothing is
+//! lost, and what waits for it goes on waiting.
+//!
+//! An effect that must not happen twice or be forgotten waits for the commit that holds everything
+//! decided up to it (remember before acting). These wait:
+//!
+//! - starting, stopping and destroying a task;
+//! - making and removing an allocation's directory;
+//! - replies to requests, except for a signal's.
+//!
+//! A step that something waits for is committed at once, any other after 50 ms at most
+//! (`lazy_commit`). These do not wait: events and the index (people see them at once; a crash may
+//! forget what was shown, and show it again), searches for launches, signals of operators, task
+//! directories.
+//!
+//! Deadlines of operations that have not left the agent do not run while the store cannot write.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

@@ -3,6 +3,22 @@
 //! A [`Record`] is what the store holds under a [`Key`]. The core keeps the same record behind an
 //! `Arc` in its own state, so remembering costs one pointer, and an unchanged record is seen
 //! without encoding it. The store itself (outside) encodes and writes; see [`ledger`] for when.
+//!
+//! On disk a key is text (`task/<alloc>\0<name>`) and a value is JSON with named fields, so that
+//! the version before this one and the one after it read it: unknown fields are ignored, missing
+//! ones have defaults.
+//!
+//! **A record that cannot be read.** The core is told under which names something stands that could
+//! not be read (`Saved::unreadable`).
+//!
+//! - A *task* without its record is quarantined: it is dead, and its allocation ends and starts
+//!   nothing more, not even poststop tasks, because nobody knows what ran already. An allocation
+//!   that had ended keeps its status. The launch is named in the allocation's record too, which is
+//!   written in the same batch (`AllocRecord::launches`), so what may still run is ended by name.
+//!   The allocation is over, and replaced by its policy, only when the launch surely is gone or
+//!   resisted five attempts.
+//! - An *allocation* without its record, or without its job's, is not restored. What it ran is
+//!   ended as launches that nobody knows are.
 
 pub mod freshness;
 pub mod ledger;

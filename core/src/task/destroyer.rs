@@ -1,4 +1,7 @@
 //! Ending by force: asked for until the driver says that nothing is alive any more.
+//!
+//! The question is asked again after a pause that grows, also when the task counts as dead: one
+//! attempt with a deadline would leave processes behind.
 
 use std::sync::Arc;
 

@@ -5,6 +5,12 @@
 //! they are is never known here. A new token is told to the task in the way that the identity
 //! wants, once it is remembered that it was made: a restart is not forgotten, a signal is sent at
 //! most once.
+//!
+//! The hook `identity` asks for tokens before each start. While the task runs, each token is asked
+//! for again when half of its time is over. The record has the time of each last token, from which
+//! the next life of the agent goes on counting; within one life the boot clock counts. A restart
+//! for a new token is a restart as an operator asks for; a signal leaves after the save.
+//! `io-real/src/identity/` makes the tokens, and says where they go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Places of files that a job names: always in a directory of the task, or in that which the tasks
-//! of an allocation share.
+//! of an allocation share, and without `..`. The source and destination of templates, what
+//! templates read, and destinations of artifacts are such places. `io-real/src/dirs/files.rs` opens
+//! them.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,11 @@
 //!
 //! As with signals, a change counts as told when that is saved, and only then its script is run: at
 //! most once. Several run side by side; what changes while any of them runs waits until the last is over.
+//!
+//! A task that ends takes its scripts along, and nothing is reported of them. A script that is to
+//! run after the first rendering is a change that the task does not know: its place in the record
+//! stays empty until it was told. A script's launch is in no record, so an agent that begins ends
+//! it as it ends any launch that nobody knows.
 
 use std::sync::Arc;
 

@@ -4,6 +4,27 @@
 //! they differ while the task runs, it is told in the way that its templates want, once. So nothing
 //! is lost where the agent dies between a change and what follows from it, and nothing is told
 //! twice.
+//!
+//! The prestart hook `template` asks for a rendering, and gets for each template a text that stays
+//! the same as long as the file does, and the variables of templates with `env`. The renderer
+//! (`io-real/src/templates/`) then watches what the templates are made of, and reports each change
+//! under the same operation. The task's record holds what its last start found, or was told of
+//! since. Where that differs from what is rendered while the task runs, the splay begins, and then
+//! the task is told: by one restart if any changed template wants one, else by their signals and
+//! scripts ([`super::scripts`]). The record is written before a signal leaves, and a restart is
+//! remembered as any other.
+//!
+//! - An agent that finds a task running asks for the rendering again and compares: what changed
+//!   while no agent lived is told by the next one. Of what depends on the time alone, and of
+//!   `once`, the file that is there counts.
+//! - A restart for a template is like one that an operator asks for: it costs nothing of the
+//!   restart budget. As in Nomad, a task that ends by itself before it is told starts again
+//!   nevertheless.
+//! - A change between two starts is found by the next start and causes nothing else.
+//! - What is missing is awaited without a deadline, and the event `Template` names it. A rendering
+//!   that fails after the first leaves the file as it is, and an event says why; Nomad ends the
+//!   task for that.
+//! - Which variables a task may read, `Reads` in `model/variable.rs` says.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,17 @@
-//! Jobs that are made of parameterized ones, and how many of them are kept.
+//! Dispatching: jobs that are made of parameterized ones, and how many of them are kept.
+//!
+//! A parameterized job (`Job::is_parameterized`) wants no copies; everything else follows from
+//! that. A dispatch makes a child of it, in the same way as a job is registered, with an id of its
+//! own and with its parent's id, the meta and the payload in its record. From then on it is a job
+//! like any other, and its parent may be removed. The random part of its id comes with the request,
+//! and the second in it from the clock.
+//!
+//! The API checks the payload's size (`agent/src/http/dispatch.rs`); the core only asks whether
+//! there is one, so that a recording without the payload plays the same.
+//!
+//! **How many are kept.** Of one job's children that ended, the latest 100 (`kept_children`):
+//! whenever a child ends, the oldest beyond that are purged, and `system gc` purges all of them.
+//! There are never more than 10,000 children, those that run included.
 
 use std::sync::Arc;
 

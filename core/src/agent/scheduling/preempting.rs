@@ -1,5 +1,20 @@
-//! What a more important group takes from others: the ports and devices of allocations that end
-//! for it. Which types of jobs may do so is a setting; nobody is preempted for what is free.
+//! Preemption: the ports and devices that a job of higher priority takes from other allocations,
+//! which end for it. Which types of jobs may do so is a setting. Nobody is preempted for what is
+//! free.
+//!
+//! - The candidates are the holders of what is wanted whose jobs have a priority lower by
+//!   [`PREEMPTION_MARGIN`] or more. If taking from all of them is not enough, none is preempted.
+//!   Otherwise those with a wanted port are taken, then the others one by one until the claim can
+//!   be met, and last each is spared that turns out not to be needed.
+//! - The new allocation's record names them (`preempts`), and each is told to end (`Evict`), in one
+//!   commit. The new allocation waits for them as for an allocation that it replaces:
+//!   `AllocRecord::awaited` names all of them.
+//! - An allocation that was told to end before is awaited too. One that ends by itself is not
+//!   preempted: after a crash it might run again, and its work would be done twice.
+//! - No two jobs can push each other out, since each step goes down by the margin; and jobs are
+//!   placed in the order of their priority, so that nothing is placed only to be preempted at once.
+//!
+//! See `docs/preemption.md` for what users see.
 
 use core::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,5 +1,29 @@
-//! Before the tasks: the end of what this allocation replaces or preempts, its directory, and what
-//! it takes over from those before it.
+//! Before the tasks start: the end of what this allocation replaces or preempts, its directory, and
+//! the disks that it takes over.
+//!
+//! **Waiting.** An allocation waits for the end of what it replaces and of all that it preempts
+//! (`AllocRecord::awaited`). It learns of the end through the broadcaster, and can be stopped while
+//! it waits; `alloc status` shows for whom it waits.
+//!
+//! **Sticky disks.** When an allocation of a group with a sticky disk is placed, its record names
+//! the allocations whose disks it takes over (`inherits`): the one that it replaces, and those that
+//! this one was to take over and did not. After the wait, and with its own directory made, one hook
+//! takes over `alloc/data` and each task's `local` from the nearest that has any, by renaming
+//! (`io-real/src/dirs/inherit.rs`). The list is emptied when that succeeded, in the commit before
+//! anything starts; until then none of them is removed.
+//!
+//! - A kill in the middle does no harm: what moved stays moved, and the rest moves when the hook
+//!   runs again.
+//! - If a disk cannot be moved, the allocation fails and its replacement tries again. Nomad starts
+//!   the task with an empty disk.
+//! - An allocation that failed halfway, or whose move ended after it was given up, has some of the
+//!   disk or all of it. So each part is looked for from the nearest allocation on, both to take it
+//!   over and to give it to another node.
+//! - The report that a move succeeded counts even when it comes after the deadline: the list is
+//!   emptied then too. It is the only late answer that is not stale.
+//! - An allocation that failed without any part of the disk is removed before the disk that it was
+//!   to get.
+//! - What a person purges is nobody's.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
-//! What stands for a secret: a keyed hash of it, the same wherever it stands in a recording.
+//! What stands for a secret: a keyed hash of it, the same wherever it stands in a recording. There
+//! is a new key for each start of the agent.
 //!
-//! The hash is SipHash-2-4 (Aumasson and Bernstein, 2012): without the key, which is never
-//! written, a guess cannot be checked.
+//! The hash is SipHash-2-4 (Aumasson and Bernstein, 2012): without the key, which is never written,
+//! a guess cannot be checked.
 
 use core::fmt;
 
