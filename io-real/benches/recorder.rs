@@ -11,6 +11,25 @@
 //! in it, and neither are statistics, which are no inputs.
 //! `hiding and encoding a step` is what the recorder's own thread pays, besides one write for many
 //! steps.
+//!
+//! **Results.** Tasks end and start without a pause, in 60 rounds in which worlds with and without
+//! a recorder take turns, in an order that changes, so that each finds the processor's memory as
+//! another one left it. Three runs, of the least tenth of each: a step of a *bare* job takes the
+//! core's thread 1.7 µs, and 4.1 to 5.1 % more when it is recorded; a step of a *usual* job (two
+//! tasks with variables, configuration and user) 2.4 µs, and 3.4 to 4.1 % more. That is 70 to 90
+//! ns. Both worlds without a recorder differ by 0.3 % at most. Medians of steps, which have more of
+//! what others do in them, say 1 to 9 and 3 to 6 %, where those differ by 2 %. The recorder's
+//! thread takes 7 µs a step, and a step takes 250 to 450 bytes on the disk.
+//!
+//! **In an agent** as it is released, but with its line tables, 40 tasks of a bare or usual job run
+//! `/bin/true` with pauses of a millisecond, about a thousand steps a second; its main thread is
+//! sampled 5,000 times a second of its own time, with the calls that led there, for 15 to 25 s
+//! (`perf record -e cpu-clock --call-graph dwarf`). Each sample outside the kernel goes to the
+//! innermost of three that its calling functions name: the core with what it allocates and frees,
+//! the recorder, the rest of the loop. Of the core's part the recorder's is 6.2 and 6.3 % with bare
+//! tasks and 5.1 and 4.7 % with usual ones. That is more than in the bench, because after each wait
+//! nothing is in the processor's fast memory; but of all that the thread does it is under 2 %: the
+//! core is less than a third, the kernel more than two fifths.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,9 @@
-//! Which probes and drivers people allow: lists of the names that are wanted, and of those that are not
-//! or are switched off.
+//! Which probes and drivers people allow (`client { options = { … } }`): lists of the names that
+//! are wanted, and of those that are not or are switched off, by Nomad's names. Clouds are asked
+//! only if they are named.
+//!
+//! What is denied is no part of the core's configuration; the node's status lists it from the
+//! settings. What a denied driver still ran is ended when the agent starts.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,16 @@
 //! The loop that owns the core: takes one input at a time, and turns each effect into work.
 //!
 //! It decides nothing. Work that blocks is done elsewhere, and its end is an input.
+//!
+//! There are two queues: an unbounded one of answers, and a bounded one of requests by people and
+//! programs ([`crate::door`]). tokio's channels keep the order of each sender, and the core is
+//! promised no other order. After 64 answers the loop takes a request, so that neither queue
+//! starves. (One queue for each source exists in the simulator only.)
+//!
+//! **Known limits.** Questions of the API are answered on this thread, so a listing of very many
+//! allocations delays inputs. One stuck disk stops new starts and stops for the whole node, because
+//! they wait for the store. A commit has no deadline: one that is never answered, not even with an
+//! error, keeps the agent from ending in order; a second signal ends it then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,12 +1,22 @@
-//! What the core remembers, on disk: sled, one batch and one flush for each commit.
+//! What the core remembers, on disk: sled, one batch and one flush for each commit, then
+//! `fdatasync` of its file and of its files of large values ([`sync`]).
 //!
-//! A thread of its own owns the database, because a flush blocks. The core has one commit in
-//! flight at a time and lets later changes gather behind it, which makes a group commit out of
-//! whatever comes meanwhile. What is on disk already is not written again.
+//! A thread of its own owns the database, because a flush blocks. The core has one commit in flight
+//! at a time and lets later changes gather behind it, which makes a group commit out of whatever
+//! comes meanwhile. What is on disk already is not written again.
 //!
 //! In the data directory, `state/records/` is the database, and `state/records.new/` and
 //! `state/check/` are what an agent that died left of making or checking it. `last-commit` has the
 //! number of the last commit ([`counter`]), by which an earlier state is noticed.
+//!
+//! Each batch also holds the number of all records and the sum of their hashes, because a damaged
+//! sled may open as something else. At start a *copy* is opened first ([`probe`]): if it is
+//! damaged, the agent says so, changes nothing, and ends. One unreadable record costs only what it
+//! was about (`core/src/store/mod.rs`). Panics of sled are caught and are errors.
+//!
+//! After a power cut in the middle of a commit the commit is there whole or not at all, and nothing
+//! that waited for it was done. This holds by construction: the tests kill processes and fill
+//! disks, and none cuts the power.
 
 mod codec;
 mod counter;

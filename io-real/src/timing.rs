@@ -1,4 +1,7 @@
 //! How long things take: a few counters that one side adds to and others read, without locks.
+//!
+//! Histograms have fixed buckets. The time of a step begins when the loop takes an input and ends
+//! when its effects are begun.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -2,6 +2,9 @@
 //!
 //! Work on a storage that hangs may be given up long before it ends. Were the directory removed
 //! meanwhile, that work could make it anew, and nobody would know of it any more.
+//!
+//! So a directory is removed when nothing works in it any more, not even work that the core gave up
+//! long ago.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,10 +1,23 @@
 //! Artifacts: fetched by processes without rights, looked at, and moved to where tasks find them.
 //!
-//! Three parties. The *agent* (this module) understands what is wanted, makes a fresh directory,
-//! starts the *process that fetches* ([`helper`]) in it, and waits. That one has given away its
-//! rights: it can write there and nowhere else. When it is over, with everything that it started,
-//! the agent looks at what it left ([`place`]) as at anything that an enemy wrote, and moves it
-//! into the *task's* directory, handle by handle.
+//! There are three parties:
+//!
+//! - The *agent* (this module) understands what is wanted ([`source`], pure and fuzzed), makes a
+//!   fresh directory below its own `artifacts/work`, starts the fetching process in it as `drover
+//!   artifact-helper` ([`process`]), and waits.
+//! - The *process that fetches* ([`helper`]) reads one line of JSON, becomes nobody, can never get
+//!   rights again, puts landlock's rules and limits around itself (`helper/sandbox.rs`), and only
+//!   then talks to others or unpacks. It can write to its directory and nowhere else. It lives in a
+//!   process group that is killed when it is over, when its task is, and, by itself, when the agent
+//!   is: its standard input ends then. (A signal at the parent's death would come first, and leave
+//!   alive what git started.)
+//! - What it left is an enemy's. The agent takes the directory back, looks at every entry through
+//!   handles, takes unusual rights away ([`place`]), and moves the result into the *task's*
+//!   directory, handle by handle. Links may go up before they go down, no further than the top
+//!   (`unpack/links.rs`), so they stay inside wherever they lie.
+//!
+//! [`cache`] keeps downloads by strong sums, which it computes again itself; who wants what another
+//! task is just fetching waits for it. A directory that a crash left is removed at the next start.
 
 mod cache;
 pub mod helper;

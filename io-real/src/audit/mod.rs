@@ -1,19 +1,32 @@
-//! What bears our mark on this host: a survey, and the removal of what was found.
+//! What Drover made on this host: a survey, and the removal of what was found. `drover system
+//! audit` (`/v1/agent/audit`) is the way in: GET lists, PUT removes what is leaked.
 //!
-//! Nothing is decided here. A survey says of each thing what it is called after and which agent made
-//! it, as far as that can be proved ([`homes`]); whose it is, the core says
+//! Nothing is decided here. A survey says of each thing what it is called after and which agent
+//! made it, as far as that can be proved ([`homes`]); whose it is, the core says
 //! ([`drover_core::host`]), and only what it calls leaked is given to [`Auditor::remove`].
 //!
 //! | thing     | how it is known                                                                |
 //! |-----------|--------------------------------------------------------------------------------|
 //! | process   | a shim holds the record of its launch, which names it ([`shims`]); what descends from a shim; members of a launch's control group; a plugin that the agent remembers; the agent |
-//! | cgroup    | a launch's name below our parent, with the mark of who made it                  |
+//! | cgroup    | a launch's name below our parent, with the mark of who made it (an extended attribute) |
 //! | mount     | below the directory of the allocations                                          |
 //! | directory | the agent's, the allocations' in it, and those in which artifacts are fetched   |
 //! | socket    | beside the records of launches, and where plugins make theirs                   |
 //!
-//! Directories, mounts and sockets are looked at in this agent's data directory alone: those of
-//! others are theirs. There are no containers, since nothing here makes any.
+//! - The host is surveyed, then the state is read, then the host is surveyed again. What is there
+//!   both times and was not known between is nobody's, and stays so, because ids are never used
+//!   again. Before something is removed it is proved once more: processes by pidfd and start time,
+//!   shims by the record that they hold.
+//! - Which agent made a thing is proved, or is `unknown` and left alone. An agent is gone when its
+//!   directory has no state any more and nobody holds the `lock` that was in it; only root can see
+//!   that, since every process of the host is looked at. Another mount namespace's paths mean
+//!   nothing here. What an agent made that is only not running is its own.
+//! - If a record of the state could not be read, what is not known may be its, and is `unknown`.
+//! - Shims of ours are ended as launches are. Shims whose agent is gone are ended through their
+//!   tasks, so that they clean up themselves.
+//! - Directories, mounts and sockets are looked at in this agent's data directory alone: those of
+//!   others are theirs. Of a program that a plugin's driver started nothing is known. There are no
+//!   containers, since nothing here makes any.
 
 mod groups;
 mod homes;

@@ -1,10 +1,11 @@
-//! The groups that the field's drivers expect to find: their helpers put tasks below these, and do
-//! not make them, because the field's client does that when it starts.
+//! The groups that drivers of Nomad's plugins expect to find: their helpers put tasks below these,
+//! and do not make them, because Nomad's client does that when it starts. No other code here makes
+//! groups named `nomad`.
 //!
 //! With version 1 they are `nomad` under `freezer`, `memory`, `cpu` and `cpuset`, with `share` and
-//! `reserve` in the last; with version 2 `nomad.slice` with `share.slice` and `reserve.slice`.
-//! They are made when a driver that is a plugin is asked for its first task: a machine without
-//! such drivers never sees them.
+//! `reserve` in the last; with version 2 `nomad.slice` with `share.slice` and `reserve.slice`. They
+//! are made when a driver that is a plugin is asked for its first task: a machine without such
+//! drivers never sees them.
 
 use std::fs;
 use std::io;

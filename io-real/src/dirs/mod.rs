@@ -1,12 +1,19 @@
 //! Allocation directories: made, used and removed through handles.
 //!
-//! Tasks write into these directories and may put a link where a directory was at any moment. So
-//! no path below an allocation's directory is ever given to the kernel as a string from the root:
-//! each step is opened relative to the handle of the step before it, and no link is followed.
-//! That also makes it safe to use one allocation's directory from many threads at once.
+//! Tasks write into these directories, and may put a link, a pipe, a device or a directory of any
+//! depth there at any moment. So no path below an allocation's directory is ever given to the
+//! kernel as a string from the root: each step is opened by `openat2` relative to the handle of the
+//! step before it, and no link is followed. That also makes it safe to use one allocation's
+//! directory from many threads at once. Removal follows no link, leaves no file system, and moves
+//! deep trees up inside of what is removed. It unmounts secrets first, lazily, and removes nothing
+//! through a mount.
 //!
-//! Layout, as in the field: `alloc/{data,logs,tmp}` is shared by the tasks of the allocation,
+//! Layout, as in Nomad: `alloc/{data,logs,tmp}` is shared by the tasks of the allocation,
 //! `<task>/{local,secrets,tmp}` belongs to one.
+//!
+//! Others who reach into these directories are careful in the same way: shims write only to log
+//! files that no task can have made (`io-real/shim/src/logs.rs`), and the API reads through handles
+//! (`agent/src/http/handles.rs`).
 
 mod files;
 mod inherit;

@@ -6,6 +6,12 @@
 //! there is there no more.
 //!
 //! Without the right to mount, secrets are a plain directory, as in the field, and have no id.
+//!
+//! The directory is 0700 of the task's user, or of the agent's where the job names none, and is
+//! made so again before each start; tokens in it are 0600. The hook `task_dir` sees to it before
+//! each start and reports the id: artifacts that were fetched into secrets with another id are
+//! fetched again (templates are rendered before each start anyway). Disks that are handed on have
+//! no secrets in them.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,4 +1,7 @@
 //! The guard of answers: whatever becomes of the work, exactly one answer leaves.
+//!
+//! Work that is dropped answers as a recoverable failure, and a cancelled hook answers as any
+//! other. So the core needs no completions `lost` and `cancelled`, and the guarantee is the same.
 
 use drover_core::effect::DriverEffect;
 use drover_core::input::{DriverInput, Found, TaskKey};

@@ -1,11 +1,31 @@
 //! Fingerprints: finding out what this machine is and has.
 //!
-//! A *probe* is a plain function that looks once and answers, or says why it cannot. Which are
-//! asked, when again, and what becomes of the answers is decided by the core. [`PROBES`] is the
-//! table of them, [`Prober`] asks one by name where blocking hurts nobody.
+//! A *probe* is a plain function that looks once and answers, or says why it cannot: `fn(&Context)
+//! -> Result<Fingerprint, ProbeError>`, one file each in `probes/`. [`PROBES`] is the table of
+//! them, with name, period, and whether they are off unless enabled (the clouds'). Which are asked,
+//! when again, and what becomes of the answers is decided by the core (`core/src/fingerprint/`). A
+//! new probe is a file and a line of the table.
 //!
-//! What is not there is no error: a machine without `/sys` is a machine of which less is known.
-//! Everything that is read has a bound, since files may hold anything and plugins may do anything.
+//! - [`Context`] is all that probes see: a directory ([`Root`]) that has the machine's `/proc`,
+//!   `/sys` and `/etc`, the [`Kernel`] for what is in no file (name, landlock, addresses, volume),
+//!   and [`Settings`]. So a machine can be a directory: `tests/fixtures/machines/` has some, each a
+//!   text file, with what is found out about it beside it.
+//! - **What is not there is no error**: a machine without `/sys` is a machine of which less is
+//!   known. What is there and cannot be read is an error, with what to do. One bad CNI file or
+//!   plugin costs its own entry.
+//! - **Everything has a bound**, since files may hold anything and plugins may do anything: bytes
+//!   of each file, names in a directory, cores, interfaces, CNI plugins (64, 3 s each, 20 s
+//!   together, ended with their process groups), a cloud's answers (64 KiB, 2 s together). Links
+//!   lead nowhere outside. Values lose control characters and what is beyond 512 bytes.
+//! - [`Prober`] asks a probe by name, on a blocking thread, each probe once at a time: one that
+//!   hangs takes one thread.
+//! - **Speed of a core**, as schedulers count it: what it always reaches; else its best; else by
+//!   the model's name or its clock; else 1000 MHz are assumed, and no `cpu.frequency` is reported.
+//!   Usable are the cores that the agent may run on, without reserved ones.
+//! - **Clouds** are asked at one address by number, never by name, and redirections are not
+//!   followed.
+//! - Addresses that change each day or run out are left out, and so are interfaces that nobody is
+//!   reached at: on a host of many containers the node would change all the time.
 
 mod context;
 mod error;

@@ -4,6 +4,13 @@
 //! to check a token gets the public half ([`Issuer::keys`]). Tokens go into files of the task, and
 //! those that are variables are held in memory for its starts and its scripts: neither the core nor a
 //! recording ever has one.
+//!
+//! Files are written through handles below the task's directory. Variables are held in memory as
+//! long as the allocation is known, and are given to a start, or to a script beside the task, when
+//! that leaves the loop (`node.rs`), behind the recorder.
+//!
+//! The key is Ed25519, in `identity/` of the data directory. A key that is there and damaged is not
+//! replaced: tokens that were issued would be void without anybody having said so.
 
 mod key;
 mod token;

@@ -3,7 +3,17 @@
 //! A node gives away what an ended allocation left as a tar stream ([`snapshot`]), to whoever has a
 //! token that it issued ([`token`]). The node that takes it over asks until the allocation is over
 //! ([`Migration`]), reads the stream as an enemy's into a directory where nobody else looks
-//! ([`receive`]), and renames what is whole into place. Who is killed in the middle begins again.
+//! ([`receive`]), and renames what is whole into place. Who is killed in the middle begins again
+//! from nothing.
+//!
+//! - On the wire it is Nomad's: a tar stream of `alloc/data` and each task's `local`, at
+//!   `/v1/client/allocation/:id/snapshot`. Nomad needs no token where it has no ACLs; here it is
+//!   always needed.
+//! - The sender sends exactly as many bytes of a file as it announced, whatever a task does to it
+//!   meanwhile.
+//! - The receiver ([`crate::unpack`], which artifacts share) fills `<allocation>.arriving` beside
+//!   the allocation's directory, where no task looks. It bounds bytes (a tenth of what is free
+//!   stays free), entries, depth and silence.
 
 mod peer;
 pub mod receive;

@@ -1,14 +1,40 @@
-//! External plugins: programs of others that start tasks or know devices, spoken to by the field's
-//! plugin protocol as it is.
+//! External plugins: programs of others that start tasks (drivers) or know devices, spoken to by
+//! Nomad's plugin protocol as it is.
 //!
 //! [`PluginDir`] finds a program, [`Plugin::launch`] starts it and connects to it, its methods are
 //! its calls. Each call has a deadline, each stream and message a bound, and whatever the plugin
-//! does is an error of the caller's own and of nobody else. Nothing is tried again here: when a
-//! plugin is started, given up or started again is decided elsewhere.
+//! does is an error of the caller's own and of nobody else ([`error`], one variant for each thing).
+//! Nothing is tried again here: when a plugin is started, given up or started again is decided
+//! elsewhere.
 //!
 //! A plugin runs in a session of its own and outlives whoever drops its [`Plugin`], so that a
 //! driver's tasks go on while the agent is replaced. [`Plugin::remember`] is what the next agent
-//! needs to find it again, or to end it; [`Plugin::stop`] is the end in order.
+//! needs to find it again, or to end it; [`Plugin::stop`] is the end in order. A device plugin is
+//! not used again by the next agent but ended (`Reattach::end`).
+//!
+//! - **Start** ([`program`], [`process`], [`launch`]). A plugin's name is one component of a path;
+//!   it is opened below the handle of the plugin directory, and what was opened and looked at is
+//!   what is executed. Its environment is decided: the protocol's variables, where things are, what
+//!   the caller adds; no descriptor is inherited. Its outputs are pipes of which it holds a reading
+//!   end itself, so that it is not killed by what it prints while there is no agent; the next agent
+//!   reads on through `/proc`. Whatever is wrong before it serves ends it with what it started.
+//! - **Proof** ([`handshake`], a pure function). The socket must be our user's, and who listens
+//!   there the plugin or one of its session. A plugin is found again by pid, start time and boot
+//!   id, through a pidfd, and proved at its socket once more.
+//! - **Calls** ([`wire`]) use one HTTP/2 connection, without tonic's own transport, since it is
+//!   made once and never again: when it breaks, the plugin is lost. Every call has a deadline,
+//!   except `WaitTask`, which ends with the plugin. Streams are not read ahead ([`stream`]): what
+//!   nobody asks for waits at the plugin, and more than a fixed number of messages in a second are
+//!   an error. Fingerprints that repeat the one before are left out.
+//! - **Reports** go to the core as `Said…` (`core/src/device/`, `core/src/driver/said.rs`), as the
+//!   plugin made them: the core distrusts them. Zero and unset are different. A configuration
+//!   schema that a plugin announces becomes a `Spec` (`core/src/driver/spec/`). Literals in it are
+//!   values: functions are not evaluated.
+//! - Plugins are spoken to without TLS, as all known hosts do; one that insists on it is refused.
+//!
+//! `io-real/examples/` has a plugin of devices and a driver. They are the tests' peers too, and
+//! misbehave on demand. To try plugins of Nomad, give their paths to
+//! `io-real/tests/plugin_field.rs`.
 
 mod base;
 pub mod bytes;

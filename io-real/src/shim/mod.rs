@@ -19,6 +19,24 @@
 //! - When a [`Live`]'s descriptor is readable, the shim is gone; its record is final, unless the
 //!   shim itself was killed. Then the task lives on, its output waits in the pipes that the agent
 //!   holds too, and [`ShimHome::takeover`] gives it a new shim.
+//!
+//! **Exactly once.** Whoever first locks an *empty* record decides the launch: a shim writes
+//! `Starting`; an agent that searches writes `Abandoned`, and no shim can start the launch any
+//! more. The child executes its program only after the record says `Running` with its pid. A shim
+//! holds the lock for its whole life, so a free lock proves that it is dead.
+//!
+//! | dies | what holds |
+//! |------|------------|
+//! | agent | tasks, logs and records go on; the next agent asks for each launch by name and finds it running, ended, or never started |
+//! | agent between saving a start and asking for it | the search decides that it never starts; the task is started under a new launch |
+//! | shim, agent alive | the agent holds the pipes too, so no output is lost; a new shim takes over, with log position and control group; on kernels without `PIDFD_GET_INFO` (before 6.15) the exit code may be unknown |
+//! | shim, no agent there | the task may live on until an agent comes; then it is ended, and the restart policy decides |
+//! | shim between claim and `Running` | its child sees the link close and never executes the program |
+//! | machine | everything is gone; boot ids tell, and launches are `Gone` |
+//!
+//! Nothing is signalled that is not proved ours: by pidfd, start time and boot id, or as an
+//! unreaped child. Stopping is the kill signal, the grace, then `Destroy`: kill by the shim, then
+//! by control group, and by pidfd where neither serves.
 
 mod collect;
 mod encode;

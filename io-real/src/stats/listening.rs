@@ -4,6 +4,9 @@
 //! the first look opens their stream, a minute without a look closes it. A stream that breaks off,
 //! says what cannot be so, or says nothing for too long is opened again by a later look, after a
 //! pause that grows.
+//!
+//! The first look waits a quarter of a second for the first report. Silence of ten seconds, floods,
+//! and what cannot be true end the stream, and its numbers are not shown any more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

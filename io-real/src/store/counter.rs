@@ -4,6 +4,9 @@
 //! written into the older one after the commit is on the disk, and is not synced: it survives the
 //! agent's death at once, and a power cut some seconds later, when the kernel has written it. So it
 //! may lag behind the store and is never ahead of it.
+//!
+//! For a commit it costs one write of 64 bytes, about 100 bytes more in sled's log, and no sync. It
+//! is synced when the agent ends.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,6 +1,9 @@
 //! What templates ask of the agent's own state: variables and services. It is asked for when the
 //! first template does, and again whenever the state's index rises; nobody who renders waits for the
 //! core.
+//!
+//! Variables and services are asked for through [`crate::door`], as clients of the API ask, 250 ms
+//! apart at least. A round notes what it asked and what was answered; only other answers wake it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

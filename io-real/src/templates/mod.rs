@@ -4,6 +4,9 @@
 //! everything; when something is missing or may change, it sleeps until the kernel says that a file
 //! did, or the agent's own state has other answers. Words reach the core in their order. What needs nothing from outside sleeps nowhere: it is
 //! done when it is answered.
+//!
+//! A template without files is watched by nobody. File names that matter are compared before
+//! anybody is woken. Two renderings of a task are at least 250 ms apart.
 
 mod feed;
 mod render;

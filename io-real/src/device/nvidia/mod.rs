@@ -2,6 +2,21 @@
 //! time. A machine without it is a machine without such GPUs.
 //!
 //! A GPU that is divided into MIG instances is handed out by its instances, never as a whole.
+//!
+//! - A machine without the library is asked no more until the agent's next start. A library that is
+//!   there and does not work is trouble, which is reported and tried again.
+//! - **A call of the driver may hang, and nothing ends it** ([`driver`]). Whoever asks waits for a
+//!   bounded time: jobs wait a second at the agent's start (then there are no GPUs for now),
+//!   statistics a quarter of a second, the fingerprint half a minute, after which the GPUs are gone
+//!   until the driver answers again. Letting the library go is such a question too.
+//! - **A lost GPU** does not even report its name, so what it reported last is remembered, and it
+//!   is there, unhealthy.
+//! - What the instances of a divided GPU share is the card's, and its power none of theirs.
+//! - The old functions of the library are not used, so memory needs drivers from version 510 on.
+//!   There are no metrics of devices.
+//!
+//! `io-real/examples/nvml_standin/` is a library with the same C interface, by which all of this is
+//! tested without a GPU; on a machine with one, `io-real/tests/nvidia.rs` asks the real one too.
 
 mod driver;
 mod gpu;

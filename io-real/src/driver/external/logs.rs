@@ -1,5 +1,10 @@
 //! The output of plugins' tasks: it goes through named pipes to a shim, which writes and rotates
 //! the log files as it does for the agent's own driver. The shim outlives the agent and the plugin.
+//!
+//! The shim is of a kind of its own (`shim/collect.rs`): it has no task, holds both ends of the
+//! pipes, and writes until it is told to end. One that is killed gets a successor. The pipes lie in
+//! `plugin-logs/`, out of the reach of tasks, which could put a link where a driver, often root,
+//! opens a file.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -3,6 +3,17 @@
 //! The plugin comes and goes ([`PluginDriver::attach`], [`PluginDriver::detach`]), the driver
 //! stays. A task whose plugin is gone goes on without anybody watching; the next plugin is asked
 //! to find it again, and only what that one does not know has an end that nobody knows.
+//!
+//! The task's id is its launch id. That a start will be asked for is written down before it is
+//! asked, the handle before `Started` is reported, and the end before it is reported, all with
+//! `fsync`.
+//!
+//! | dies | what holds |
+//! |------|------------|
+//! | agent | plugin and tasks go on; the next agent attaches the plugin again and finds its tasks by their handles |
+//! | plugin | its tasks go on unwatched; the next one is asked to find them, and the ends of those that it does not find are unknown |
+//! | both | the same, by the next agent |
+//! | agent or plugin in the middle of a start | the launch is `Gone`, and destroyed by its id; a plugin that forgot it may leave its process behind, which the protocol has no word for |
 
 mod destroy;
 mod events;

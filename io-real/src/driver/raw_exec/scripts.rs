@@ -3,6 +3,10 @@
 //! A script ends with its task: it is among the group's members, and whoever destroys the launch ends its
 //! scripts first. If the agent dies, its record is one of a launch that nobody knows, and the next agent
 //! ends it.
+//!
+//! A script runs with the task's user, variables, directory and control group; in Nomad it runs as
+//! the agent's user and outside of the group. What it prints goes nowhere. The audit counts its
+//! launch to the task. Drivers that are plugins are asked by `ExecTask`, if they can.
 
 use std::collections::BTreeMap;
 use std::io;
