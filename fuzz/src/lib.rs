@@ -6,6 +6,10 @@
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
 //! beginning with `corpus/TARGET`. What it finds becomes a file there, and stays. Without `--dev`
 //! the whole program is optimised as one first, which takes a quarter of an hour.
+//!
+//! The parsers are those of a plugin's first line, its messages with what the core makes of them,
+//! attributes and units (one order, whoever says them), sources of artifacts, disks of other nodes,
+//! and templates.
 
 mod artifact;
 mod attribute;

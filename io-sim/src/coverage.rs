@@ -1,4 +1,8 @@
 //! Which inputs reached which states, and what was told and answered: what a search came by.
+//!
+//! `sim-tests/coverage.txt` lists what is reached often enough; the test `coverage` fails when a
+//! line is not reached any more, when a property has nothing to check, or a situation never
+//! happens.
 
 use std::collections::BTreeMap;
 

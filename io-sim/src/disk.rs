@@ -1,4 +1,8 @@
 //! The disk: holds what was committed, and may or may not hold what was not acknowledged.
+//!
+//! It loses whole commits or none, and never tears one, because that is what the real store
+//! promises of a batch (`io-real/tests/store_crash.rs` holds it to that). Its faults are lost and
+//! late commits, refusals, and a full disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 

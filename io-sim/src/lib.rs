@@ -5,6 +5,27 @@
 //! [`Sim`] drives one [`drover_core::agent::Agent`] through it, one input at a time. Everything
 //! follows from one seed: the same seed gives the same trace on any machine. After each step the
 //! invariants ([`check`]) are looked at; what breaks one ends the run with its name and the trace.
+//!
+//! It is a world, not a mock: processes outlive the agent, the disk may or may not hold what was
+//! not acknowledged, drivers hang, lie or answer twice, the clock jumps, the machine reboots.
+//!
+//! - **Choices** are keyed (`choice.rs`): a hash of seed, point, entity and occurrence; 0 does no
+//!   harm, and seed 0 is the benign world. Entities have names that do not change when something
+//!   else is taken out (`names.rs`).
+//! - **A run is data** ([`script`]): jobs, requests of people, weights of faults, the search,
+//!   overrides. It is written to a file, played anywhere (`script/run.rs`) and made small
+//!   (`script/shrink.rs`).
+//! - **Order** (`search.rs`): inputs lie in a queue for each source, and what the world does by
+//!   itself beside them; a search picks. Latencies come from a coarse grid around the deadlines, so
+//!   that things collide.
+//! - **Every order** of small worlds ([`exhaust`]).
+//! - **Faults** (`faults.rs`) have weights and budgets, and end: within two simulated hours after
+//!   them everything must converge, `pending()` must be empty, and another restart of the agent
+//!   must change nothing (`sim/ends.rs`).
+//! - **Properties** ([`check`]) are checked after each step on what the step touched, and on
+//!   everything now and then.
+//! - **Rehearsals** ([`rehearse`]) of people's jobs, and **replays** ([`replay`]) of real agents'
+//!   recordings.
 
 #![forbid(unsafe_code)]
 

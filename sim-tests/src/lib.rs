@@ -1,7 +1,27 @@
 //! Scenarios and properties: the core against the simulated world.
 //!
-//! A scenario is a short function: it builds a job, scripts what people ask and what goes wrong,
-//! and says what must come of it. [`for_seeds`] runs it under many orders and chances.
+//! A scenario is a short function: it builds a job ([`build`]), scripts what people ask and what
+//! goes wrong, and says what must come of it ([`look`]). [`for_seeds`] runs it under many orders
+//! and chances:
+//!
+//! ```text
+//! for_seeds(300, |sim| {
+//!     sim.register(&service("web", [task("main")]));
+//!     sim.until(SOON, |sim| sim.runs("web", "main"))?;
+//!     sim.deregister("web", false);
+//!     sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
+//!     sim.peace()
+//! });
+//! ```
+//!
+//! `each_crash` runs a scenario once for each of its steps, with the agent dying after it. A bug
+//! that a search found becomes a scenario with the bug's name in one of `tests/known_bugs_of_*.rs`.
+//!
+//! Random worlds are made by [`chaos`]: each seed is another script of jobs, requests and faults. A
+//! third of them have a *theme* ([`theme`]): everything in them is about tokens, or scripts, or
+//! disks, so that what is rare elsewhere meets itself often. Whatever needs three rare things at
+//! once should have one. Planted bugs are in `bugs/`, and `hunt` looks for them; `bugs/README.md`
+//! says how to plant one.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,8 @@
 //! A failure that a person can use: what broke, how to see it again, the smallest run that breaks it,
 //! and its story as a picture.
+//!
+//! It has the fewest jobs, tasks, requests, kinds of fault and choices that still break the
+//! property. `docs/testing.md` shows one.
 
 use core::fmt;
 use std::fs;

@@ -23,6 +23,17 @@
 //! at worst with an [`Error`] that has a line and a column.
 //!
 //! What is offered, and what differs from Go, is told by [`page`].
+//!
+//! The way of a template: `lex`, `literal` and `parse` read the text into a tree (`ast`); `eval` goes
+//! through it, and `eval::cx` counts steps and bytes and asks for what is needed; `value` has the
+//! values, `format` shows them as Go does, `encode` writes JSON, YAML and TOML; `functions` is the
+//! table of functions, from which [`page`] makes `docs/templates.md`. Only what was answered goes in,
+//! so the same answers give the same text.
+//!
+//! The engine is our own because `gtmpl` is old and lacks half of the syntax, and `gotmpl` (0.6) has
+//! the syntax, but no places for errors while rendering, texts that must be UTF-8, no objects with
+//! methods, and no bound on memory. `tests/cases.json` holds ours to what Go and Nomad's functions
+//! say of our templates.
 
 #![forbid(unsafe_code)]
 

@@ -8,6 +8,9 @@
 //!   prefix_filter              = ["-nomad.client.host", "+nomad.client.host.memory"]
 //! }
 //! ```
+//!
+//! What is not supported is refused by name. Unlike in Nomad, Prometheus and the metrics of tasks
+//! and of the machine are on unless switched off.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

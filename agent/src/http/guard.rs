@@ -3,6 +3,11 @@
 //!
 //! A page of another site can make a browser send requests here. Two headers that pages cannot
 //! forge tell: `Host` (a name of the attacker's that resolves to this machine) and `Origin`.
+//!
+//! There are no passwords and no TLS: whoever can connect can run programs as the agent's user, and
+//! any local user can connect. The `Host` header must be an address or `localhost`, and requests
+//! that change something must not come from another site (`Origin`, `Sec-Fetch-Site`). Listening
+//! elsewhere than on the loopback address is warned of, not refused.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

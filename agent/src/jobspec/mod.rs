@@ -22,6 +22,15 @@
 //! - Numbers are exact up to 64 bits and have the precision of an `f64` beyond that and in
 //!   fractions.
 //! - `bcrypt` and `rsadecrypt` are not supported.
+//!
+//! # Why an evaluator of our own
+//!
+//! [`hcl-edit`](https://docs.rs/hcl-edit) keeps places, so every mistake has a line and a column.
+//! hcl-rs's own evaluator has no places for its errors, puts heredocs with directives together
+//! differently, and knows no references that are resolved at run time.
+//!
+//! A job file is bounded in size, depth and work ([`bounds`]). One that comes over HTTP cannot read
+//! files of the agent. What a job may contain is bounded by `core/src/model/validate.rs`.
 
 mod api;
 mod blocks;

@@ -3,6 +3,12 @@
 //! [`property`] names them all. Each has a method of its own named after it, in the file of its
 //! theme. A step is followed by a look at what it touched; now and then, and after each restart
 //! of the agent, everything is looked at.
+//!
+//! A method says `self.holds(Property::ItsName, holds, || detail)`, which also counts that it had
+//! something to check; a situation that searching must reach says `self.sometimes(..)`. What the
+//! checker remembers over lives of the agent is in [`lives`]: a crash may forget what was shown,
+//! never what was saved. After a step only what it touched is checked ([`touched`]); everything is
+//! checked at each 32nd step, after a restart and at rest.
 
 mod alone;
 mod disks;

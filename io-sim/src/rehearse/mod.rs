@@ -1,6 +1,16 @@
 //! A job is rehearsed: it runs in the simulated world under named troubles, and what becomes of it
 //! is measured. Data in, data out; whoever wants thousands of runs calls [`Rehearsal::run`] so
 //! often, from as many threads as there are, and hands what came of them to [`Block::of`].
+//!
+//! The tasks are simulated ones ([`crate::habits`]). A seed makes a *plan* of a trouble
+//! (`plan.rs`): spells of bad habits, and what happens when. `play.rs` runs it, then leaves the job
+//! alone until it is whole or eight days are over. After each step `measure.rs` counts the copies
+//! whose processes live (or, of batch jobs, whose newest allocation did its work), and `order.rs`
+//! checks what began or was asked to end too early. Neither believes what the agent says of its
+//! tasks. Many outcomes become findings (`findings.rs`), sentences (`tell.rs`) and settings
+//! (`blame.rs`); places in the file are found by `agent/src/cli/rehearse.rs`.
+//!
+//! A new trouble is a variant of [`Trouble`] with its sentence, and its plan.
 
 mod blame;
 mod findings;

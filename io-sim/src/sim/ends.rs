@@ -1,4 +1,4 @@
-//! Letting time pass, up to the peace after all trouble.
+//! Letting time pass, up to the time after all faults, in which everything must converge.
 
 use drover_core::agent::Agent;
 use drover_core::ids::LaunchId;

@@ -3,6 +3,14 @@
 //! [`gather`], [`sums`] and [`used`] know the metrics by their names in the field, [`text`] writes them as Prometheus
 //! reads them, [`json`] as the field's own form. They are gathered when somebody asks, at most once
 //! in a second; what is not measured has no metric.
+//!
+//! Metrics have Nomad's names and labels where we know them truthfully, and `drover_core_*` and
+//! `drover_queue_*` for the core: steps, stale answers, overdue operations, broken invariants
+//! (`core/src/agent/audit.rs`, by the functions that the simulator asks after every step), what
+//! waits, and how long steps and questions take (`io-real/src/timing.rs`). Counters count since the
+//! agent (or a task's record) began. Ticks are added up only of control groups, since sums over
+//! processes go back when one ends. Nomad's timers of hooks and requests, and its count of tasks
+//! that were killed for want of memory, are not there: nobody measures them.
 
 mod gather;
 mod json;

@@ -1,4 +1,16 @@
-//! Connections: a bounded number of them, each with a bounded patience.
+//! Connections: a bounded number of them, each with time limits. The numbers are in [`limits`].
+//!
+//! What may last long is counted apart, for each client address and together: blocking queries,
+//! streams (logs, files, snapshots), bodies being received, and their bytes. All of it together
+//! fits into the connections with some to spare, so ordinary requests are always answered. At the
+//! limit of connections the oldest one without a request is closed ([`connections`]). Where all are
+//! in use, and for everything else beyond its limit, the answer is 429 with `Retry-After` and a
+//! body that can be read: the agent waits up to 1 s for the client to read it, since closing
+//! earlier would reset the connection.
+//!
+//! A head has 10 s from its first byte; a body may pause for 10 s and take 5 min; a client that
+//! reads nothing of its answer for 30 s is closed, unless that is a stream, which then gives way to
+//! others. One check each second, while there are connections, finds what is overdue.
 
 mod connections;
 mod limits;
