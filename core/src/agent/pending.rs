@@ -1,4 +1,6 @@
 //! What is still awaited, and by whom. Nothing awaited is rest.
+//!
+//! It is for tests and the simulator; no command shows it.
 
 use serde::Serialize;
 

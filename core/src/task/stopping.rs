@@ -1,4 +1,7 @@
 //! The way to the end: for good, or to start again.
+//!
+//! A driver that never answers a stop is not noticed as such: the grace ends the wait, and force
+//! follows.
 
 use super::runner::{Kill, Phase, TaskRunner};
 use crate::cx::Cx;

@@ -2,8 +2,9 @@
 //!
 //! A scenario puts peers on hosts, talks to them with a client, and has trouble come at stated
 //! moments. One seed gives one run. The code under test takes its stream from outside, so that
-//! it runs here over turmoil's and on machines over tokio's. The agent speaks to no other
-//! machine yet; until it does, the scenarios below hold this network to what later ones rely on.
+//! it runs here over turmoil's and on machines over tokio's. The disks between nodes
+//! (`io-real/src/migrate/peer.rs`) do not come this way yet, and nothing else speaks to another machine;
+//! until more does, the scenarios below hold this network to what later ones rely on.
 
 mod network;
 

@@ -1,4 +1,7 @@
 //! Ending a launch by force.
+//!
+//! The launch's own record goes only with `Forget`, which leaves when it is saved that the launch
+//! is over: until then its end can be reported again after a crash.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,4 +1,8 @@
 //! Watching launches until they end.
+//!
+//! When the shim's pidfd becomes readable, the launch's record is read on a blocking thread. If it
+//! says `Exited`, the watcher takes the right to report the end, which only one holder gets
+//! ([`super::held`]), and reports it even if it is dropped.
 
 use std::io;
 use std::sync::Arc;
