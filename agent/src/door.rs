@@ -1,3 +1,3 @@
-//! The way to the agent's core, for everything that people and programs ask of it.
+//! The handle of the agent's core, for all requests of people and programs.
 
 pub use drover_io_real::door::{Door, Gone, Inside, Knock, Pulse, Question};

@@ -1,4 +1,4 @@
-//! What the core is told once, at its start.
+//! The configuration that the core gets once, at its start.
 
 use std::sync::Arc;
 

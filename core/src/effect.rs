@@ -1,4 +1,4 @@
-//! What the core asks of the outside. Two levels, as the inputs.
+//! Effects: what the core asks of the outside. Two levels, as the inputs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! Whose a thing on this host is that bears our mark: a process, a control group, a mount, a
+//! Whose a thing on this host is that Drover made: a process, a control group, a mount, a
 //! directory, a socket.
 //!
 //! Everything that is made in the world bears an id that was saved first, and is gone before its id
-//! is forgotten. So whoever looks at the host, then at the agent's state, and then at the host
-//! again knows what is nobody's: what was there both times and was not known between. Ids are never
-//! used again, so it never will be. Only where a thing was made says whose state counts.
+//! is forgotten. So whoever surveys the host, then reads the agent's state, and then surveys the
+//! host again knows what is nobody's: what was there both times and was not known between. Ids are
+//! never used again, so it never will be. Only where a thing was made decides whose state counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
-//! What the outside tells the core. Two levels: a variant for each component that speaks, and a
-//! small vocabulary of its own inside.
+//! Inputs: what the outside reports to the core. Two levels: a variant for each component that
+//! reports, and a small vocabulary of its own inside.
 //!
-//! Inputs of one source arrive in order; across sources no order is promised. Each answer names
-//! the operation that it belongs to, and the launch where there is one.
+//! Inputs of one source arrive in order; across sources no order is promised. Each answer names the
+//! operation that it belongs to, and the launch where there is one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Drover's decisions: a state machine that does no I/O, reads no clock, starts no thread and
-//! draws no random number of its own.
+//! Drover's decisions: a state machine that does no I/O, reads no clock, starts no thread and draws
+//! no random number of its own.
 //!
 //! # The loop
 //!
@@ -11,13 +11,12 @@
 //! while let Some(effect) = agent.poll_effect() { carry it out, without blocking }
 //! ```
 //!
-//! Carrying out an effect leads to at most one answer, which is another input. Nobody is trusted
-//! to answer: each operation has a number and a deadline, and what comes late is dropped.
+//! Carrying out an effect leads to at most one answer, which is another input. Nobody is trusted to
+//! answer: each operation has a number and a deadline, and what comes late is dropped.
 //!
 //! # The laws
 //!
-//! 1. One input at a time, in any order. Order within a source is kept; across sources it is
-//!    nobody's promise.
+//! 1. One input at a time, in any order. Order is kept within a source, and not across sources.
 //! 2. Every input is legal in every state: handled, latched, or declared stale by its fence.
 //! 3. Nobody outside is trusted to answer.
 //! 4. Remember before acting: effects that must not happen twice or be forgotten leave only when
@@ -27,13 +26,14 @@
 //! 6. Same inputs, same effects.
 //! 7. A stall stays where it is.
 //!
-//! # The rooms
+//! # The modules
 //!
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
-//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`]
-//! validates what drivers are given; [`store`] remembers; [`broadcast`] tells the latest;
-//! [`gc`] chooses what is cleaned away; [`host`] says whose things are that bear our mark;
-//! [`stats`] adds up what was measured; [`model`] has the field's nouns.
+//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`],
+//! [`device`] and [`fingerprint`] know the machine and validate what is reported of it; [`store`]
+//! remembers; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
+//! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured; [`record`]
+//! is the format of recordings; [`model`] has Nomad's nouns. ARCHITECTURE.md has the map.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]

@@ -1,8 +1,8 @@
-//! A stream of news of somebody outside: opened, listened to, and opened again when it ends.
+//! A stream of reports from outside: opened, listened to, and opened again when it ends.
 //!
-//! Nobody outside is trusted to answer: a stream that says nothing after it was opened is given
+//! Nobody outside is trusted to answer: a stream that reports nothing after it was opened is given
 //! up, one that ends is opened again, and one that ends again and again is waited for longer each
-//! time. News of a stream that was given up are nothing.
+//! time. Reports of a stream that was given up are stale.
 
 use serde::{Deserialize, Serialize};
 

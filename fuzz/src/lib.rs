@@ -1,15 +1,13 @@
 //! What strangers may say to an agent, and what must hold whatever they say.
 //!
 //! Each function takes any bytes and panics if something does not hold. There is one for each
-//! door; fuzzers and the short run of the tests come in through the same ones.
+//! parser: of a plugin's first line, of its messages with what the core makes of them, of
+//! attributes and units (one order, whoever reports them), of sources of artifacts, of disks of
+//! other nodes, and of templates. Fuzzers and the short run of the tests use the same functions.
 //!
 //! `cargo +nightly fuzz run --dev --features libfuzzer TARGET` searches for as long as one likes,
 //! beginning with `corpus/TARGET`. What it finds becomes a file there, and stays. Without `--dev`
 //! the whole program is optimised as one first, which takes a quarter of an hour.
-//!
-//! The parsers are those of a plugin's first line, its messages with what the core makes of them,
-//! attributes and units (one order, whoever says them), sources of artifacts, disks of other nodes,
-//! and templates.
 
 mod artifact;
 mod attribute;

@@ -1,4 +1,4 @@
-//! Ending what is under way.
+//! Cancelling work that is under way.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

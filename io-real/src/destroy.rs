@@ -1,8 +1,8 @@
 //! Removing an agent's data directory, with everything on the host that agents made from it.
 //!
 //! No agent may run there: the lock of the directory is held until it is gone. What agents made is
-//! found and removed as [`crate::audit`] does; all of it is this directory's, since nobody is left
-//! who could know of it.
+//! found and removed as [`crate::audit`] does; all of it belongs to this directory, since nobody is
+//! left who could know of it.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The way to the core for whoever serves people: questions about its state, and requests.
+//! The handle through which API, commands and templates reach the core: questions about its state,
+//! and requests.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an agent needs of its machine before anything else: a name, and chance.
+//! What an agent needs of its machine before anything else: a name, and random numbers.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::system::uname;

@@ -1,5 +1,4 @@
-//! How much of what is fetched for allocations has come so far, for people who wait for it. Nothing
-//! depends on it.
+//! Progress of what is fetched for allocations, shown to people who wait. Nothing depends on it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

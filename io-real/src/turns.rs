@@ -1,10 +1,9 @@
-//! Work in the directories of allocations, and their removal, which comes last.
+//! Locks on the directories of allocations: work in a directory excludes its removal, which comes
+//! last.
 //!
-//! Work on a storage that hangs may be given up long before it ends. Were the directory removed
-//! meanwhile, that work could make it anew, and nobody would know of it any more.
-//!
-//! So a directory is removed when nothing works in it any more, not even work that the core gave up
-//! long ago.
+//! Work on a storage that hangs may be given up long before it ends. If the directory were removed
+//! meanwhile, that work could make it again, and nobody would know of it any more. So a directory
+//! is removed when nothing works in it any more, not even work that the core gave up long ago.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

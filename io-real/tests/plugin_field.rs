@@ -1,6 +1,6 @@
-//! The field's own example plugins, if there are any: the path of one of devices is in
+//! Nomad's own example plugins, if there are any: the path of one of devices is in
 //! `FIELD_DEVICE_PLUGIN`, that of a driver in `FIELD_DRIVER_PLUGIN`. A driver that runs its tasks by
-//! the field's executor wants the control groups `nomad` to be there.
+//! Nomad's executor wants the control groups `nomad` to be there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

@@ -1,5 +1,5 @@
-//! How simulated tasks behave that stand for real ones: what they do as long as nothing goes wrong,
-//! and what they do otherwise for a while.
+//! Simulated tasks that stand for real ones: how they behave as long as nothing goes wrong, and how
+//! they behave otherwise for a while.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who is next: of everything that could happen now, a search picks one.
+//! Searches: of everything that could happen now, a search picks one.
 
 use std::collections::BTreeMap;
 

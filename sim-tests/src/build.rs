@@ -1,4 +1,4 @@
-//! Words for jobs.
+//! Builders of jobs for scenarios.
 
 use std::sync::Arc;
 

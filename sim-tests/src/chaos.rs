@@ -1,4 +1,4 @@
-//! Random jobs, random requests, random trouble: each seed is another script.
+//! Random jobs, random requests, random faults: each seed is another script.
 
 use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;

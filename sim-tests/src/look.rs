@@ -1,4 +1,4 @@
-//! Words for asking and looking.
+//! Questions that scenarios ask of a simulated agent.
 
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey};

@@ -1,4 +1,4 @@
-//! What Go's own engine and the field's functions say of templates of ours.
+//! What Go's own engine and Nomad's functions say of templates of ours.
 //!
 //! `cases.json` was made by giving our templates to Go 1.26's text/template with the functions of
 //! consul-template 0.42, in the world below, and noting what came out. Only the results are theirs.

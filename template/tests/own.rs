@@ -1,4 +1,4 @@
-//! What is on purpose not as in the field, and what the field has no word for.
+//! What is on purpose not as in Nomad, and what Nomad has no word for.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Long options with one dash, as users of the field write them: `-detach`, `-data-dir=DIR`.
+//! Long options with one dash, as users of Nomad write them: `-detach`, `-data-dir=DIR`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

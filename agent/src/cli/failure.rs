@@ -1,4 +1,4 @@
-//! How a command ends that does not succeed.
+//! How a command fails: its message and its exit code.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! `drover job dispatch`: makes a job of a parameterized one and follows what becomes of it.
+//! `drover job dispatch`: runs a parameterized job and follows its child.
 
 use std::fs::File;
 use std::io::Read;

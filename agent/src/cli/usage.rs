@@ -1,4 +1,4 @@
-//! How commands show what is used: bytes, percentages, tables of what was measured, devices.
+//! How commands show usage: bytes, percentages, tables of measurements, devices.
 
 use super::table::{block, columns};
 use crate::http::shapes::{

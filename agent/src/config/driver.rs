@@ -1,5 +1,5 @@
-//! The configuration of drivers that are built in: `plugin "raw_exec" { config { enabled = false } }`,
-//! as in the field, where raw_exec is off until this switches it on. Here it is on.
+//! The configuration of drivers that are built in: `plugin "raw_exec" { config { enabled = false }
+//! }`. In Nomad raw_exec is off until this switches it on; here it is on.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! When ended allocations are cleaned away: the settings `gc_…` of the block `client`.
+//! When ended allocations are garbage-collected: the settings `gc_…` of the block `client`.
 
 use drover_core::config::{PARALLEL_DESTROYS, RoomLimits};
 use drover_core::text::{parse_duration, quote};

@@ -1,5 +1,5 @@
 //! The configuration of the GPUs that are built in. Its settings have the names that they have in
-//! the field, where a plugin knows them.
+//! Nomad, where a plugin knows them.
 
 use std::path::Path;
 use std::time::Duration;

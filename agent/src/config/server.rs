@@ -1,5 +1,5 @@
 //! The block `server`: how this node chooses what runs. It is its own only server, so nothing else of
-//! the field's block has a meaning here.
+//! Nomad's block has a meaning here.
 //!
 //! ```hcl
 //! server {

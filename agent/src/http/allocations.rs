@@ -1,4 +1,4 @@
-//! Allocations: listing, looking, stopping.
+//! Allocations: list, show, stop.
 
 use axum::extract::{Path, State};
 use drover_core::effect::{Refusal, Reply};

@@ -1,5 +1,5 @@
-//! What bears our mark on this host, and whose it is. Reading changes nothing; a change removes what
-//! is nobody's.
+//! What Drover made on this host, and whose it is. GET lists and changes nothing; PUT removes what
+//! is leaked.
 
 use axum::extract::State;
 use drover_core::host::{Known, Owner};

@@ -1,5 +1,5 @@
-//! Blocking queries: an answer when the state is newer than what the client knows, or when the
-//! client's patience ends.
+//! Blocking queries: an answer comes when the state is newer than what the client knows, or when
+//! the client's wait time is over.
 
 use std::time::Duration;
 

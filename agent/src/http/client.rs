@@ -1,4 +1,4 @@
-//! What an operator does to the tasks of an allocation.
+//! Requests about the tasks of an allocation: restart, signal.
 
 use axum::extract::{Path, Request, State};
 use drover_core::effect::Reply;

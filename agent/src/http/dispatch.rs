@@ -1,4 +1,4 @@
-//! Making jobs of parameterized ones.
+//! Dispatching parameterized jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What goes wrong, as the field tells it: a status and the message itself as plain text.
+//! Errors, as Nomad returns them: a status and the message itself as plain text.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

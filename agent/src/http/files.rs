@@ -1,4 +1,4 @@
-//! What lies in an allocation's directory, to look at.
+//! Files of an allocation's directory: list, stat, read.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! Files of allocations, reached through directory handles only: tasks own what lies there, and
-//! may put links, pipes and devices wherever they like.
+//! Files of allocations, reached through directory handles only: tasks own what lies there, and may
+//! put links, pipes and devices wherever they like.
 //!
 //! Links are followed only inside of the allocation, nothing is opened that is no plain file, and
 //! `secrets` is not shown.

@@ -1,4 +1,4 @@
-//! The public half of what tokens are signed with.
+//! The public key of tasks' identities.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Answers that are kept, encoded, for as long as what they say is fresh.
+//! A cache of encoded answers, which are kept for as long as they are fresh.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

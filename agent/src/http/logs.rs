@@ -1,4 +1,4 @@
-//! A task's output as a stream: of frames, as the field's programs read it, or plain.
+//! A task's output as a stream: of frames, as Nomad's programs read it, or plain.
 
 use std::convert::Infallible;
 use std::io;

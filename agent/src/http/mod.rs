@@ -1,4 +1,4 @@
-//! The HTTP API: the field's routes and shapes, for its programs and for our own command line.
+//! The HTTP API: Nomad's routes and shapes, for its programs and for our own command line.
 
 pub mod agent;
 mod allocations;

@@ -1,4 +1,4 @@
-//! The drivers and plugins of this agent. The field has no such list; the name is our own.
+//! The drivers and plugins of this agent. Nomad has no such list; the name is our own.
 
 use axum::extract::State;
 use drover_io_real::clock;

@@ -1,4 +1,4 @@
-//! How this node chooses what runs.
+//! The scheduler's configuration, read only.
 
 use axum::extract::State;
 use serde_json::json;

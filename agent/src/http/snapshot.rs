@@ -1,4 +1,4 @@
-//! What an allocation left on its disk, for the node that takes it over; and who may have it.
+//! The disk of an ended allocation, for the node that takes it over; and who may have it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -7,7 +7,7 @@
 //! What is read is what was written: neither defaults are filled in (see
 //! [`drover_core::model::canonical`]) nor is the job validated.
 //!
-//! # Where this differs from the field's parser
+//! # Where this differs from Nomad's parser
 //!
 //! - Applying a function, an operator, a condition or a `for` to a reference that is resolved at
 //!   run time (`attr.…`, `meta.…`, `node.…`, `env.…`, `device.…`, `NOMAD_…`) is an error.

@@ -1,4 +1,4 @@
-//! What operators ask of allocations.
+//! Requests of operators about allocations.
 
 use std::collections::BTreeSet;
 

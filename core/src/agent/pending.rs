@@ -1,4 +1,4 @@
-//! What is still awaited, and by whom. Nothing awaited is rest.
+//! What is still awaited, and from whom. Nothing awaited means at rest.
 //!
 //! It is for tests and the simulator; no command shows it.
 

@@ -1,4 +1,4 @@
-//! Going on where an earlier life of the agent ended.
+//! Restoring an agent: it goes on where an earlier life of it ended.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Read-only questions: the API's, and the checkers'.
+//! Read-only questions, for the API and for the checks of the simulator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The latest version of something, for listeners who may be slow.
 //!
 //! A listener may miss versions, but what it reads is always the latest, it never reads an older
-//! one after a newer, and it always ends with the last one. Listeners depend on nothing else of
-//! whoever sends.
+//! one after a newer, and it always ends with the last one. Listeners depend on nothing else of the
+//! sender.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
-//! Groups of devices, as they are known once what a plugin says was looked at.
+//! Groups of devices, as they are known once a plugin's report was validated.
 //!
-//! What cannot be so is refused whole, because nobody can say which part of it to believe: names
-//! that are missing, two devices or two groups of one name, attributes that say nothing or two
-//! things, and more of anything than a machine has.
+//! What cannot be true is refused whole, because nobody can say which part of it to believe:
+//! missing names, two devices or two groups of one name, attributes with no value or two, and more
+//! of anything than a machine has.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! The device manager: what plugins announce, for as long as the agent lives.
+//! The device manager: what plugins report, for as long as the agent lives.
 //!
-//! Each plugin has a stream of fingerprints. What it says replaces what it said before, once it
-//! was looked at ([`super::group`]). What cannot be believed costs the plugin its devices until
-//! it says something better, and nobody else anything. Devices that an allocation holds stay its
-//! own whatever becomes of the plugin.
+//! Each plugin has a stream of fingerprints. A report replaces the one before, once it was
+//! validated ([`super::group`]). What cannot be believed costs the plugin its devices until it
+//! reports something better, and no other plugin anything. Devices that an allocation holds stay
+//! its own whatever becomes of the plugin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Devices: what plugins say of them, whether that can be believed, who holds which.
+//! Devices: what plugins report of them, whether that can be believed, who holds which.
 
 pub mod attribute;
 pub mod choose;

@@ -1,4 +1,4 @@
-//! What a plugin wants a task to be given with its devices, looked at before anybody is given it.
+//! What a plugin wants a task to be given with its devices, validated before any task is given it.
 
 use crate::input::HookOutput;
 use crate::model::device::{DeviceNode, Mount};

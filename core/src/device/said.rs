@@ -1,4 +1,4 @@
-//! What plugins say of their devices, before anybody looked at it.
+//! What plugins report of their devices, before it is validated.
 
 use std::collections::BTreeMap;
 

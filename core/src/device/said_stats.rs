@@ -1,5 +1,5 @@
-//! What plugins measure of their devices, before anybody looked at it. What is not said is not
-//! zero: each value is there or not.
+//! What plugins measure of their devices, before it is validated. What is not reported is not zero:
+//! each value is there or not.
 
 use std::collections::BTreeMap;
 

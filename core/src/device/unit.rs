@@ -1,4 +1,4 @@
-//! Units of attributes, as the field's plugins write them.
+//! Units of attributes, as Nomad's plugins write them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
-//! The driver manager: the condition of each driver, both ways, for as long as the agent lives.
+//! The driver manager: the health and attributes of each driver, both ways, for as long as the
+//! agent lives.
 //!
-//! A driver that never says anything holds up nothing; one whose stream of fingerprints ends is
-//! asked again, and is not healthy meanwhile unless it worked until then. Whatever it says is
-//! compared with what is stored, and stored.
+//! A driver that never reports anything delays nothing; one whose stream of fingerprints ends is
+//! asked again, and is not healthy meanwhile unless it worked until then. Each report is compared
+//! with what is stored, and stored.
 //!
 //! The drivers of this program report their health once, at the start; plugins report theirs all
 //! the time.

@@ -1,4 +1,4 @@
-//! What drivers' plugins say of their tasks, before anybody looked at it.
+//! What drivers' plugins report of their tasks, before it is validated.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! A driver's schema is a list of fields. Whatever is not in the list is an error that names the
 //! field and the nearest known name: a mistyped option must never be ignored in silence.
 //!
-//! Coercions are those of the field's job language: numbers and booleans where text is wanted,
+//! Coercions are those of Nomad's job language: numbers and booleans where text is wanted,
 //! text that reads as a number or a boolean where one of these is wanted. A block that may stand
 //! once or as an object is a map or a list of maps. `null` is the same as leaving a field out.
 

@@ -1,6 +1,6 @@
 //! Whether this node fulfils a job's conditions.
 //!
-//! What the operators mean is as in the field:
+//! What the operators mean is as in Nomad:
 //!
 //! | operator | true when |
 //! |---|---|

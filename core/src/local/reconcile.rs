@@ -1,8 +1,4 @@
-//! What should run of a job, against what runs: a pure comparison.
-//!
-//! Each copy of a group has a place, `(group, index)`. For each place the latest allocation is
-//! looked at; the plan says what to place, stop and update, and when to look again. Making the
-//! same comparison again with the plan carried out gives an empty plan.
+//! Reconciliation: what should run of a job, against what runs. A pure comparison.
 
 use std::collections::BTreeMap;
 

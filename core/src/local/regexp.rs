@@ -1,4 +1,4 @@
-//! Regular expressions for conditions: a documented part of what the field knows, matched in time
+//! Regular expressions for conditions: a documented part of what Nomad knows, matched in time
 //! proportional to the lengths of expression and text, whatever both are.
 //!
 //! Known are: letters; `.`; classes `[a-z]`, `[^...]` and `[[:alpha:]]`; `*`, `+`, `?`, `{m}`,

@@ -1,6 +1,6 @@
 //! Versions and what is required of them: `>= 1.2, < 2.0`.
 //!
-//! Two schemes, as in the field. The loose one reads any number of segments (`5.15`, `v1.2.3.4`,
+//! Two schemes, as in Nomad. The loose one reads any number of segments (`5.15`, `v1.2.3.4`,
 //! `1.2.3-beta.1+build`, `1.0beta`), and a comparison without a prerelease never allows a
 //! prerelease; one with a prerelease allows only prereleases of the same numbers, and releases.
 //! The semantic one has at most three segments and orders prereleases before their release

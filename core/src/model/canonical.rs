@@ -1,6 +1,6 @@
 //! A job with what its author left open filled in, so that everybody after this reads the same.
 //!
-//! The defaults are those of the field. What is given is never changed; doing it twice is the
+//! The defaults are those of Nomad. What is given is never changed; doing it twice is the
 //! same as doing it once. Nothing is validated: a job that makes no sense stays one.
 
 mod service;

@@ -1,6 +1,6 @@
 //! Task events: the story of a task as people read it.
 //!
-//! Type strings, detail keys and display messages are those that users of the field know and
+//! Type strings, detail keys and display messages are those that users of Nomad know and
 //! that their tools match on.
 
 use std::collections::BTreeMap;

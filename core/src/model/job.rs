@@ -1,6 +1,6 @@
-//! A job: what somebody wants to run, in the field's own JSON shape.
+//! A job: what somebody wants to run, in Nomad's own JSON shape.
 //!
-//! Names, defaults and meanings are those of the field's job API. Reading is lenient (a missing
+//! Names, defaults and meanings are those of Nomad's job API. Reading is lenient (a missing
 //! field is its default; callers drop `null`s first), so validation is a step of its own.
 //! Blocks that this node does not act on yet are kept as [`Value`], so that `inspect` shows them
 //! and validation can name them.

@@ -1,4 +1,4 @@
-//! The field's nouns: plain data in the shapes of its JSON, without behaviour but for a job's
+//! Nomad's nouns: plain data in the shapes of its JSON, without behaviour but for a job's
 //! defaults and the check whether it can be run.
 
 pub mod alloc;

@@ -1,6 +1,6 @@
 //! Whether a job can be run at all, before anything of it is made.
 //!
-//! The rules are those of the field for what this agent does; what it does not do and a task
+//! The rules are those of Nomad for what this agent does; what it does not do and a task
 //! would miss is refused by name, and what it merely does not act on is told as a warning. Bounds
 //! keep a hostile job from taking the agent with it.
 //!

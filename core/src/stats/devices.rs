@@ -1,9 +1,8 @@
 //! What plugins measured of their devices.
 //!
-//! What a plugin says replaces what it said before, once it was looked at; what cannot be so is
-//! refused whole, and what it said before is gone too, because it is not true any more. A task's
-//! devices are looked up by what it holds, so a look costs its own devices, however many the
-//! machine has.
+//! A report replaces the one before, once it was validated; what cannot be true is refused whole,
+//! and the report before it is gone too, because it is not true any more. A task's devices are
+//! looked up by what it holds, so a look costs its own devices, however many the machine has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

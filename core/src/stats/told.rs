@@ -1,4 +1,4 @@
-//! What a driver says that its task uses, once it was looked at: what cannot be so is refused
+//! What a driver reports that its task uses, once it was validated: what cannot be true is refused
 //! whole, and what was not measured stays unset.
 
 use std::collections::BTreeMap;

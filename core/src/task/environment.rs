@@ -1,6 +1,6 @@
 //! A task's environment: the variables that its process starts with.
 //!
-//! Names and meanings are the field's, for drivers that isolate nothing and for ports of the
+//! Names and meanings are Nomad's, for drivers that isolate nothing and for ports of the
 //! host. From the weakest to the strongest:
 //!
 //! 1. directories, limits, ids and names, and ports (`NOMAD_*`);

@@ -1,4 +1,4 @@
-//! What reaches a task: one method for each input, and in it one arm for each phase.
+//! Inputs of a task: one method for each input, and in it one arm for each phase.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! References in text: `${NOMAD_PORT_http}`, `${attr.kernel.name}`, `${env["my-key"]}`.
 //!
-//! One pass, no nesting, as in the field: what a reference stands for is not looked at again. A
+//! One pass, no nesting, as in Nomad: what a reference stands for is not looked at again. A
 //! reference is `${` with a name of letters, digits, `_`, `-` and `.`, then `}`; anything else
 //! that begins with `${`, such as a shell's `${HOME:-/root}`, is plain text.
 //!

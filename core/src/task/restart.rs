@@ -1,6 +1,6 @@
 //! The restart policy: whether a task that ended is started again, when, and at whose cost.
 //!
-//! Rules and their order are the field's, with what its users had to report put right: the
+//! Rules and their order are Nomad's, with what its users had to report put right: the
 //! budget survives a restart of the agent, and a changed policy holds from its next use.
 
 use crate::model::alloc::ExitResult;

@@ -1,5 +1,5 @@
-//! Signals of operators: sent on, and answered whatever becomes of the task. Those that tell of
-//! templates: sent on.
+//! Signals of operators: passed on, and answered whatever becomes of the task; and signals that
+//! report a change of templates.
 
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;

@@ -1,4 +1,4 @@
-//! What a task runner is told of its task: the job's words, resolved.
+//! What a task runner needs to know of its task: the job's settings, with references resolved.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where an artifact comes from: the field's way of writing it, taken apart.
+//! Where an artifact comes from: Nomad's way of writing it, taken apart.
 //!
 //! `[getter::]URL[//part][?parameters]`. Options of the artifact are parameters too. Those that
 //! say how it is fetched (`checksum`, `archive`, `ref`, `depth`, `region`, `aws_…`, `filename`)

@@ -1,4 +1,4 @@
-//! Removing what is nobody's. Each thing is proved once more to be what the survey found.
+//! Removing what is leaked. Each thing is proved once more to be what the survey found.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! The processes of this host, and which of them are shims or descend from one.
 //!
-//! A shim is known by the record that it holds open: that names the process itself, with the time of
-//! its start. Nobody else holds such a record, whatever he is called.
+//! A shim is known by the record that it holds open: the record names the process, with the time of
+//! its start. No other process holds such a record, whatever its name is.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
-//! Who made a group: written on its directories as an extended attribute, since groups of all agents
-//! of a host lie side by side and their names tell nothing.
+//! Which agent made a group: written on its directories as an extended attribute, since groups of
+//! all agents of a host lie side by side and their names do not tell.
 //!
-//! What cannot be written (kernels before 5.7) is missed by audits alone.
+//! Where it cannot be written (kernels before 5.7) only the audit misses it.
 
 use super::Cgroups;
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};

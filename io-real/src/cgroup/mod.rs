@@ -13,7 +13,7 @@
 //! Each group bears a mark that says who made it ([`mark`]): many agents may use one parent.
 //!
 //! Nothing outside the parent is ever written to, except that version 2 wants the controllers
-//! switched on from the root down, and that drivers of the field want groups of their own
+//! switched on from the root down, and that drivers of Nomad want groups of their own
 //! ([`field`]).
 
 mod create;

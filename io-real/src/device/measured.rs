@@ -1,4 +1,4 @@
-//! The way of measurements to the board that everybody looks at.
+//! The way of measurements to the board that answers come from.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,5 @@
-//! Devices: who tells of them, and what tasks need in order to use them. What is believed, and
-//! who gets which, the core decides.
+//! Devices: what reports them, and what tasks need in order to use them. What is believed, and
+//! which task gets which, the core decides.
 
 pub mod declared;
 mod measured;

@@ -5,7 +5,7 @@
 //! the task's next start. So each bears an id: whoever remembers another one knows that what was put
 //! there is there no more.
 //!
-//! Without the right to mount, secrets are a plain directory, as in the field, and have no id.
+//! Without the right to mount, secrets are a plain directory, as in Nomad, and have no id.
 //!
 //! The directory is 0700 of the task's user, or of the agent's where the job names none, and is
 //! made so again before each start; tokens in it are 0600. The hook `task_dir` sees to it before

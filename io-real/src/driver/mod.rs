@@ -1,5 +1,5 @@
-//! Drivers: what starts tasks for real. They decide nothing; they do what one effect says, and
-//! answer.
+//! Drivers: what starts tasks for real. They decide nothing; they carry out one effect at a time,
+//! and answer.
 
 mod answer;
 pub mod external;

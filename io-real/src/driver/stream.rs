@@ -1,4 +1,4 @@
-//! The way of a driver's news of itself to the core.
+//! The way of a driver's reports about itself to the core.
 
 use drover_core::input::{DriverFingerprint, DriverHealth, DriverNews, Input, NodeInput};
 use drover_core::model::node::DriverInfo;

@@ -1,4 +1,4 @@
-//! Tokens: who may have the disk of an allocation. As in the field, a token is made of the node's
+//! Tokens: who may have the disk of an allocation. As in Nomad, a token is made of the node's
 //! own secret and the allocation's id, so that nothing has to be remembered: base64 (for addresses)
 //! of BLAKE2b-512 of the id, with the secret as the key.
 

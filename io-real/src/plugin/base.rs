@@ -1,4 +1,4 @@
-//! What every plugin of the field has: who it is, and its configuration.
+//! What every plugin of Nomad's protocol has: its identity, and its configuration.
 
 use std::collections::BTreeSet;
 

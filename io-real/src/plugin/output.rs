@@ -1,5 +1,5 @@
-//! What a plugin prints: read for as long as it lives, so that it never waits for us, and told
-//! again as lines of our own.
+//! What a plugin prints: read for as long as it lives, so that it never waits for us, and logged as
+//! lines of our own.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! From the announcement of a configuration to the core's own words.
+//! From the announcement of a configuration to the core's own types.
 
 use drover_core::driver::spec::{MAX_DEPTH, Spec, Type, literal};
 

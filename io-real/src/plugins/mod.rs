@@ -1,9 +1,9 @@
 //! The plugins of this agent: which programs its configuration names, which of them run, and what
 //! each turned out to be.
 //!
-//! A plugin is looked for by a probe of its own: it is started, asked who it is, and given its
+//! A plugin is looked for by a probe of its own: it is started, asked for its name, and given its
 //! configuration. When that worked, the core knows its name and listens to it. When it is asked
-//! again, and how soon, the core decides; here is only what it takes.
+//! again, and how soon, the core decides; here is only the work.
 //!
 //! It lends a plugin to the loop as a driver (`driver/external/`) or as devices (`device/`), and
 //! remembers how the next agent finds it. `device/declared.rs` has devices that need no plugin.

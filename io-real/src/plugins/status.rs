@@ -1,4 +1,5 @@
-//! What is known here of each plugin's program: whether it runs, as whom, and how often it was started.
+//! The status of each plugin's program: whether it runs, as which process, and how often it was
+//! started.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 

@@ -1,12 +1,10 @@
-//! Listening to somebody who measures by himself, for as long as somebody looks.
+//! Listening to plugins, which measure by themselves, for as long as somebody asks.
 //!
-//! Plugins measure at intervals and tell what they found. Nobody asks them to while nobody looks:
-//! the first look opens their stream, a minute without a look closes it. A stream that breaks off,
-//! says what cannot be so, or says nothing for too long is opened again by a later look, after a
-//! pause that grows.
-//!
-//! The first look waits a quarter of a second for the first report. Silence of ten seconds, floods,
-//! and what cannot be true end the stream, and its numbers are not shown any more.
+//! Plugins measure at intervals and report what they found. The first request opens their stream,
+//! and waits a quarter of a second for the first report; a minute without a request closes it. A
+//! stream that breaks off, is silent for ten seconds, floods, or reports what cannot be true is
+//! ended, its numbers are not shown any more, and a later request opens it again, after a pause
+//! that grows.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

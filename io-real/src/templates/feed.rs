@@ -1,9 +1,8 @@
-//! What templates ask of the agent's own state: variables and services. It is asked for when the
-//! first template does, and again whenever the state's index rises; nobody who renders waits for the
-//! core.
+//! What templates ask of the agent's own state: variables and services. The state is asked when the
+//! first template needs it, and again whenever its index rises; no rendering waits for the core.
 //!
-//! Variables and services are asked for through [`crate::door`], as clients of the API ask, 250 ms
-//! apart at least. A round notes what it asked and what was answered; only other answers wake it.
+//! The questions go through [`crate::door`], as those of API clients do, 250 ms apart at least. A
+//! round notes what it asked and what was answered; only other answers wake it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

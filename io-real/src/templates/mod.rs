@@ -1,9 +1,9 @@
-//! Templates of tasks: rendered before a start, and anew when what they are made of changes.
+//! Templates of tasks: rendered before a start, and again when what they are made of changes.
 //!
-//! Each rendering that the core asks for is a small program of its own: a round renders
-//! everything; when something is missing or may change, it sleeps until the kernel says that a file
-//! did, or the agent's own state has other answers. Words reach the core in their order. What needs nothing from outside sleeps nowhere: it is
-//! done when it is answered.
+//! Each rendering that the core asks for is a small program of its own: a round renders everything;
+//! when something is missing or may change, it sleeps until the kernel reports that a file changed,
+//! or the agent's own state has other answers. Reports reach the core in their order. A rendering
+//! that needs nothing from outside is done when it is answered.
 //!
 //! A template without files is watched by nobody. File names that matter are compared before
 //! anybody is woken. Two renderings of a task are at least 250 ms apart.

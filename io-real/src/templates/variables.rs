@@ -1,6 +1,6 @@
 //! Variables in a rendered file: a line each, `NAME=value`.
 //!
-//! As in the field: `export ` may come before a name, a value may be of pieces that stand plain, in
+//! As in Nomad: `export ` may come before a name, a value may be of pieces that stand plain, in
 //! `'`, as they are, or in `"`, with the escapes of JSON; `#` begins a comment outside of quotes.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Who wants to know when files change: one watch of the kernel's for all templates of the agent,
-//! because it has few.
+//! Who wants to know when files change: one inotify instance for all templates of the agent,
+//! because a user may have few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! Why something cannot be fetched or unpacked.
+//! Errors of fetching and unpacking.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What can be looked at where there is no world, only an agent: in a recording of a real one.
+//! What can be checked where there is no world, only an agent: in a recording of a real one.
 
 use drover_core::agent::Agent;
 

@@ -1,4 +1,4 @@
-//! What is told and remembered of the ends of tasks, against how they ended.
+//! What is reported and remembered of the ends of tasks, against how they ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Tokens: what a start finds of them, that they are good while the task runs, and that a new one is
-//! told once.
+//! Tokens: what a start finds of them, that they are good while the task runs, and that a task
+//! learns of a new one once.
 
 use std::collections::BTreeMap;
 

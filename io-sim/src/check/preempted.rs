@@ -1,4 +1,4 @@
-//! Who takes whose place, and when.
+//! Preemption: which allocations end for which, and when.
 
 use drover_core::agent::{Agent, PREEMPTION_MARGIN};
 use drover_core::alloc::runner::AllocRunner;

@@ -1,4 +1,4 @@
-//! How often each property had something to look at.
+//! How often each property had something to check.
 
 use super::Property;
 

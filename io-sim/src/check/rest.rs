@@ -1,4 +1,4 @@
-//! What holds when the trouble is over and enough time has passed.
+//! What holds when the faults are over and enough time has passed.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What restarts cost: counted here again, from what was told and what the world saw start.
+//! What restarts cost: counted here again, from what was reported and what the world saw start.
 
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::LaunchId;

@@ -1,4 +1,4 @@
-//! What people are shown of jobs, evaluations, drivers and plugins is what is so.
+//! What the API shows of jobs, evaluations, drivers and plugins is true.
 
 use std::collections::BTreeSet;
 

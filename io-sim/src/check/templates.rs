@@ -1,4 +1,4 @@
-//! Templates: what a start finds of them, and what a task is told when they change.
+//! Templates: what a start finds of them, and what a task learns when they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

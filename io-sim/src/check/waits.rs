@@ -1,4 +1,4 @@
-//! Who waits, for what, and that nobody waits for nothing.
+//! What waits for what, and that nothing waits for nothing.
 
 use std::collections::BTreeSet;
 

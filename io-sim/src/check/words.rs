@@ -1,4 +1,4 @@
-//! What is said of drivers, and what is said to people.
+//! Reports about drivers, and messages to people.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Which setting of a job file is to blame, where it stands or would stand, and what might help.
+//! Attribution: which setting of a job file is the cause, where it stands or would stand, and what
+//! might help.
 
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;

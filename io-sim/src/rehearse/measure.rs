@@ -1,5 +1,5 @@
-//! What is measured while a job runs: how many copies of each group are up, which allocations
-//! fail and why, and what the job waits for when it is late.
+//! What is measured while a job runs: how many copies of each group are up, which allocations fail
+//! and why, and what the job waits for when it is late.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What happens in one run of a trouble, and when: chance makes a plan of it, by seed.
+//! The plan of one run of a trouble: what happens, and when, by seed.
 
 use core::fmt;
 

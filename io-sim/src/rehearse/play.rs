@@ -1,4 +1,5 @@
-//! One run: the job is handed in, trouble comes, and then it is left in peace until it is whole.
+//! One run: the job is submitted, the trouble happens, and then the job is left alone until it is
+//! whole.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

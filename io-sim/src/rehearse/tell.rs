@@ -1,4 +1,4 @@
-//! What is said of a finding, and which settings are to blame for it.
+//! The report: sentences about a finding, and the settings that it is attributed to.
 
 use drover_core::model::group::TaskGroup;
 

@@ -1,4 +1,4 @@
-//! What people ask of the agent, and what the node tells it.
+//! Requests of people to the agent, and reports of the node.
 
 use std::sync::Arc;
 

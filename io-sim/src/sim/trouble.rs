@@ -1,4 +1,4 @@
-//! What happens to the agent and its machine, between two steps or in the middle of one.
+//! Faults that befall the agent and its machine, between two steps or in the middle of one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Functions of the field that are not offered, with the reason that people are told.
+//! Functions of Nomad that are not offered, with the reason that people are told.
 //!
 //! They are refused while a template is read, so nobody finds out at night.
 

@@ -1,4 +1,4 @@
-//! Gathers what metrics are made of: from the state, from who measures, and of the core itself.
+//! Gathers metrics: from the state, from measurements, and of the core itself.
 
 use drover_core::agent::audit::Violation;
 use drover_core::agent::{AllocView, View};

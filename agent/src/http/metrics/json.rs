@@ -1,4 +1,4 @@
-//! Metrics in the field's own form. Its counters are those of the last ten seconds; ours count
+//! Metrics in Nomad's own form. Its counters are those of the last ten seconds; ours count
 //! since the agent began, because nothing here runs while nobody asks.
 
 use drover_core::time::Timestamp;

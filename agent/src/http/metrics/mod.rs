@@ -1,8 +1,8 @@
-//! Telemetry: what is counted, for programs that draw curves.
+//! Metrics, for programs that draw curves.
 //!
-//! [`gather`], [`sums`] and [`used`] know the metrics by their names in the field, [`text`] writes them as Prometheus
-//! reads them, [`json`] as the field's own form. They are gathered when somebody asks, at most once
-//! in a second; what is not measured has no metric.
+//! [`gather`], [`sums`] and [`used`] know the metrics by their names in Nomad, [`text`] writes them
+//! as Prometheus reads them, [`json`] as Nomad's own form. They are gathered on request, at most
+//! once in a second; what is not measured has no metric.
 //!
 //! Metrics have Nomad's names and labels where we know them truthfully, and `drover_core_*` and
 //! `drover_queue_*` for the core: steps, stale answers, overdue operations, broken invariants

@@ -1,4 +1,4 @@
-//! What bears our mark on the host. The field has no such list; names and shape are our own.
+//! What Drover made on the host. Nomad has no such list; names and shape are our own.
 
 use drover_core::host::{Bears, Home, Owner};
 use drover_io_real::audit::Thing;

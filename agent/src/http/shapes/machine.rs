@@ -1,5 +1,5 @@
-//! What the node has to give, by the field's names; and what is known of its probes and plugins,
-//! by names of our own.
+//! The node's resources, by Nomad's names; and what is known of its probes and plugins, by names of
+//! our own.
 
 use drover_core::agent::View;
 use drover_core::device::attribute::{Attribute, Fact};

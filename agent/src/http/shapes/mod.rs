@@ -1,4 +1,4 @@
-//! The field's JSON: names and shapes that its programs read. The same types read the answers of
+//! Nomad's JSON: names and shapes that its programs read. The same types read the answers of
 //! an agent on the command line's side, after its `null`s were dropped.
 
 mod alloc;

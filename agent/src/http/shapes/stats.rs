@@ -1,4 +1,4 @@
-//! Statistics. What was not measured is 0 in the field's shapes; which values were is listed beside
+//! Statistics. What was not measured is 0 in Nomad's shapes; which values were is listed beside
 //! them, so that zero and unset stay different.
 
 use std::collections::BTreeMap;

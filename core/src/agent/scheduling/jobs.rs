@@ -1,4 +1,4 @@
-//! Jobs and their versions: registering, stopping, forgetting.
+//! Jobs and their versions: registering, stopping, purging.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

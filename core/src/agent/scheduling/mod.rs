@@ -1,5 +1,4 @@
-//! Jobs come and go: what is asked of the scheduling side, and carrying out what the comparison of
-//! the wanted with the running asks for.
+//! The scheduling side: requests about jobs, and carrying out what reconciliation asks for.
 
 mod dispatch;
 mod jobs;

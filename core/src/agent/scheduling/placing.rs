@@ -1,4 +1,5 @@
-//! New allocations: whether this node can run them, with which ports, and after whom.
+//! Placement of new allocations: whether this node can run them, with which ports and devices, and
+//! which allocation they replace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Roll-outs of new versions, and when they are over.
+//! Roll-outs (deployments) of new versions, and when they are over.
 
 use std::sync::Arc;
 

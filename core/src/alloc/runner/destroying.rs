@@ -1,4 +1,5 @@
-//! Cleaning an ended allocation away: its directory, then its records.
+//! Removing an allocation that ended: its directory, then its records. It also works for an
+//! allocation that never ran.
 
 use super::setup::AllocHook;
 use super::{AllocRunner, Phase};

@@ -1,4 +1,4 @@
-//! The end of the tasks: who asks for it, and what one task's end means for the others.
+//! The end of the tasks: what asks for it, and what one task's end means for the others.
 
 use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;

@@ -1,4 +1,4 @@
-//! What reaches an allocation: words of drivers and hooks, and what people ask of all its tasks.
+//! Inputs of an allocation: reports of drivers and hooks, and requests about all its tasks.
 
 use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;

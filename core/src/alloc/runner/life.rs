@@ -1,4 +1,4 @@
-//! How an allocation goes on: each look at all of its tasks, and from phase to phase.
+//! How an allocation goes on: each check of all its tasks, and the way from phase to phase.
 
 use std::sync::Arc;
 

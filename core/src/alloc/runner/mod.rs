@@ -1,7 +1,7 @@
-//! The allocation runner: sets the allocation up, lets its tasks live in their order, ends them
-//! in theirs, reports what became of it, and cleans it away.
+//! The allocation runner: sets the allocation up, lets its tasks live in their order, ends them in
+//! theirs, reports what became of it, and removes it.
 //!
-//! Tasks do not know each other. After each input the runner looks at all of them again
+//! Tasks do not know each other. After each input the runner checks all of them again
 //! ([`AllocRunner::settle`]) until nothing changes any more; so it does not matter in which order
 //! things happened.
 

@@ -1,4 +1,5 @@
-//! What comes from another node: the end of an allocation there, and what is on its disk.
+//! The hooks that concern another node: the end of an allocation there, and its disk.
+//! [`crate::alloc::remote`] says what holds.
 
 use super::{AllocHook, AllocRunner, PRERUN, Phase};
 use crate::alloc::remote::{DISK_TRIES, Remote, RemotePrevious};

@@ -1,4 +1,4 @@
-//! What others learn of the allocation: its status, its health, and the news for who listens.
+//! What others learn of the allocation: its status, its health, and the news for listeners.
 
 use super::{AllocRunner, Phase};
 use crate::alloc::health::{HealthWatch, Verdict};

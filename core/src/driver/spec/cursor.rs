@@ -1,4 +1,4 @@
-//! Reading short texts of the field's expression language, a character at a time.
+//! Reading short texts of Nomad's expression language, a character at a time.
 
 use core::fmt;
 

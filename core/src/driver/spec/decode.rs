@@ -1,4 +1,4 @@
-//! From a configuration to what a plugin is told, by the plugin's own announcement.
+//! From a job's configuration to what a plugin is given, by the schema that the plugin announced.
 
 use std::collections::BTreeMap;
 

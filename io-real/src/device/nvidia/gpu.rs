@@ -1,4 +1,4 @@
-//! What is known of a GPU. Plain values: whoever does not answer a question leaves it unset.
+//! What is known of a GPU. Plain values: what a GPU does not report stays unset.
 
 /// A GPU, or a part of one (a MIG instance) that tasks get as a GPU of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What is known of GPUs, in the words in which devices are announced and measured. Names and
-//! units are the field's; what a GPU does not tell is left out.
+//! What is known of GPUs, in the form in which devices are announced and measured. Names and units
+//! are Nomad's; what a GPU does not report is left out.
 
 use std::collections::BTreeMap;
 

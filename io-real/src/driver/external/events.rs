@@ -1,9 +1,9 @@
-//! What a driver has to say of its tasks, passed on to the core as it comes: images that are being
-//! fetched, and the like.
+//! Events that a driver reports of its tasks, such as images that are being fetched, passed on to
+//! the core as they come (type `Driver`).
 //!
-//! The plugin is not believed: it may speak of launches that are in its own hands and of no others,
-//! its words are cut, and what is too much is dropped. When its stream ends it is asked again, after
-//! a pause that grows, for as long as the plugin is there.
+//! The plugin is not believed: it may report on launches that are in its own hands and on no
+//! others, its texts are cut, and what is too much is dropped. When its stream ends it is asked
+//! again, after a pause that grows, for as long as the plugin is there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

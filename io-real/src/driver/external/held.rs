@@ -1,4 +1,4 @@
-//! The launches that are in hand, and who tells the end of each.
+//! The launches of a plugin, and which holder reports the end of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

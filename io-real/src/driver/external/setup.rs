@@ -1,4 +1,4 @@
-//! From what the core says of a start to what a driver's plugin is told.
+//! From the core's start request to the plugin's.
 
 use std::path::{Path, PathBuf};
 

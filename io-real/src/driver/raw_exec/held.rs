@@ -1,4 +1,4 @@
-//! The launches that a driver has in its hands, and who tells the end of each.
+//! The launches of the driver, and which holder reports the end of each.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! From what the core says of a start to what the shim is told.
+//! From the core's start request to the shim's.
 
 use std::ffi::CString;
 use std::fmt;
