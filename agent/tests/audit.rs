@@ -1,4 +1,4 @@
-//! What bears our mark on a host: whose it is, and that nothing is removed but what is nobody's.
+//! What Drover made on a host: whose it is, and that nothing is removed but what is nobody's.
 //! Several agents with real tasks run side by side, as they may.
 
 #![allow(

@@ -4,7 +4,7 @@
 //!
 //! [`Sim`] drives one [`drover_core::agent::Agent`] through it, one input at a time. Everything
 //! follows from one seed: the same seed gives the same trace on any machine. After each step the
-//! invariants ([`check`]) are looked at; what breaks one ends the run with its name and the trace.
+//! invariants ([`check`]) are checked; what breaks one ends the run with its name and the trace.
 //!
 //! It is a world, not a mock: processes outlive the agent, the disk may or may not hold what was
 //! not acknowledged, drivers hang, lie or answer twice, the clock jumps, the machine reboots.

@@ -12,7 +12,7 @@
 //!   gc_max_allocs            = 50              # ended allocations that are kept
 //!   gc_disk_usage_threshold  = 80              # percent; above it, the oldest of them go
 //!   gc_inode_usage_threshold = 70
-//!   gc_interval              = "1m"            # how often that is looked at
+//!   gc_interval              = "1m"            # how often that is checked
 //!   gc_parallel_destroys     = 2               # how many go at once
 //!   artifact { http_max_size = "1GB" }         # bounds of what tasks fetch; see `artifact`
 //! }

@@ -1,4 +1,4 @@
-//! From the directory of the process that fetched to the task's directory: everything is looked at
+//! From the directory of the process that fetched to the task's directory: everything is checked
 //! first, made harmless, and moved through handles. Nothing that was fetched is followed.
 
 use std::ffi::{CStr, CString};

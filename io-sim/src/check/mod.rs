@@ -2,7 +2,7 @@
 //!
 //! [`property`] names them all. Each has a method of its own named after it, in the file of its
 //! theme. A step is followed by a look at what it touched; now and then, and after each restart
-//! of the agent, everything is looked at.
+//! of the agent, everything is checked.
 //!
 //! A method says `self.holds(Property::ItsName, holds, || detail)`, which also counts that it had
 //! something to check; a situation that searching must reach says `self.sometimes(..)`. What the

@@ -1,4 +1,4 @@
-//! The properties by name: what each says, which classes it belongs to, and when it is looked at.
+//! The properties by name: what each says, which classes it belongs to, and when it is checked.
 //!
 //! The classes are what any agent of a node owes its users. A crash is at any point between two
 //! effects; "in the end" means within a stated time after the last trouble.
@@ -6,7 +6,7 @@
 //! | class | what holds |
 //! |---|---|
 //! | P1 | nothing that was saved or acknowledged as over starts again, whatever crashes |
-//! | P2 | what bears our mark belongs to a task that is known, or is ended |
+//! | P2 | what Drover made belongs to a task that is known, or is ended |
 //! | P3 | in the end what runs is what is wanted, by the newest word and never by an older one |
 //! | P4 | a restored agent finds, restarts or gives up each task; none ever runs twice at once |
 //! | P5 | what is not proved ours is not touched |
@@ -18,7 +18,7 @@
 //! | P13 | a stop ends in force, and what replaces waits until nothing lives |
 //! | P14 | what was acquired is released, exactly once, and no sooner than its user is gone |
 //! | P15 | what is kept is bounded by what lives and by what is meant to be kept |
-//! | P17 | only what ended is cleaned away, and no more of it than needed |
+//! | P17 | only what ended is removed, and no more of it than needed |
 //! | P19 | a port is given away again only when nobody can hold it |
 //! | P21 | what is told of an end is true, told once, and "unknown" where nobody can know |
 //! | P23 | an agent that ends leaves what the way of ending promises |

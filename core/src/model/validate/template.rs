@@ -1,4 +1,4 @@
-//! What is checked of templates. Their syntax is looked at by whoever renders them.
+//! What is checked of templates. Their syntax is checked by the renderer.
 
 use std::collections::BTreeSet;
 
