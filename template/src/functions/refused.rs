@@ -77,7 +77,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "executeTemplate",
         &[],
-        "is denied by default in the field; use {{template}}",
+        "is denied by default in Nomad; use {{template}}",
         never,
     ),
     function(
