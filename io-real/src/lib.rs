@@ -9,6 +9,7 @@ pub mod audit;
 mod cancel;
 pub mod cgroup;
 pub mod clock;
+pub mod connect;
 pub mod data_dir;
 pub mod destroy;
 pub mod device;

@@ -22,18 +22,19 @@ pub mod token;
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use drover_core::alloc::remote::{Remote, RemotePrevious};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::HookOutput;
 use drover_core::op::{Failure, Op};
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
+use tokio::sync::{mpsc, oneshot};
 
 use self::peer::{Peer, Said};
 use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
+use crate::connect::{Connect, Tcp};
 use crate::dirs::AllocDirs;
 use crate::on_the_way::{OnTheWay, in_all};
 
@@ -44,6 +45,7 @@ pub struct Migration {
     limits: Limits,
     under_way: Arc<UnderWay>,
     on_the_way: OnTheWay,
+    network: Arc<dyn Connect>,
 }
 
 impl fmt::Debug for Migration {
@@ -60,21 +62,32 @@ impl Migration {
             limits,
             under_way: Arc::default(),
             on_the_way,
+            network: Arc::new(Tcp),
         }
     }
 
+    /// The same over another network.
+    #[must_use]
+    pub fn over(self, network: Arc<dyn Connect>) -> Migration {
+        Migration { network, ..self }
+    }
+
     /// Makes known that `op` is under way, so that it can be cancelled from now on.
-    pub(crate) fn begin(&self, op: Op) {
+    pub fn begin(&self, op: Op) {
         self.under_way.begin(op);
     }
 
     /// Ends `op` soon, if it is under way. Its answer still comes.
-    pub(crate) fn cancel(&self, op: Op) {
+    pub fn cancel(&self, op: Op) {
         self.under_way.cancel(op);
     }
 
-    /// Asks whether an allocation still runs. Must have begun.
-    pub(crate) async fn ask(
+    /// Asks whether an allocation still runs. Must have begun. The other node keeps the question until
+    /// something is newer than `index`.
+    ///
+    /// # Errors
+    /// There is no answer, or none that makes sense, or it was cancelled.
+    pub async fn ask(
         &self,
         op: Op,
         previous: &RemotePrevious,
@@ -82,7 +95,7 @@ impl Migration {
     ) -> Result<HookOutput, Failure> {
         let cancel = self.under_way.begin(op);
         let asked = async {
-            let peer = Peer::of(&previous.address)?;
+            let peer = Peer::of(&previous.address, &*self.network)?;
             peer.ask(previous.alloc, index).await
         };
         let said = tokio::select! {
@@ -94,7 +107,11 @@ impl Migration {
     }
 
     /// Fetches what an allocation left. Must have begun.
-    pub(crate) async fn fetch(
+    ///
+    /// # Errors
+    /// It did not come whole, or it is nothing that is taken in, or it was cancelled. Nothing of it
+    /// is left then.
+    pub async fn fetch(
         &self,
         op: Op,
         alloc: AllocId,
@@ -116,7 +133,7 @@ impl Migration {
     ) -> Result<HookOutput, Failure> {
         let began = Instant::now();
         let opened = async {
-            let peer = Peer::of(&previous.address)?;
+            let peer = Peer::of(&previous.address, &*self.network)?;
             peer.snapshot(previous.alloc, &previous.token).await
         };
         let opened = tokio::select! {
@@ -130,7 +147,7 @@ impl Migration {
         let (chunks, from) = mpsc::channel(CHUNKS);
         let (dirs, limits) = (self.dirs.clone(), self.limits);
         let reader = move || receive::receive(&dirs, alloc, &tasks, limits, from);
-        let mut reader = spawn_blocking(reader);
+        let mut reader = on_its_own(reader)?;
         let read = tokio::select! {
             () = stream.pour(chunks, &mut coming) => reader.await,
             read = &mut reader => read,
@@ -142,10 +159,22 @@ impl Migration {
                 return Err(cancelled());
             }
         };
-        let lost = |error| Failure::recoverable(format!("its work was lost: {error}"));
-        let bytes = read.map_err(lost)??;
+        let bytes = read.map_err(|_| Failure::recoverable("the transfer died"))??;
         Ok(output(None, told(previous, bytes, began.elapsed())))
     }
+}
+
+/// Runs `work` on a thread of its own. A transfer may take hours, and as long as that it would keep
+/// one of the few threads that everybody's short work shares.
+fn on_its_own<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<oneshot::Receiver<T>, Failure> {
+    let (done, result) = oneshot::channel();
+    let run = move || drop(done.send(work()));
+    let thread = thread::Builder::new().name("disk-transfer".to_owned());
+    let started = thread.spawn(run);
+    started.map_err(|error| Failure::recoverable(format!("no thread: {error}")))?;
+    Ok(result)
 }
 
 /// How many pieces of a stream wait for the disk.

@@ -14,11 +14,11 @@ use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::authority;
+use crate::connect::Connect;
 use crate::on_the_way::{Amount, Coming};
 
 /// How long a connection may take.
@@ -38,6 +38,7 @@ const MAX_WHY: usize = 200;
 pub(super) struct Peer<'a> {
     /// Its host and port.
     authority: &'a str,
+    network: &'a dyn Connect,
 }
 
 /// An answer, or that there is none for us.
@@ -79,13 +80,13 @@ impl Alloc {
 }
 
 impl<'a> Peer<'a> {
-    /// The node at `http://HOST:PORT`.
+    /// The node at `http://HOST:PORT`, reached over `network`.
     ///
     /// # Errors
     /// That is no such address.
-    pub(super) fn of(address: &'a str) -> Result<Peer<'a>, Failure> {
+    pub(super) fn of(address: &'a str, network: &'a dyn Connect) -> Result<Peer<'a>, Failure> {
         authority(address)
-            .map(|authority| Peer { authority })
+            .map(|authority| Peer { authority, network })
             .ok_or_else(|| Failure::fatal(format!("{address:?} is no address http://HOST:PORT")))
     }
 
@@ -136,7 +137,7 @@ impl<'a> Peer<'a> {
         path: &str,
         token: Option<&str>,
     ) -> Result<Said<Response<Incoming>>, Failure> {
-        let connected = timeout(CONNECT, TcpStream::connect(self.authority)).await;
+        let connected = timeout(CONNECT, self.network.connect(self.authority)).await;
         let stream = connected
             .map_err(|_| self.trouble("it does not answer"))?
             .map_err(|error| self.trouble(error))?;

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use turmoil::{Builder, Sim};
 
+/// More than any scenario needs. While a thread of the agent works, simulated time goes on.
+const DURATION: Duration = Duration::from_secs(3 * 60 * 60);
+
 /// What happens to the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trouble {
@@ -14,6 +17,10 @@ pub(crate) enum Trouble {
     Part(&'static str, &'static str),
     /// They do again.
     Heal(&'static str, &'static str),
+    /// The second hears nothing of the first any more, and nobody is told.
+    PartOneWay(&'static str, &'static str),
+    /// It does again.
+    HealOneWay(&'static str, &'static str),
     /// A host dies with all that it holds.
     Crash(&'static str),
     /// A host starts again.
@@ -45,8 +52,8 @@ impl Network {
     pub(crate) fn new(seed: u64) -> Network {
         let mut builder = Builder::new();
         builder
-            .simulation_duration(Duration::from_secs(120))
-            .tick_duration(Duration::from_millis(1))
+            .simulation_duration(DURATION)
+            .tick_duration(Duration::from_millis(5))
             .min_message_latency(Duration::from_millis(1))
             .max_message_latency(Duration::from_millis(200))
             .rng_seed(seed);
@@ -95,6 +102,8 @@ impl Network {
         match trouble {
             Trouble::Part(one, other) => self.0.partition(one, other),
             Trouble::Heal(one, other) => self.0.repair(one, other),
+            Trouble::PartOneWay(from, to) => self.0.partition_oneway(from, to),
+            Trouble::HealOneWay(from, to) => self.0.repair_oneway(from, to),
             Trouble::Crash(host) => self.0.crash(host),
             Trouble::Bounce(host) => self.0.bounce(host),
         }
