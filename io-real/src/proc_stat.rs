@@ -9,6 +9,8 @@ use rustix::io::Errno;
 pub(crate) struct Stat {
     /// Whether it has ended and waits for its parent to hear of it.
     pub(crate) is_zombie: bool,
+    /// Whether a signal stopped it.
+    pub(crate) is_stopped: bool,
     /// Who started it, or took it over when that one ended.
     pub(crate) parent: i32,
     /// The leader of its session; 0 if that is not in our process namespace.
@@ -36,8 +38,10 @@ impl Stat {
         let name_end = line.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?;
         Some(Stat {
-            is_zombie: fields.next()? == "Z",
+            is_zombie: state == "Z",
+            is_stopped: state == "T",
             parent: fields.next()?.parse().ok()?,
             session: fields.nth(1)?.parse().ok()?,
             start_time: fields.nth(15)?.parse().ok()?,

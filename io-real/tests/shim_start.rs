@@ -5,11 +5,14 @@
 mod common;
 
 use common::{Rig, Task, c, fifo, finish, handle, hear, is_root, wait_readable};
-use drover_io_real::shim::{Recovered, StartError, Step};
+use drover_io_real::shim::record::State;
+use drover_io_real::shim::{Live, Recovered, StartError, Step};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-fn refused(result: Result<drover_io_real::shim::Live, StartError>) -> (Step, i32, Option<String>) {
+fn refused(result: Result<Live, StartError>) -> (Step, i32, Option<String>) {
     match result {
         Err(StartError::Exec { step, errno, path }) => (step, errno, path),
         other => panic!("expected a failed start, got {other:?}"),
@@ -330,4 +333,51 @@ fn kill_reaches_everything() {
     live.kill().unwrap();
     assert_eq!(finish(&live).signal, Some(9));
     assert!(wait_readable(&child));
+}
+
+/// A start whose task waits, before its program is executed, until somebody reads a pipe that stands for
+/// its control group. `meanwhile` gets the shim. How the start went, and the task.
+fn held_up(meanwhile: impl FnOnce(&OwnedFd)) -> (Rig, Result<Live, StartError>, OwnedFd) {
+    let rig = Rig::new();
+    let gate = fifo(&rig, "gate");
+    let mut task = Task::sh(1, "echo ran; exec sleep 1000");
+    task.procs = vec![gate.clone()];
+    let (started, main) = std::thread::scope(|scope| {
+        let starting = scope.spawn(|| rig.start(&task));
+        let record = loop {
+            match rig.home.read_record(&task.launch) {
+                Ok(Some(record)) if record.state == State::Running => break record,
+                _ => std::thread::yield_now(),
+            }
+        };
+        let main = handle(record.task.pid);
+        meanwhile(&handle(record.shim.pid));
+        // Opening it lets the task go on.
+        hear(&gate);
+        (starting.join().unwrap(), main)
+    });
+    (rig, started, main)
+}
+
+#[test]
+fn shim_that_is_stopped_during_the_start_is_continued() {
+    let (_rig, started, _) = held_up(|shim| pidfd_send_signal(shim, Signal::STOP).unwrap());
+    let live = started.unwrap();
+    assert!(live.take_continued());
+    live.kill().unwrap();
+    assert_eq!(finish(&live).signal, Some(9));
+}
+
+#[test]
+fn shim_that_is_killed_during_the_start_is_said_to_be_lost() {
+    let (rig, started, main) = held_up(|shim| {
+        pidfd_send_signal(shim, Signal::KILL).unwrap();
+        assert!(wait_readable(shim));
+    });
+    assert!(matches!(started, Err(StartError::Lost)), "{started:?}");
+    // It had let the task go.
+    let found = rig.home.recover(&common::launch_id(1)).unwrap();
+    assert!(matches!(found, Recovered::Vanished { task: Some(_), .. }));
+    pidfd_send_signal(&main, Signal::KILL).unwrap();
+    assert!(wait_readable(&main));
 }

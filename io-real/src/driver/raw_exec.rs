@@ -7,7 +7,7 @@ mod program;
 mod scripts;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
 use tokio::sync::Notify;
 
+use self::destroy::{Ended, ShimConduct};
 use self::held::Held;
 use self::launch::{LaunchError, Means};
 use self::scripts::Scripts;
@@ -103,7 +104,7 @@ impl Driver for RawExec {
                 op, launch, signal, ..
             } => {
                 tokio::spawn(async move {
-                    let result = match world.signal(launch, signal).await {
+                    let result = match world.signal(&task, launch, signal).await {
                         // What is over cannot be asked to end; it did.
                         Err(error) if is_gone(&error) => Ok(()),
                         result => result.map_err(|error| failure(&error)),
@@ -113,7 +114,7 @@ impl Driver for RawExec {
             }
             DriverEffect::Signal { op, launch, signal } => {
                 tokio::spawn(async move {
-                    let result = world.signal(launch, signal).await;
+                    let result = world.signal(&task, launch, signal).await;
                     let result = result.map_err(|error| failure(&error));
                     owed.give(DriverInput::Signaled { op, launch, result });
                 });
@@ -133,6 +134,10 @@ impl Driver for RawExec {
                     let own = world.clone();
                     let work = move || own.destroy(launch);
                     let result = world.blocking(work).await;
+                    if let Ok(ended) = &result {
+                        world.say_of_shim(&task, launch, ended.shim);
+                    }
+                    let result = result.map(|ended| ended.exit);
                     let result = result.map_err(|error| failure(&error));
                     world.ends.notify_waiters();
                     owed.give(DriverInput::Destroyed { op, launch, result });
@@ -202,21 +207,53 @@ impl RawExec {
     /// # Errors
     /// Something of it resists.
     pub fn end(&self, launch: LaunchId) -> io::Result<()> {
-        self.world.destroy(launch)?;
+        let ended = self.world.destroy(launch)?;
+        if ended.shim == ShimConduct::Killed {
+            tracing::warn!(%launch, "{SHIM_KILLED}");
+        }
         destroy::forget(&self.world.means, launch)
     }
 }
 
+/// What people read of a shim that was stopped.
+const SHIM_CONTINUED: &str = "the task's shim was stopped, and has been continued";
+
+/// What people read of a shim that does not answer.
+const SHIM_KILLED: &str = "the task's shim did not answer, and was killed together with the task";
+
 impl World {
     /// Ends a launch and what runs beside it. What resists of its scripts hinders nothing else.
-    fn destroy(&self, launch: LaunchId) -> io::Result<Option<ExitResult>> {
+    fn destroy(&self, launch: LaunchId) -> io::Result<Ended> {
         if let Err(error) = scripts::end_all(&self.scripts, launch) {
             tracing::debug!(%launch, %error, "a script resists");
         }
-        let exit = destroy::destroy(&self.means, &self.held, launch)?;
+        let ended = destroy::destroy(&self.means, &self.held, launch)?;
         // One that began meanwhile.
         scripts::end_all(&self.scripts, launch)?;
-        Ok(exit)
+        Ok(ended)
+    }
+
+    /// Tells people if a shim had to be continued.
+    fn say_if_continued(&self, task: &TaskKey, launch: LaunchId, live: &Live) {
+        if live.take_continued() {
+            self.say_of_shim(task, launch, ShimConduct::Continued);
+        }
+    }
+
+    /// Tells people of a shim that did not do what it should.
+    fn say_of_shim(&self, task: &TaskKey, launch: LaunchId, conduct: ShimConduct) {
+        let message = match conduct {
+            ShimConduct::Fine => return,
+            ShimConduct::Continued => SHIM_CONTINUED,
+            ShimConduct::Killed => SHIM_KILLED,
+        };
+        tracing::warn!(%launch, alloc = %task.alloc, task = %task.task, "{message}");
+        let said = DriverInput::Said {
+            launch,
+            message: message.to_owned(),
+            details: BTreeMap::new(),
+        };
+        self.inbox.say(task, said);
     }
 
     async fn start(
@@ -239,6 +276,7 @@ impl World {
                     launch,
                     network,
                 });
+                self.say_if_continued(&task, launch, &live);
                 self.watch(task, launch, live, logs).await;
             }
             Err(failure) => owed.give(DriverInput::StartFailed {
@@ -295,6 +333,9 @@ impl World {
         // What cannot be found is ended by force, and that asks again.
         let lost = |error: io::Error| (Found::Gone(format!("cannot be recovered: {error}")), None);
         let (found, live) = recovered.unwrap_or_else(lost);
+        if let Some(live) = &live {
+            self.say_if_continued(&task, launch, live);
+        }
         owed.give(DriverInput::Recovered { op, launch, found });
         if let Some(live) = live {
             self.watch(task, launch, live, logs).await;
@@ -307,6 +348,7 @@ impl World {
                 Some(live) => return Ok((Found::Running, Some(live))),
                 None => Found::Gone("it was destroyed".to_owned()),
             },
+            Recovered::Silent(_) => Found::Gone("its shim does not answer".to_owned()),
             Recovered::Exited(exit)
             | Recovered::Vanished {
                 exit: Some(exit), ..
@@ -329,14 +371,17 @@ impl World {
         Ok((found, None))
     }
 
-    async fn signal(self: Arc<Self>, launch: LaunchId, name: String) -> io::Result<()> {
+    async fn signal(&self, task: &TaskKey, launch: LaunchId, name: String) -> io::Result<()> {
         let Some(number) = signal::number(&name, signal::INTERRUPT) else {
             let message = format!("there is no signal {name:?}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         };
         let live = self.held.live(launch);
         let live = live.ok_or_else(|| io::Error::from(rustix::io::Errno::SRCH))?;
-        self.blocking(move || live.signal(number)).await
+        let shim = live.clone();
+        let sent = self.blocking(move || shim.signal(number)).await;
+        self.say_if_continued(task, launch, &live);
+        sent
     }
 
     /// Runs work that blocks where it hurts nobody.
@@ -360,7 +405,7 @@ fn failure(error: &io::Error) -> Failure {
 fn start_failure(error: &LaunchError) -> Failure {
     let message = error.to_string();
     match error {
-        LaunchError::Io(_) | LaunchError::Shim(StartError::Spawn(_)) => {
+        LaunchError::Io(_) | LaunchError::Shim(StartError::Spawn(_) | StartError::Lost) => {
             Failure::recoverable(message)
         }
         LaunchError::Invalid(_) | LaunchError::NotFound(_) | LaunchError::Shim(_) => {

@@ -7,9 +7,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, mkfifoat, openat};
 use rustix::io::Errno;
 
@@ -17,12 +16,16 @@ use super::encode;
 use super::home::ShimHome;
 use super::live::Live;
 use super::lock;
+use super::process::SLICE;
 use super::recover::Recovered;
 use super::spec::Logs;
 use super::start::StartError;
 
 /// How long a shim may take to write what is left.
 const LAST_WORDS: Duration = Duration::from_secs(15);
+
+/// How long a shim that is killed may take to be gone.
+const LAST_BREATH: Duration = Duration::from_secs(2);
 
 impl ShimHome {
     /// Begins to collect what comes through the pipes of a launch, or goes on where a shim that was
@@ -49,8 +52,13 @@ impl ShimHome {
         if self.read_record(launch)?.is_none() {
             return self.forget(launch);
         }
-        if let Recovered::Running(live) = self.recover(launch)? {
-            end(&live)?;
+        match self.recover(launch)? {
+            Recovered::Running(live) => end(&live)?,
+            Recovered::Silent(live) => force(&live)?,
+            Recovered::Exited(_)
+            | Recovered::Failed { .. }
+            | Recovered::NeverStarted
+            | Recovered::Vanished { .. } => {}
         }
         self.forget(launch)
     }
@@ -75,20 +83,26 @@ fn end(live: &Live) -> io::Result<()> {
     match live.kill() {
         // It is ending already.
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
-        asked => asked?,
+        // It does not answer.
+        Err(_) => return force(live),
+        Ok(()) => {}
     }
-    let limit = Timespec::try_from(LAST_WORDS).map_err(io::Error::other)?;
-    let mut fds = [PollFd::new(live, PollFlags::IN)];
-    loop {
-        match poll(&mut fds, Some(&limit)) {
-            Err(Errno::INTR) => {}
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            ready => {
-                ready?;
-                break;
-            }
+    let until = Instant::now() + LAST_WORDS;
+    while !live.is_gone_within(SLICE)? {
+        live.continue_if_stopped();
+        if Instant::now() >= until {
+            return force(live);
         }
     }
     // Leaves no zombie.
     live.outcome().map(drop)
+}
+
+/// Ends a shim that does not end by itself. What was not written by then is lost.
+fn force(live: &Live) -> io::Result<()> {
+    if live.end_shim(LAST_BREATH)? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::TimedOut.into())
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::lock;
+use super::process::ShimProcess;
 use super::program;
 use super::record::{Record, State};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -167,7 +168,7 @@ impl ShimHome {
     pub(super) fn live(
         &self,
         launch: &str,
-        shim: OwnedFd,
+        shim: ShimProcess,
         task: super::record::Process,
         pipes: Option<[OwnedFd; 2]>,
     ) -> Live {

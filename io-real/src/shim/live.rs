@@ -1,21 +1,22 @@
 //! A launch whose shim runs.
 
 use super::home::{ShimHome, named};
+use super::process::{SLICE, ShimProcess, patiently};
 use super::record::{self, Process, Record, State};
+use super::recover::open_process;
 use super::spec::ExitRecord;
 use super::wire;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
     SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, send, socket_with,
 };
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a shim may take to answer. It answers within microseconds, unless the disk under its
 /// logs hangs.
@@ -37,7 +38,7 @@ pub enum Outcome {
 pub struct Live {
     pub(super) launch: String,
     pub(super) home: ShimHome,
-    pub(super) shim: OwnedFd,
+    pub(super) shim: ShimProcess,
     pub(super) task: Process,
     pub(super) pipes: Option<[OwnedFd; 2]>,
 }
@@ -67,12 +68,29 @@ impl Live {
         Some(pipes.each_ref().map(OwnedFd::as_fd))
     }
 
-    /// Sends a signal to the task's main process; never to another, whatever became of its pid.
+    /// Sends a signal to the task's main process; never to another, whatever became of its pid. It goes
+    /// there without the shim if that one does not answer.
     ///
     /// # Errors
-    /// ESRCH: it ended. EINVAL: no such signal. Others: the shim does not answer.
+    /// ESRCH: it ended. EINVAL: no such signal. Others: the shim does not answer, and neither can we
+    /// send it.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        self.ask(wire::SIGNAL, signal)
+        let Err(silent) = self.ask(wire::SIGNAL, signal) else {
+            return Ok(());
+        };
+        match Signal::from_named_raw(signal) {
+            Some(signal) if silent.raw_os_error().is_none() => self.signal_alone(signal),
+            _ => Err(silent),
+        }
+    }
+
+    /// Sends a signal to the task's main process without the help of the shim.
+    fn signal_alone(&self, signal: Signal) -> io::Result<()> {
+        match open_process(self.task) {
+            Ok(handle) => Ok(pidfd_send_signal(handle, signal)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Errno::SRCH.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Kills the task and everything it started. Comes back when the signals are sent; the shim
@@ -89,7 +107,7 @@ impl Live {
     /// # Errors
     /// The shim does not answer.
     pub fn hello(&self) -> io::Result<Record> {
-        hello(self.home.run.as_fd(), &self.launch).map(|(record, _)| record)
+        hello(self.home.run.as_fd(), &self.launch, Some(&self.shim)).map(|(record, _)| record)
     }
 
     /// What became of the launch; `None` while the shim runs. Reaps the shim if it is our child.
@@ -97,11 +115,10 @@ impl Live {
     /// # Errors
     /// As [`ShimHome::read_record`].
     pub fn outcome(&self) -> io::Result<Option<Outcome>> {
-        let mut fds = [PollFd::new(&self.shim, PollFlags::IN)];
-        if poll(&mut fds, Some(&rustix::event::Timespec::default()))? == 0 {
+        if !self.shim.is_gone_within(Duration::ZERO)? {
             return Ok(None);
         }
-        self.reap();
+        self.shim.reap();
         let record = self.home.read_record(&self.launch)?;
         let exit = record.filter(|record| record.state == State::Exited);
         Ok(Some(match exit.as_ref().and_then(ExitRecord::of) {
@@ -110,10 +127,40 @@ impl Live {
         }))
     }
 
-    /// Leaves no zombie, if the shim was our child and is dead; else the call fails, which is fine.
-    fn reap(&self) {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        let _ = waitid(WaitId::PidFd(self.shim.as_fd()), options);
+    /// How the task ended, if its shim saw that before it was lost.
+    ///
+    /// # Errors
+    /// As [`ShimHome::read_record`].
+    pub fn last_exit(&self) -> io::Result<Option<ExitRecord>> {
+        let record = self.home.read_record(&self.launch)?;
+        Ok(record.as_ref().and_then(ExitRecord::of))
+    }
+
+    /// Whether the shim is gone, after waiting for that for so long.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn is_gone_within(&self, within: Duration) -> io::Result<bool> {
+        self.shim.is_gone_within(within)
+    }
+
+    /// Continues the shim if a signal stopped it; true if one did.
+    pub fn continue_if_stopped(&self) -> bool {
+        self.shim.continue_if_stopped()
+    }
+
+    /// Whether the shim had to be continued, by this or by any request to it. True once.
+    pub fn take_continued(&self) -> bool {
+        self.shim.take_continued()
+    }
+
+    /// Kills the shim, and nothing else, and waits for its end for so long; true if it is gone. For one
+    /// that does not answer.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn end_shim(&self, within: Duration) -> io::Result<bool> {
+        self.shim.end(within)
     }
 
     fn ask(&self, operation: u32, argument: i32) -> io::Result<()> {
@@ -121,6 +168,7 @@ impl Live {
         let asked = ask(
             self.home.run.as_fd(),
             &self.launch,
+            Some(&self.shim),
             operation,
             argument,
             &mut answer,
@@ -143,7 +191,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.reap();
+        self.shim.reap();
     }
 }
 
@@ -155,9 +203,10 @@ fn gone(error: &io::Error, launch: &str) -> io::Error {
 pub(super) fn hello(
     run: BorrowedFd<'_>,
     launch: &str,
+    shim: Option<&ShimProcess>,
 ) -> io::Result<(Record, Option<[OwnedFd; 2]>)> {
     let mut answer = [0; record::SIZE];
-    let (_, pipes) = ask(run, launch, wire::HELLO, 0, &mut answer)?;
+    let (_, pipes) = ask(run, launch, shim, wire::HELLO, 0, &mut answer)?;
     // None, if output is thrown away.
     let pipes = match pipes.len() {
         0 => Some(None),
@@ -168,10 +217,12 @@ pub(super) fn hello(
         .ok_or_else(|| io::ErrorKind::ConnectionAborted.into())
 }
 
-/// One request, one answer: its length, and the descriptors that came with it.
+/// One request, one answer: its length, and the descriptors that came with it. `shim` is continued if it
+/// was stopped.
 fn ask(
     run: BorrowedFd<'_>,
     launch: &str,
+    shim: Option<&ShimProcess>,
     operation: u32,
     argument: i32,
     answer: &mut [u8],
@@ -179,24 +230,26 @@ fn ask(
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     for side in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, side, Some(ANSWER_TIME))?;
+        set_socket_timeout(&socket, side, Some(SLICE))?;
+    }
+    let until = Some(Instant::now() + ANSWER_TIME);
+    if let Some(shim) = shim {
+        shim.continue_if_stopped();
     }
     // A socket's path has 108 bytes at most, and a data directory may be deep.
     let path = format!("/proc/self/fd/{}/{launch}.s", run.as_raw_fd());
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let address = SocketAddrUnix::new(path)?;
+    patiently(shim, until, || connect(&socket, &address))?;
     let mut request = [0; wire::REQUEST];
     request[..4].copy_from_slice(&operation.to_le_bytes());
     request[4..].copy_from_slice(&argument.to_le_bytes());
-    send(&socket, &request, SendFlags::NOSIGNAL)?;
+    patiently(shim, until, || send(&socket, &request, SendFlags::NOSIGNAL))?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let message = loop {
+    let message = patiently(shim, until, || {
         let mut parts = [IoSliceMut::new(answer)];
-        match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Err(Errno::INTR) => {}
-            message => break message?,
-        }
-    };
+        recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
     let mut fds = Vec::new();
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {

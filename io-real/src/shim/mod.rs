@@ -16,6 +16,8 @@
 //! What holds, whoever dies when:
 //! - A launch starts its program at most once. [`ShimHome::recover`] either finds what became of
 //!   it, or makes sure that it never starts.
+//! - Nobody waits for a shim without an end. One that was stopped is continued; of one that does not
+//!   answer nevertheless [`ShimHome::recover`] says so, and [`Live::end_shim`] ends it.
 //! - When a [`Live`]'s descriptor is readable, the shim is gone; its record is final, unless the
 //!   shim itself was killed. Then the task lives on, its output waits in the pipes that the agent
 //!   holds too, and [`ShimHome::takeover`] gives it a new shim.
@@ -30,6 +32,8 @@
 //! | agent | tasks, logs and records go on; the next agent asks for each launch by name and finds it running, ended, or never started |
 //! | agent between saving a start and asking for it | the search decides that it never starts; the task is started under a new launch |
 //! | shim, agent alive | the agent holds the pipes too, so no output is lost; a new shim takes over, with log position and control group; on kernels without `PIDFD_GET_INFO` (before 6.15) the exit code may be unknown |
+//! | nobody, but the shim is stopped | whoever asks it something continues it by pidfd, and so does the watcher, which checks every 10 s |
+//! | nobody, but the shim does not answer | signals go to the task directly; a destroy kills the shim by pidfd, then the task and its group |
 //! | shim, no agent there | the task may live on until an agent comes; then it is ended, and the restart policy decides |
 //! | shim between claim and `Running` | its child sees the link close and never executes the program |
 //! | machine | everything is gone; boot ids tell, and launches are `Gone` |
@@ -43,6 +47,7 @@ mod encode;
 mod home;
 mod live;
 mod lock;
+mod process;
 mod program;
 #[path = "../../shim/src/record.rs"]
 #[allow(dead_code, reason = "shared with the shim, which uses all of it")]

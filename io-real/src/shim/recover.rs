@@ -3,6 +3,7 @@
 use super::home::ShimHome;
 use super::live::{self, Live};
 use super::lock::{self, Content};
+use super::process::ShimProcess;
 use super::record::{Process, Record, State};
 use super::spec::ExitRecord;
 use super::wire::Step;
@@ -22,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub enum Recovered {
     /// The shim runs.
     Running(Live),
+    /// The shim lives and does not answer, also after it was continued. All that it is good for is to
+    /// be ended ([`Live::end_shim`]).
+    Silent(Live),
     /// The task ended, nothing of it is left, all its output is written.
     Exited(ExitRecord),
     /// The program could not be executed.
@@ -49,8 +53,8 @@ impl ShimHome {
     /// Finds out what became of a launch. An undecided one is decided: it will never start.
     ///
     /// # Errors
-    /// `InvalidInput`: not a launch id. `TimedOut`: a shim holds the launch but does not answer.
-    /// Others: what the file system says.
+    /// `InvalidInput`: not a launch id. `TimedOut`: a shim holds the launch but does not answer, and its
+    /// record does not say which process it is. Others: what the file system says.
     pub fn recover(&self, launch: &str) -> io::Result<Recovered> {
         let id = lock::parse_id(launch)?;
         let file = lock::open(self.run.as_fd(), launch, true)?;
@@ -59,9 +63,9 @@ impl ShimHome {
             if lock::try_lock(&file)? {
                 return settle(&file, id);
             }
-            // A shim lives. Between its lock and its socket, and between its answer and its end,
+            // A shim lives, and may have been stopped. Between its lock and its socket, and between its answer and its end,
             // are moments in which it does not answer.
-            match self.meet(launch) {
+            match self.meet(launch, known_shim(&file)?) {
                 Ok(live) => return Ok(Recovered::Running(live)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     last = Some(error);
@@ -71,16 +75,39 @@ impl ShimHome {
             }
             std::thread::sleep(PAUSE);
         }
+        if let Some((shim, task)) = known_shim(&file)? {
+            return Ok(Recovered::Silent(self.live(launch, shim, task, None)));
+        }
         let reason = last.map(|error| error.to_string()).unwrap_or_default();
         let message = format!("launch {launch}: its shim lives but does not answer: {reason}");
         Err(io::Error::new(io::ErrorKind::TimedOut, message))
     }
 
-    fn meet(&self, launch: &str) -> io::Result<Live> {
-        let (record, pipes) = live::hello(self.run.as_fd(), launch)?;
-        let shim = open_process(record.shim)?;
+    fn meet(&self, launch: &str, known: Option<(ShimProcess, Process)>) -> io::Result<Live> {
+        let known = known.map(|(shim, _)| shim);
+        let (record, pipes) = live::hello(self.run.as_fd(), launch, known.as_ref())?;
+        let shim = match known {
+            Some(shim) if shim.pid() == record.shim.pid => shim,
+            _ => open_shim(record.shim)?,
+        };
         Ok(self.live(launch, shim, record.task, pipes))
     }
+}
+
+fn open_shim(process: Process) -> io::Result<ShimProcess> {
+    Ok(ShimProcess::new(open_process(process)?, process.pid))
+}
+
+/// The shim that a record names, and its task, if that shim lives.
+fn known_shim(file: &File) -> io::Result<Option<(ShimProcess, Process)>> {
+    let Content::Valid(record) = lock::read(file)? else {
+        return Ok(None);
+    };
+    if record.boot != lock::boot_id()? {
+        return Ok(None);
+    }
+    let shim = open_shim(record.shim).ok();
+    Ok(shim.map(|shim| (shim, record.task)))
 }
 
 /// Opens a process, if it is still that one; `NotFound` or ESRCH if not.

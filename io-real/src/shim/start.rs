@@ -4,21 +4,23 @@ use super::encode;
 use super::home::{ShimHome, named};
 use super::live::Live;
 use super::lock;
+use super::process::{SLICE, ShimProcess, patiently};
 use super::record::Process;
 use super::spec::{Cgroup, LaunchSpec, Logs};
 use super::wire::{self, Step, Verdict};
-use rustix::io::IoSlice;
+use rustix::io::{IoSlice, read};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-    sendmsg, socketpair,
+    send, sendmsg, socketpair,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -37,6 +39,9 @@ pub enum StartError {
         /// The path of the program that was tried last, or of the cgroup file.
         path: Option<String>,
     },
+    /// The shim was killed, or stopped for good, before it answered; that is nobody's fault who wanted the
+    /// start. Whether the launch started is for [`ShimHome::recover`] to find out.
+    Lost,
     /// There is no shim, or no answer from it. Whether the launch started is for
     /// [`ShimHome::recover`] to find out.
     Spawn(io::Error),
@@ -51,6 +56,7 @@ impl fmt::Display for StartError {
                 let error = io::Error::from_raw_os_error(*errno);
                 write!(f, "cannot start the task: {step:?} {path}: {error}")
             }
+            Self::Lost => f.write_str("the task's shim was killed before it answered"),
             Self::Spawn(error) => write!(f, "cannot run the task's shim: {error}"),
         }
     }
@@ -60,7 +66,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Spawn(error) => Some(error),
-            Self::AlreadyClaimed | Self::Exec { .. } => None,
+            Self::AlreadyClaimed | Self::Exec { .. } | Self::Lost => None,
         }
     }
 }
@@ -81,7 +87,7 @@ impl ShimHome {
     /// Starts a task under a shim of its own, and comes back when its program is executed.
     ///
     /// # Errors
-    /// See [`StartError`]. Unless it is `Spawn`, no task runs.
+    /// See [`StartError`]. Unless it is `Spawn` or `Lost`, no task runs.
     pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
         let message = encode::start(&lock::parse_id(spec.launch)?, spec)?;
         let pipes = if spec.logs.discarded {
@@ -154,25 +160,25 @@ impl ShimHome {
         &self,
         message: &[u8],
         fds: &[BorrowedFd<'_>],
-    ) -> Result<(OwnedFd, Process), StartError> {
+    ) -> Result<(ShimProcess, Process), StartError> {
         let flags = SocketFlags::CLOEXEC;
         let (mine, its) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let mut child = self.run_program(its)?;
         // Our child, and not reaped: the pid is its own.
-        let shim = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        let pid = Pid::from_child(&child);
+        let shim = pidfd_open(pid, PidfdFlags::empty());
         // Without a handle it is told nothing, and ends.
         let outcome = match shim {
-            Ok(shim) => converse(mine, message, fds).map(|task| (shim, task)),
+            Ok(shim) => {
+                let shim = ShimProcess::new(shim, pid.as_raw_pid());
+                converse(mine, message, fds, &shim).map(|task| (shim, task))
+            }
             Err(errno) => {
                 drop(mine);
                 Err(errno.into())
             }
         };
-        if outcome.is_err() {
-            // It refused, or closed its socket without an answer: either way it is ending.
-            let _ = child.wait();
-        }
-        outcome
+        outcome.map_err(|error| end_child(&mut child, error))
     }
 
     /// Runs the shim program with `socket` as its standard input.
@@ -203,33 +209,68 @@ impl ShimHome {
     }
 }
 
+/// Sees the end of a shim that refused, or closed its socket without an answer: either way it is ending.
+/// One that is stopped again and again is not.
+fn end_child(child: &mut Child, error: StartError) -> StartError {
+    if matches!(&error, StartError::Spawn(error) if error.kind() == io::ErrorKind::WouldBlock) {
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    let killed = status.is_ok_and(|status| status.signal().is_some());
+    match error {
+        StartError::Spawn(_) if killed => StartError::Lost,
+        error => error,
+    }
+}
+
+/// Says what to do, and hears how it went. A shim that is stopped meanwhile is continued; else there is
+/// no limit to how long it may take, since the program may lie on a disk that is slow.
 fn converse(
     socket: OwnedFd,
     message: &[u8],
     fds: &[BorrowedFd<'_>],
+    shim: &ShimProcess,
 ) -> Result<Process, StartError> {
+    for side in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, side, Some(SLICE))?;
+    }
+    let shim = Some(shim);
     let (header, body) = message.split_at(wire::HEADER);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(wire::START_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(fds));
-    let sent = sendmsg(
-        &socket,
-        &[IoSlice::new(header)],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    );
-    let mut stream = File::from(socket);
+    let header = [IoSlice::new(header)];
+    let sent = patiently(shim, None, || {
+        sendmsg(&socket, &header, &mut control, SendFlags::NOSIGNAL)
+    });
     // A shim that refuses does not read on: then its answer says more than a broken pipe does.
-    let sent = sent
-        .map_err(io::Error::from)
-        .and_then(|_| stream.write_all(body));
+    let sent = sent.and_then(|_| write_all(&socket, body, shim));
     let mut answer = [0; wire::ANSWER];
-    let received = stream.read_exact(&mut answer);
+    let received = read_exact(&socket, &mut answer, shim);
     if received.is_err() {
         sent?;
         received.map_err(|error| named(&error, "the shim died before it answered".to_owned()))?;
     }
     parse(&answer)
+}
+
+fn write_all(socket: &OwnedFd, mut bytes: &[u8], shim: Option<&ShimProcess>) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let sent = patiently(shim, None, || send(socket, bytes, SendFlags::NOSIGNAL))?;
+        bytes = bytes.get(sent..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn read_exact(socket: &OwnedFd, answer: &mut [u8], shim: Option<&ShimProcess>) -> io::Result<()> {
+    let mut len = 0;
+    while let Some(rest) = answer.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match patiently(shim, None, || read(socket, &mut *rest))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            more => len += more,
+        }
+    }
+    Ok(())
 }
 
 fn parse(answer: &[u8; wire::ANSWER]) -> Result<Process, StartError> {

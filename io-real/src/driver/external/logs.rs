@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drover_core::ids::LaunchId;
 use drover_core::input::TaskKey;
@@ -24,6 +25,9 @@ use crate::shim::{Live, Outcome, Recovered, ShimHome};
 
 /// Where the shims that collect have their records, below the data directory.
 const DIRECTORY: &str = "plugin-logs";
+
+/// How long a shim that is killed may take to be gone.
+const SHIM_TIME: Duration = Duration::from_secs(2);
 
 /// Those who collect the output of plugins' tasks. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug)]
@@ -106,6 +110,10 @@ impl Collectors {
             Recovered::Running(live) => {
                 self.wanted().insert(launch);
                 Ok(Some(Arc::new(live)))
+            }
+            Recovered::Silent(live) => {
+                live.end_shim(SHIM_TIME)?;
+                self.begin(task, launch, logs).map(Some)
             }
             Recovered::Vanished { .. } => self.begin(task, launch, logs).map(Some),
             Recovered::Exited(_) | Recovered::Failed { .. } | Recovered::NeverStarted => Ok(None),

@@ -2,14 +2,16 @@
 //!
 //! The launch's own record goes only with `Forget`, which leaves when it is saved that the launch
 //! is over: until then its end can be reported again after a crash.
+//!
+//! Its shim is asked to, since it sees how the task ends and writes what is left of its output. But the
+//! task may be an enemy of its shim: one that was stopped is continued, and one that does not answer is
+//! killed, and then the task, which was proved to be ours, and its control group.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drover_core::ids::LaunchId;
 use drover_core::model::alloc::ExitResult;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -21,29 +23,69 @@ use crate::shim::{self, ExitRecord, Live, Outcome, Process, Recovered};
 /// How long killing one launch may take before it is tried again.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
+/// How long a shim that is killed may take to be gone.
+const SHIM_TIME: Duration = Duration::from_secs(2);
+
+/// How often a shim that was told to end is looked at.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// How the end of a launch came about.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// How it ended, if that is known.
+    pub(super) exit: Option<ExitResult>,
+    /// What its shim did about it.
+    pub(super) shim: ShimConduct,
+}
+
+/// How a shim behaved when its launch was ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ShimConduct {
+    /// It did what it should, or was gone before.
+    #[default]
+    Fine,
+    /// It was stopped, and had to be continued.
+    Continued,
+    /// It did not answer, and was killed.
+    Killed,
+}
+
+impl Ended {
+    fn of(exit: Option<ExitRecord>) -> Ended {
+        Ended {
+            exit: exit.as_ref().map(exit_result),
+            shim: ShimConduct::Fine,
+        }
+    }
+}
+
 /// Ends whatever of a launch is alive and removes its control group. Its record stays: it is how
-/// its end can be told again. Tells how it ended, if that is known.
-pub(super) fn destroy(
-    means: &Means,
-    held: &Held,
-    launch: LaunchId,
-) -> io::Result<Option<ExitResult>> {
-    let name = launch.to_string();
-    let exit = match held.live(launch) {
-        Some(live) => end(&live)?,
-        None => match means.home.recover(&name)? {
-            Recovered::Running(live) => end(&live)?,
-            Recovered::Exited(exit) => Some(exit),
-            Recovered::Vanished { task, exit } => {
-                task.map_or(Ok(()), kill)?;
-                exit
-            }
-            Recovered::Failed { .. } | Recovered::NeverStarted => None,
-        },
+/// its end can be told again.
+pub(super) fn destroy(means: &Means, held: &Held, launch: LaunchId) -> io::Result<Ended> {
+    let ended = match held.begin_end(launch) {
+        Some(live) => end(&live),
+        None => find_and_end(means, launch),
     };
-    remove_group(means, launch)?;
+    // Also if its shim cannot be found or resists.
+    let removed = remove_group(means, launch);
+    let ended = ended?;
+    removed?;
     held.destroyed(launch);
-    Ok(exit.as_ref().map(exit_result))
+    Ok(ended)
+}
+
+/// Ends a launch that is not in hand.
+fn find_and_end(means: &Means, launch: LaunchId) -> io::Result<Ended> {
+    match means.home.recover(&launch.to_string())? {
+        Recovered::Running(live) => end(&live),
+        Recovered::Silent(live) => force(&live),
+        Recovered::Exited(exit) => Ok(Ended::of(Some(exit))),
+        Recovered::Vanished { task, exit } => {
+            task.map_or(Ok(()), kill)?;
+            Ok(Ended::of(exit))
+        }
+        Recovered::Failed { .. } | Recovered::NeverStarted => Ok(Ended::default()),
+    }
 }
 
 /// Removes the record of a launch that is over. That of one which never started stays: it is what
@@ -72,45 +114,66 @@ pub(super) fn remove_group(means: &Means, launch: LaunchId) -> io::Result<()> {
     cgroups.remove(&name)
 }
 
-/// Kills a launch and waits for its shim's last word. Kept apart from the shim's own end: what a
-/// killed shim left is for the control group.
-pub(super) fn end(live: &Live) -> io::Result<Option<ExitRecord>> {
-    if let Some(outcome) = live.outcome()? {
-        return exited(live, outcome);
-    }
-    // It may end between the look and the word.
-    let killed = live.kill();
-    wait(live, KILL_TIME)?;
-    match live.outcome()? {
-        Some(outcome) => exited(live, outcome),
-        None => {
-            killed?;
-            let kind = io::ErrorKind::TimedOut;
-            Err(io::Error::new(kind, "the task does not die"))
-        }
-    }
-}
-
-fn exited(live: &Live, outcome: Outcome) -> io::Result<Option<ExitRecord>> {
-    match outcome {
-        Outcome::Exited(exit) => Ok(Some(exit)),
-        // What the shim left alive has no other owner, where there are no control groups.
-        Outcome::ShimLost => kill(live.task()).map(|()| None),
-    }
-}
-
-fn wait(live: &Live, within: Duration) -> io::Result<()> {
-    let time = Timespec {
-        tv_sec: i64::try_from(within.as_secs()).unwrap_or(10),
-        tv_nsec: 0,
-    };
-    let fd = live.as_fd();
+/// Kills a launch and waits for its shim's last word. What a killed shim left in the control group is
+/// for whoever calls.
+pub(super) fn end(live: &Live) -> io::Result<Ended> {
+    let until = Instant::now() + KILL_TIME;
     loop {
-        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&time)) {
-            Err(Errno::INTR) => {}
-            result => return result.map(|_| ()).map_err(io::Error::from),
+        if let Some(outcome) = live.outcome()? {
+            return exited(live, outcome);
+        }
+        if Instant::now() >= until {
+            let kind = io::ErrorKind::TimedOut;
+            return Err(io::Error::new(kind, "the task does not die"));
+        }
+        match live.kill() {
+            // It is told again if it was stopped meanwhile.
+            Ok(()) => {
+                while !live.is_gone_within(SLICE)? && Instant::now() < until {
+                    if live.continue_if_stopped() {
+                        break;
+                    }
+                }
+            }
+            // It may have ended between the look and the word.
+            Err(_) if live.is_gone_within(Duration::ZERO)? => {}
+            Err(_) => return force(live),
         }
     }
+}
+
+fn exited(live: &Live, outcome: Outcome) -> io::Result<Ended> {
+    let mut ended = match outcome {
+        Outcome::Exited(exit) => Ended::of(Some(exit)),
+        // What the shim left alive has no other owner, where there are no control groups.
+        Outcome::ShimLost => {
+            kill(live.task())?;
+            Ended::of(live.last_exit()?)
+        }
+    };
+    if live.take_continued() {
+        ended.shim = ShimConduct::Continued;
+    }
+    Ok(ended)
+}
+
+/// Ends a launch whose shim does not answer: first the shim, then the task. What the task wrote and the
+/// shim did not move to the logs is lost.
+fn force(live: &Live) -> io::Result<Ended> {
+    let gone = live.end_shim(SHIM_TIME);
+    // In any case.
+    kill(live.task())?;
+    if !gone? {
+        let kind = io::ErrorKind::TimedOut;
+        return Err(io::Error::new(kind, "the task's shim does not die"));
+    }
+    let unseen =
+        || ExitResult::unknown("it was killed together with its shim, which did not answer");
+    let exit = live.last_exit()?;
+    Ok(Ended {
+        exit: Some(exit.as_ref().map_or_else(unseen, exit_result)),
+        shim: ShimConduct::Killed,
+    })
 }
 
 /// Kills a process that was proved to be ours, and only that one.

@@ -20,6 +20,8 @@ enum Entry {
         told: bool,
         /// The core has heard of its end.
         heard: bool,
+        /// Somebody destroys it: its shim gets no successor.
+        ending: bool,
     },
 }
 
@@ -49,11 +51,11 @@ impl Held {
             return None;
         }
         let live = Arc::new(live);
-        let (held, told, heard) = (live.clone(), false, false);
         let live_entry = Entry::Running {
-            live: held,
-            told,
-            heard,
+            live: live.clone(),
+            told: false,
+            heard: false,
+            ending: false,
         };
         entries.insert(launch, live_entry);
         Some(live)
@@ -76,17 +78,31 @@ impl Held {
         }
     }
 
-    /// Puts a successor in the place of a shim that was killed. `None`: the launch was destroyed
-    /// meanwhile.
-    pub(super) fn replace(&self, launch: LaunchId, successor: Live) -> Option<Arc<Live>> {
+    /// Puts a successor in the place of a shim that was killed. Given back: the launch is being
+    /// destroyed meanwhile, or was.
+    pub(super) fn replace(&self, launch: LaunchId, successor: Live) -> Result<Arc<Live>, Live> {
         match self.entries().get_mut(&launch) {
             Some(Entry::Running {
-                live, told: false, ..
+                live,
+                told: false,
+                ending: false,
+                ..
             }) => {
                 *live = Arc::new(successor);
+                Ok(live.clone())
+            }
+            Some(Entry::Running { .. } | Entry::Starting | Entry::Doomed) | None => Err(successor),
+        }
+    }
+
+    /// Notes that a launch is being destroyed. The launch, if its shim runs or did.
+    pub(super) fn begin_end(&self, launch: LaunchId) -> Option<Arc<Live>> {
+        match self.entries().get_mut(&launch) {
+            Some(Entry::Running { live, ending, .. }) => {
+                *ending = true;
                 Some(live.clone())
             }
-            _ => None,
+            Some(Entry::Starting | Entry::Doomed) | None => None,
         }
     }
 
@@ -98,12 +114,17 @@ impl Held {
         }
     }
 
-    /// Whether the end of a launch is still to be told.
-    pub(super) fn untold(&self, launch: LaunchId) -> bool {
+    /// Whether a shim that was killed gets a successor: the launch's end is still to be told, and nobody
+    /// destroys it.
+    pub(super) fn wants_successor(&self, launch: LaunchId) -> bool {
         let entries = self.entries();
         matches!(
             entries.get(&launch),
-            Some(Entry::Running { told: false, .. })
+            Some(Entry::Running {
+                told: false,
+                ending: false,
+                ..
+            })
         )
     }
 

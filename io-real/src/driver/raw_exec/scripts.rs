@@ -124,7 +124,7 @@ impl World {
         let live = match started.unwrap_or_else(|error| Err(lost(error))) {
             Ok(live) => Arc::new(live),
             // It may have started all the same.
-            Err(error @ LaunchError::Shim(StartError::Spawn(_))) => {
+            Err(error @ LaunchError::Shim(StartError::Spawn(_) | StartError::Lost)) => {
                 self.end_script(script).await;
                 return Err(start_failure(&error));
             }

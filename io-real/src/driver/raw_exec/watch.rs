@@ -3,18 +3,27 @@
 //! When the shim's pidfd becomes readable, the launch's record is read on a blocking thread. If it
 //! says `Exited`, the watcher takes the right to report the end, which only one holder gets
 //! ([`super::held`]), and reports it even if it is dropped.
+//!
+//! A shim that was killed gets a successor. One that was stopped would let its task run on with nobody
+//! who moves its output or sees its end, so each is looked at now and then, and continued.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
+use tokio::time::timeout;
 
-use super::{World, exit_result};
+use super::{World, destroy, exit_result};
 use crate::driver::shims;
 use crate::shim::{Live, Outcome};
+
+/// How often each shim is looked at.
+const PATROL: Duration = Duration::from_secs(10);
 
 impl World {
     /// Waits for the end of a launch and tells it, once. A shim that is killed gets a successor,
@@ -31,9 +40,10 @@ impl World {
             task: task.clone(),
             launch,
             result: ExitResult::unknown("nobody watches its process any more"),
+            is_told_by_another: false,
         };
         loop {
-            match shims::outcome(&live, &self.gate).await {
+            match self.outcome(&task, launch, &live).await {
                 Ok(Outcome::Exited(exit)) => {
                     end.result = exit_result(&exit);
                     return;
@@ -41,8 +51,11 @@ impl World {
                 Ok(Outcome::ShimLost) => {
                     match self.clone().take_over(&task, launch, &live, logs).await {
                         Ok(Some(successor)) => live = successor,
-                        // Destroyed, with its record: whoever did that says how it ended.
-                        Ok(None) => return,
+                        // Whoever destroys it says how it ended.
+                        Ok(None) => {
+                            end.is_told_by_another = true;
+                            return;
+                        }
                         Err(error) => {
                             let why = format!("its shim was killed and has no successor: {error}");
                             end.result = ExitResult::unknown(why);
@@ -59,7 +72,26 @@ impl World {
         }
     }
 
-    /// `None`: it was destroyed.
+    /// Waits until a shim is gone, and says what it left. A shim that is found stopped is continued.
+    async fn outcome(
+        &self,
+        task: &TaskKey,
+        launch: LaunchId,
+        live: &Arc<Live>,
+    ) -> io::Result<Outcome> {
+        let mut outcome = pin!(shims::outcome(live, &self.gate));
+        loop {
+            if let Ok(outcome) = timeout(PATROL, &mut outcome).await {
+                return outcome;
+            }
+            let shim = live.clone();
+            // If that could not be done, it can be the next time.
+            let _ = self.gate.run(move || shim.continue_if_stopped()).await;
+            self.say_if_continued(task, launch, live);
+        }
+    }
+
+    /// `None`: it is being destroyed, or was.
     async fn take_over(
         self: Arc<Self>,
         task: &TaskKey,
@@ -67,14 +99,18 @@ impl World {
         live: &Arc<Live>,
         logs: LogConfig,
     ) -> io::Result<Option<Arc<Live>>> {
-        if !self.held.untold(launch) {
+        if !self.held.wants_successor(launch) {
             return Ok(None);
         }
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
         let (task, live, world) = (task.clone(), live.clone(), self.clone());
         self.blocking(move || {
             let successor = world.means.take_over(&task, launch, &live, logs)?;
-            Ok(world.held.replace(launch, successor))
+            match world.held.replace(launch, successor) {
+                Ok(successor) => Ok(Some(successor)),
+                // Whoever destroyed the launch did not see this one.
+                Err(successor) => destroy::end(&successor).map(|_| None),
+            }
         })
         .await
     }
@@ -86,12 +122,13 @@ struct End {
     task: TaskKey,
     launch: LaunchId,
     result: ExitResult,
+    is_told_by_another: bool,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         // Not if whoever destroyed it tells it.
-        if self.world.held.tell(self.launch) {
+        if !self.is_told_by_another && self.world.held.tell(self.launch) {
             let (launch, result) = (self.launch, std::mem::take(&mut self.result));
             let said = DriverInput::Exited { launch, result };
             self.world.inbox.say(&self.task, said);

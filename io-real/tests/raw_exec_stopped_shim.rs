@@ -1,0 +1,252 @@
+//! The driver `raw_exec` and tasks that are enemies of their shims: they stop them, kill them, or take
+//! their sockets away. Whatever they do, they can be stopped and destroyed, and people hear why.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use common::driver::{World, sh};
+use common::{handle, hear, wait_readable};
+use drover_core::effect::DriverEffect;
+use drover_core::ids::LaunchId;
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::task::LogConfig;
+use drover_core::op::Failure;
+use drover_io_real::shim::ShimHome;
+use rustix::process::{Signal, pidfd_send_signal};
+use std::fs;
+use std::os::fd::OwnedFd;
+
+/// What a driver said until it gave the answer that was waited for.
+#[derive(Default)]
+struct Heard {
+    said: Vec<String>,
+    exits: Vec<ExitResult>,
+}
+
+impl Heard {
+    fn note(&mut self, input: DriverInput) {
+        match input {
+            DriverInput::Said { message, .. } => self.said.push(message),
+            DriverInput::Exited { result, .. } => self.exits.push(result),
+            DriverInput::Stopped { result, .. } => result.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn says(&self, words: &str) -> bool {
+        self.said.iter().any(|said| said.contains(words))
+    }
+}
+
+/// Destroys a launch. What was said until then, and the answer.
+fn destroy(world: &mut World, launch: u128) -> (Heard, Result<Option<ExitResult>, Failure>) {
+    let launch = LaunchId(launch);
+    let asked = world.ask(|op| DriverEffect::Destroy { op, launch });
+    let mut heard = Heard::default();
+    loop {
+        match world.hear() {
+            DriverInput::Destroyed { op, result, .. } if op == asked => return (heard, result),
+            other => heard.note(other),
+        }
+    }
+}
+
+/// Waits for the end of a launch. What was said until then.
+fn exited(world: &mut World) -> Heard {
+    let mut heard = Heard::default();
+    while heard.exits.is_empty() {
+        let input = world.hear();
+        heard.note(input);
+    }
+    heard
+}
+
+fn shim(world: &World, launch: u128) -> OwnedFd {
+    handle(shim_pid(world, launch))
+}
+
+fn shim_pid(world: &World, launch: u128) -> i32 {
+    let home = ShimHome::open(world.data.path()).unwrap();
+    let record = home.read_record(&LaunchId(launch).to_string()).unwrap();
+    record.unwrap().shim.pid
+}
+
+/// Stops a shim as its task may, and waits until it stands still.
+fn stop_shim(world: &World, launch: u128) {
+    let pid = shim_pid(world, launch);
+    pidfd_send_signal(handle(pid), Signal::STOP).unwrap();
+    while !fs::read_to_string(format!("/proc/{pid}/stat"))
+        .unwrap()
+        .contains(") T ")
+    {
+        std::thread::yield_now();
+    }
+}
+
+/// Starts a task whose main process says `up` when it has done what `script` says, and then runs on.
+fn start(world: &mut World, launch: u128, script: &str) -> OwnedFd {
+    let up = world.fifo(&format!("up{launch}"));
+    let script = format!("{script}; echo $$ > up{launch}; while :; do sleep 1000 & wait; done");
+    world.start(launch, sh(&script)).unwrap();
+    handle(hear(&up).parse().unwrap())
+}
+
+/// A process that was a shim and is none any more.
+fn assert_gone(world: &mut World, launch: u128, processes: &[OwnedFd]) {
+    assert!(processes.iter().all(wait_readable), "something lives on");
+    world.assert_gone(launch);
+}
+
+#[test]
+fn stop_of_a_task_that_stopped_its_shim_is_obeyed_and_its_end_is_told() {
+    let mut world = World::new("stopped-stop");
+    let main = start(&mut world, 1, "trap 'exit 7' TERM; kill -STOP $PPID");
+    let shim = shim(&world, 1);
+    world.stop(1, "SIGTERM");
+    let heard = exited(&mut world);
+    assert_eq!(heard.exits[0].code, Some(7));
+    assert!(heard.says("was stopped, and has been continued"));
+    let (_, ended) = destroy(&mut world, 1);
+    assert_eq!(ended.unwrap().unwrap().code, Some(7));
+    assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn destroy_of_a_task_that_stopped_its_shim_ends_it_and_says_so() {
+    let mut world = World::new("stopped-destroy");
+    let main = start(&mut world, 1, "trap '' TERM INT; kill -STOP $PPID");
+    let shim = shim(&world, 1);
+    let (heard, ended) = destroy(&mut world, 1);
+    assert_eq!(ended.unwrap().unwrap().signal, 9);
+    assert!(heard.says("was stopped, and has been continued"));
+    assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn task_that_stops_its_shim_again_and_again_is_destroyed() {
+    let mut world = World::new("stopped-again");
+    let up = world.fifo("up");
+    let script = "echo $$ > up; while :; do kill -STOP $PPID; done";
+    world.start(1, sh(script)).unwrap();
+    let main = handle(hear(&up).parse().unwrap());
+    let shim = shim(&world, 1);
+    let (heard, ended) = destroy(&mut world, 1);
+    assert!(ended.is_ok(), "{ended:?}");
+    assert!(!heard.said.is_empty());
+    assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn task_that_stops_its_shim_and_ends_is_noticed() {
+    let mut world = World::new("stopped-end");
+    let go = world.fifo("go");
+    let script = "read x < go; kill -STOP $PPID; exit 3";
+    world.start(1, sh(script)).unwrap();
+    fs::write(go, "go\n").unwrap();
+    let heard = exited(&mut world);
+    assert_eq!(heard.exits[0].code, Some(3));
+    assert!(heard.says("was stopped, and has been continued"));
+    let (_, ended) = destroy(&mut world, 1);
+    assert_eq!(ended.unwrap().unwrap().code, Some(3));
+    world.assert_gone(1);
+}
+
+#[test]
+fn task_whose_shim_does_not_answer_is_destroyed_with_it() {
+    let mut world = World::new("silent-destroy");
+    let main = start(&mut world, 1, "trap '' TERM INT");
+    let shim = shim(&world, 1);
+    let socket = format!("{}.s", LaunchId(1));
+    fs::remove_file(world.run_dir().join(socket)).unwrap();
+    let (heard, ended) = destroy(&mut world, 1);
+    assert!(!ended.unwrap().unwrap().is_success());
+    assert!(heard.says("did not answer, and was killed"));
+    assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn signal_for_a_task_whose_shim_does_not_answer_arrives() {
+    let mut world = World::new("silent-signal");
+    let main = start(&mut world, 1, "trap 'exit 5' TERM");
+    let socket = format!("{}.s", LaunchId(1));
+    fs::remove_file(world.run_dir().join(socket)).unwrap();
+    world.stop(1, "SIGTERM");
+    assert_eq!(exited(&mut world).exits[0].code, Some(5));
+    let (_, ended) = destroy(&mut world, 1);
+    assert_eq!(ended.unwrap().unwrap().code, Some(5));
+    assert_gone(&mut world, 1, &[main]);
+}
+
+#[test]
+fn next_agent_finds_tasks_whose_shims_are_all_stopped_and_ends_them() {
+    let mut world = World::new("stopped-all");
+    let mut processes = Vec::new();
+    for launch in 1..=8 {
+        processes.push(start(&mut world, launch, "true"));
+        processes.push(shim(&world, launch));
+        stop_shim(&world, launch);
+    }
+    world.begin();
+    let mut asked = Vec::new();
+    for launch in (1..=8).map(LaunchId) {
+        let logs = LogConfig::default();
+        asked.push(world.ask(|op| DriverEffect::Recover { op, launch, logs }));
+    }
+    let mut heard = Heard::default();
+    while !asked.is_empty() {
+        match world.hear() {
+            DriverInput::Recovered { op, found, .. } => {
+                assert_eq!(found, Found::Running);
+                asked.retain(|asked| *asked != op);
+            }
+            other => heard.note(other),
+        }
+    }
+    assert_eq!(heard.said.len(), 8, "{:?}", heard.said);
+    for launch in 1..=8 {
+        assert_eq!(destroy(&mut world, launch).1.unwrap().unwrap().signal, 9);
+    }
+    assert!(processes.iter().all(wait_readable));
+}
+
+#[test]
+fn next_agent_ends_a_task_whose_shim_does_not_answer() {
+    let mut world = World::new("silent-recover");
+    let main = start(&mut world, 1, "true");
+    let shim = shim(&world, 1);
+    let socket = format!("{}.s", LaunchId(1));
+    fs::remove_file(world.run_dir().join(socket)).unwrap();
+    world.begin();
+    let Found::Gone(why) = world.recover(1) else {
+        panic!("it cannot be watched");
+    };
+    assert!(why.contains("does not answer"), "{why}");
+    let (heard, ended) = destroy(&mut world, 1);
+    assert!(!ended.unwrap().unwrap().is_success());
+    assert!(heard.says("did not answer, and was killed"));
+    assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn shim_that_is_killed_while_its_task_is_destroyed_leaves_no_successor() {
+    let mut world = World::new("killed-destroy");
+    for launch in 1..=15 {
+        let main = start(&mut world, launch, "true");
+        let shim = shim(&world, launch);
+        pidfd_send_signal(&shim, Signal::KILL).unwrap();
+        let (_, ended) = destroy(&mut world, launch);
+        assert!(ended.is_ok(), "{ended:?}");
+        assert_gone(&mut world, launch, &[main, shim]);
+    }
+    let bin = world.data.path().join("bin");
+    world.until(|_| shims_of(&bin) == 0);
+}
+
+/// How many shims of a data directory live.
+fn shims_of(bin: &std::path::Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let programs = processes.filter_map(|process| fs::read_link(process.path().join("exe")).ok());
+    programs.filter(|program| program.starts_with(bin)).count()
+}
