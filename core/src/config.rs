@@ -16,6 +16,9 @@ pub const PARALLEL_DESTROYS: usize = 2;
 /// How many children of one job are kept after they are over, unless told otherwise.
 pub const KEPT_CHILDREN: usize = 100;
 
+/// How many records of allocations are kept whose directories are gone, unless told otherwise.
+pub const KEPT_RECORDS: usize = 5_000;
+
 /// Everything that does not change while the agent lives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Config {
@@ -36,6 +39,9 @@ pub struct Config {
     /// the oldest is forgotten, with what is left of its allocations.
     #[serde(default = "as_many_children_as_ever")]
     pub kept_children: usize,
+    /// How many records are kept of allocations whose directories are gone; then the oldest goes.
+    #[serde(default)]
+    pub kept_records: usize,
     /// How many allocations are cleaned away at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
@@ -222,6 +228,7 @@ impl Config {
             max_kill_timeout: Span::secs(30),
             keep_terminal: 50,
             kept_children: KEPT_CHILDREN,
+            kept_records: KEPT_RECORDS,
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             secrets_in_memory: true,

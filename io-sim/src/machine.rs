@@ -46,6 +46,7 @@ pub fn listening(mut config: Config) -> Config {
     config.drivers = vec![DRIVER.into()];
     config.device_plugins = vec![PLUGINS[0].0.into()];
     config.kept_children = KEPT_CHILDREN;
+    config.kept_records = KEPT_RECORDS;
     config.preemption = Preemption {
         service: true,
         batch: true,
@@ -61,6 +62,9 @@ pub fn listening(mut config: Config) -> Config {
 
 /// How many children of a job are kept: few, so that it matters.
 const KEPT_CHILDREN: usize = 3;
+
+/// How many records of collected allocations are kept: few, so that it matters.
+const KEPT_RECORDS: usize = 4;
 
 /// How many percent of the disk each allocation's directory takes.
 const SHARE: u8 = 6;

@@ -608,7 +608,8 @@ impl World {
             | Key::Eval(_)
             | Key::Deployment(_)
             | Key::Alloc(_)
-            | Key::Variable(_) => None,
+            | Key::Variable(_)
+            | Key::Collected(_) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {

@@ -202,8 +202,16 @@ fn one_that_ended_is_cleaned_away_when_asked() {
         sim.expect_that(done, "it is cleaned away")?;
         let again = sim.operate(OperatorInput::Collect { alloc });
         sim.until(SOON, |sim| sim.reply(again).is_some())?;
-        let unknown = matches!(sim.reply(again), Some(Reply::Refused(Refusal::NotFound(_))));
-        sim.expect_that(unknown, "it is gone")?;
+        let again = matches!(sim.reply(again), Some(Reply::Done { .. }));
+        sim.expect_that(again, "nothing is left to do")?;
+        let unknown = OperatorInput::Collect { alloc: AllocId(1) };
+        let unknown = sim.operate(unknown);
+        sim.until(SOON, |sim| sim.reply(unknown).is_some())?;
+        let unknown = matches!(
+            sim.reply(unknown),
+            Some(Reply::Refused(Refusal::NotFound(_)))
+        );
+        sim.expect_that(unknown, "nobody knows it")?;
         sim.peace()
     });
 }

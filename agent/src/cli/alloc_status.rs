@@ -33,7 +33,7 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     if args.short {
         return say_short(cx, &alloc, args.verbose);
     }
-    let head = head(cx, &alloc.stub, args.verbose);
+    let head = head(cx, &alloc, args.verbose);
     cx.screen.say(&head)?;
     addresses(cx, &alloc)?;
     let stats = match (stats(cx, &alloc).await, args.stats) {
@@ -62,7 +62,8 @@ async fn stats(cx: &Context, alloc: &Alloc) -> Result<AllocStats, Failure> {
     cx.client.get(&path, &[]).await
 }
 
-fn head(cx: &Context, alloc: &AllocStub, verbose: bool) -> String {
+fn head(cx: &Context, whole: &Alloc, verbose: bool) -> String {
+    let alloc = &whole.stub;
     let mut lines = vec![
         ("ID", alloc.id.clone()),
         ("Eval ID", short(&alloc.eval_id, verbose)),
@@ -104,6 +105,9 @@ fn head(cx: &Context, alloc: &AllocStub, verbose: bool) -> String {
     if let Some(all) = &alloc.preempted_allocations {
         let all: Vec<String> = all.iter().map(|id| short(id, verbose)).collect();
         lines.push(("Preempted Allocs", all.join(", ")));
+    }
+    if whole.directory_collected {
+        lines.push(("Directory", "garbage-collected".to_owned()));
     }
     block(lines)
 }

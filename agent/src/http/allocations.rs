@@ -18,7 +18,7 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("alloc", params.prefix())?;
     let asked = params.clone();
     let mut seen: Seen<Vec<(String, AllocStub)>> = look(&api, &params, move |view| {
-        let wanted = view.allocs().filter(|alloc| {
+        let wanted = view.shown_allocs().filter(|alloc| {
             let record = alloc.record();
             asked.covers(&record.job.namespace)
                 && has_prefix(&record.id.to_string(), asked.prefix())
@@ -41,7 +41,10 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let id: AllocId = uuid("alloc", &id)?;
     let seen = look(&api, &params, move |view| {
-        Seen::whole(view, view.alloc(id).map(|alloc| Alloc::of(view, alloc)))
+        Seen::whole(
+            view,
+            view.shown_alloc(id).map(|alloc| Alloc::of(view, alloc)),
+        )
     })
     .await?;
     match seen.value {

@@ -55,7 +55,7 @@ pub(super) async fn allocations(
     let id: DeploymentId = uuid("deployment", &id)?;
     let seen = look(&api, &params, move |view| {
         let wanted = view
-            .allocs()
+            .shown_allocs()
             .filter(|alloc| alloc.record().deployment == Some(id));
         Seen::whole(
             view,

@@ -2,7 +2,9 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use drover_core::agent::View;
 use drover_core::effect::{Refusal, Reply};
+use drover_core::ids::AllocId;
 
 use super::serve::{Busy, RETRY_AFTER};
 use crate::door::Gone;
@@ -36,6 +38,16 @@ impl ApiError {
     /// There is no such thing.
     pub(super) fn not_found(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// There is no such allocation, or nothing of it but a record.
+    pub(super) fn no_alloc(view: View<'_>, id: AllocId) -> ApiError {
+        ApiError::not_found(match view.collected_alloc(id) {
+            Some(_) => format!(
+                "the directory of allocation \"{id}\" was garbage-collected: its logs and files are gone"
+            ),
+            None => format!("Unknown allocation \"{id}\""),
+        })
     }
 
     /// Everything else that fails.

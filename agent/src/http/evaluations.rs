@@ -60,7 +60,9 @@ pub(super) async fn allocations(
 ) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
     let seen = look(&api, &params, move |view| {
-        let of_eval = view.allocs().filter(|alloc| alloc.record().eval == id);
+        let of_eval = view
+            .shown_allocs()
+            .filter(|alloc| alloc.record().eval == id);
         Seen::whole(
             view,
             of_eval.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),

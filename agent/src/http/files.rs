@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use drover_core::agent::View;
 use drover_core::ids::AllocId;
 use drover_core::time::{SECOND, Timestamp};
 use rustix::fs::{Dir, FileType};
@@ -97,8 +98,13 @@ async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
     let id: AllocId = id
         .parse()
         .map_err(|_| ApiError::bad("must provide a valid alloc id"))?;
-    if !api.door.ask(move |view| view.alloc(id).is_some()).await? {
-        return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
+    let known = move |view: View<'_>| {
+        view.alloc(id)
+            .is_none()
+            .then(|| ApiError::no_alloc(view, id))
+    };
+    if let Some(error) = api.door.ask(known).await? {
+        return Err(error);
     }
     let root = api.door.alloc_root();
     let dir = blocking(move || handles::alloc_dir(&root, id)).await;

@@ -162,7 +162,7 @@ async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
 async fn allocations(api: &Api, params: &Params, key: JobKey) -> Answer {
     let seen = look(api, params, move |view| {
         let mut stubs: Vec<_> = view
-            .allocs_of(&key)
+            .shown_allocs_of(&key)
             .map(|a| AllocStub::of(view, a))
             .collect();
         stubs.sort_by_key(|stub| core::cmp::Reverse(stub.create_index));

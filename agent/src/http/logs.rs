@@ -130,9 +130,9 @@ fn wanted(id: &str, params: &Params) -> Result<Wanted, ApiError> {
 }
 
 /// Where a task is, as far as its output is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum TaskStage {
-    NoAlloc,
+    NoAlloc(ApiError),
     NoTask,
     NotStarted,
     Alive,
@@ -140,13 +140,13 @@ enum TaskStage {
 }
 
 fn stage(view: View<'_>, alloc: AllocId, task: &TaskName) -> TaskStage {
-    let Some(alloc) = view.alloc(alloc) else {
-        return TaskStage::NoAlloc;
+    let Some(known) = view.alloc(alloc) else {
+        return TaskStage::NoAlloc(ApiError::no_alloc(view, alloc));
     };
-    let Some(task) = alloc.task(task) else {
+    let Some(task) = known.task(task) else {
         return TaskStage::NoTask;
     };
-    if alloc.record().finished || task.is_dead() {
+    if known.record().finished || task.is_dead() {
         TaskStage::Over
     } else if task.state().started_at.is_some() {
         TaskStage::Alive
@@ -168,10 +168,7 @@ async fn await_start(door: &Door, wanted: &Wanted) -> Result<(), ApiError> {
         changes.borrow_and_update();
         match ask_stage(door, wanted).await? {
             TaskStage::Alive | TaskStage::Over => return Ok(()),
-            TaskStage::NoAlloc => {
-                let words = format!("Unknown allocation \"{}\"", wanted.alloc);
-                return Err(ApiError::not_found(words));
-            }
+            TaskStage::NoAlloc(error) => return Err(error),
             TaskStage::NoTask => {
                 return Err(ApiError::bad(format!(
                     "unknown task name \"{}\"",

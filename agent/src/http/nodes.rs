@@ -1,6 +1,7 @@
 //! This node.
 
 use axum::extract::{Path, State};
+use drover_core::agent::ShownAlloc;
 use drover_core::ids::NodeId;
 use serde_json::Value;
 
@@ -50,7 +51,12 @@ pub(super) async fn allocations(
         let wanted = view.allocs().filter(|alloc| {
             view.node().id == id && asked.covers_all_unless_given(&alloc.record().job.namespace)
         });
-        Seen::whole(view, wanted.map(|a| Alloc::of(view, a)).collect::<Vec<_>>())
+        Seen::whole(
+            view,
+            wanted
+                .map(|a| Alloc::of(view, ShownAlloc::Here(a)))
+                .collect::<Vec<_>>(),
+        )
     })
     .await?;
     answer::read(&params, seen.index, &seen.value)

@@ -160,11 +160,10 @@ pub(super) async fn alloc(
     }
     let known = api.door.ask(move |view: View<'_>| {
         let alloc = view.alloc(id).map(Outline::of);
-        alloc.map(|alloc| (alloc, mhz_of_a_core(view.node())))
+        let alloc = alloc.ok_or_else(|| ApiError::no_alloc(view, id))?;
+        Ok::<_, ApiError>((alloc, mhz_of_a_core(view.node())))
     });
-    let Some((alloc, mhz)) = known.await? else {
-        return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
-    };
+    let (alloc, mhz) = known.await??;
     let sampler = &api.measures.tasks;
     let running = alloc.running.clone();
     tokio::join!(

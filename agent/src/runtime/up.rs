@@ -311,7 +311,7 @@ fn look_at(view: View<'_>, job: &JobKey) -> Look {
         finished: alloc.record().finished,
     });
     let latest = view
-        .allocs_of(job)
+        .shown_allocs_of(job)
         .filter(|alloc| alloc.record().next.is_none());
     Look {
         failed: latest

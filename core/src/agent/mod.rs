@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod collect;
+mod collected;
 mod machine;
 mod operator;
 mod pending;
@@ -11,6 +12,7 @@ mod restore;
 mod room;
 mod scheduling;
 mod services;
+mod shown;
 mod variables;
 mod view;
 
@@ -18,11 +20,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use self::collected::Collected;
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use plugins::{Condition, Listened};
 pub use scheduling::{MAX_CHILDREN, PREEMPTION_MARGIN};
 pub use services::{Registration, choose};
+pub use shown::ShownAlloc;
 pub use view::{AllocView, View};
 
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
@@ -47,6 +51,9 @@ pub struct Agent {
     shared: Shared,
     local: Local,
     allocs: BTreeMap<AllocId, AllocRunner>,
+    /// What stays of allocations whose directories are gone.
+    #[serde(default, skip_serializing_if = "Collected::is_empty")]
+    collected: Collected,
     /// Each allocation's next timer, twice: by allocation and by time.
     timers: BTreeMap<AllocId, Instant>,
     queue: BTreeSet<(Instant, AllocId)>,
@@ -90,6 +97,7 @@ impl Agent {
             shared,
             local: Local::default(),
             allocs: BTreeMap::new(),
+            collected: Collected::default(),
             timers: BTreeMap::new(),
             queue: BTreeSet::new(),
             shutdown: None,
@@ -439,7 +447,9 @@ impl Agent {
         let cleaned = had_remains && !alloc.unclean;
         let concerns_job = cleaned || matters(&before, alloc.record());
         if gone {
-            self.allocs.remove(&id);
+            if let Some(alloc) = self.allocs.remove(&id) {
+                self.keep_record(&alloc);
+            }
             self.machine.room.gone(id);
             self.set_timer(id, None);
         } else {

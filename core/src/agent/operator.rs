@@ -7,7 +7,7 @@ use crate::alloc::runner::AllocRunner;
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::gc::{DELIVERED, PROMISED};
-use crate::ids::{AllocId, TaskName};
+use crate::ids::{AllocId, JobKey, TaskName};
 use crate::input::{OperatorInput, RequestId, RestartScope};
 use crate::model::alloc::TaskLife;
 use crate::model::eval::Trigger;
@@ -30,6 +30,13 @@ impl Agent {
             | OperatorInput::Restart { alloc, .. }
             | OperatorInput::Signal { alloc, .. } => *alloc,
         };
+        if !self.allocs.contains_key(&id)
+            && let Some(job) = self.collected.get(id).map(|known| known.alloc.job.clone())
+        {
+            let reply = self.asked_of_collected(now, &job, &input);
+            self.shared.ledger.after_save(Effect::Reply(request, reply));
+            return BTreeSet::new();
+        }
         let reply = match input {
             OperatorInput::StopAlloc { .. } => Some(self.stop_by_operator(now, id)),
             OperatorInput::Collect { .. } => Some(self.collect_one(now, id)),
@@ -44,6 +51,29 @@ impl Agent {
             self.shared.ledger.after_save(Effect::Reply(request, reply));
         }
         BTreeSet::from([id])
+    }
+
+    /// What is asked of an allocation of which only a record is left.
+    fn asked_of_collected(&mut self, now: Now, job: &JobKey, input: &OperatorInput) -> Reply {
+        match input {
+            // As of any that is over: its job is considered again.
+            OperatorInput::StopAlloc { .. } => {
+                let eval = self.evaluate(now, job, Trigger::AllocStop);
+                Reply::Stopping {
+                    eval: Some(eval.id),
+                    index: eval.create_index,
+                }
+            }
+            OperatorInput::Collect { .. } => Reply::Done {
+                index: self.shared.index,
+            },
+            OperatorInput::Promise { .. }
+            | OperatorInput::Delivered { .. }
+            | OperatorInput::Restart { .. }
+            | OperatorInput::Signal { .. } => {
+                conflict("the allocation is over, and its directory was garbage-collected")
+            }
+        }
     }
 
     fn stop_by_operator(&mut self, now: Now, id: AllocId) -> Reply {

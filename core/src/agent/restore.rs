@@ -7,7 +7,7 @@ use super::{Agent, SCHEMA, cx};
 use crate::alloc::runner::AllocRunner;
 use crate::ids::{AllocId, JobKey};
 use crate::store::{Key, Meta, Record, Saved};
-use crate::time::Now;
+use crate::time::{Now, Timestamp};
 
 impl Agent {
     pub(super) fn restore_records(&mut self, saved: &Saved, now: Now) {
@@ -35,10 +35,28 @@ impl Agent {
                 .insert(record.id);
             self.allocs.insert(record.id, runner);
         }
+        self.restore_collected(saved);
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
         let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
         self.settle(now, all);
+    }
+
+    /// Records of allocations whose job's version is not there are nobody's.
+    fn restore_collected(&mut self, saved: &Saved) {
+        for (id, record) in &saved.collected {
+            let job = self.local.jobs.get(&record.alloc.job);
+            let version = job.and_then(|job| job.version(record.alloc.job_version));
+            if version.is_some() {
+                self.collected.insert(record.clone());
+            } else if !saved
+                .unreadable
+                .contains(&Key::Job(record.alloc.job.clone()))
+            {
+                self.shared.ledger.delete(Key::Collected(*id));
+            }
+        }
+        self.forget_expired_records(Timestamp(i64::MIN));
     }
 }
 
@@ -48,8 +66,10 @@ pub(super) fn last_index(saved: &Saved) -> u64 {
     let evals = saved.evals.values().map(|eval| eval.modify_index);
     let deployments = saved.deployments.values().map(|d| d.modify_index);
     let variables = saved.variables.values().map(|one| one.meta.modify_index);
+    let collected = saved.collected.values().map(|one| one.alloc.modify_index);
     let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
+        .chain(collected)
         .chain(evals)
         .chain(deployments)
         .chain(variables)
@@ -88,11 +108,15 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         .variables
         .iter()
         .map(|(k, one)| (Key::Variable(k.clone()), Record::Variable(one.clone())));
+    let collected = saved.collected.iter();
+    let collected =
+        collected.map(|(id, one)| (Key::Collected(*id), Record::Collected(one.clone())));
     meta.chain(jobs)
         .chain(evals)
         .chain(deployments)
         .chain(allocs)
         .chain(tasks)
         .chain(variables)
+        .chain(collected)
         .collect()
 }

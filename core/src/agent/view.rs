@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::plugins::{self, Listened};
 use super::services::{self, Registration};
+use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
@@ -17,6 +18,7 @@ use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
+use crate::store::collected::CollectedAlloc;
 use crate::store::record::{AllocRecord, JobRecord};
 
 /// The agent, to look at.
@@ -186,7 +188,7 @@ impl<'a> View<'a> {
     }
 
     /// The allocations of a job, by id.
-    pub fn allocs_of(self, key: &JobKey) -> impl Iterator<Item = AllocView<'a>> + Clone {
+    pub fn allocs_of(self, key: &JobKey) -> impl Iterator<Item = AllocView<'a>> + Clone + use<'a> {
         let ids = self.agent.local.allocs.get(key).into_iter().flatten();
         ids.filter_map(move |id| self.agent.allocs.get(id))
     }
@@ -194,6 +196,45 @@ impl<'a> View<'a> {
     /// One allocation.
     pub fn alloc(self, id: AllocId) -> Option<AllocView<'a>> {
         self.agent.allocs.get(&id)
+    }
+
+    /// What stays of allocations whose directories are gone, by id.
+    pub fn collected(self) -> impl Iterator<Item = &'a Arc<CollectedAlloc>> + Clone {
+        self.agent.collected.iter()
+    }
+
+    /// What stays of one.
+    pub fn collected_alloc(self, id: AllocId) -> Option<&'a Arc<CollectedAlloc>> {
+        self.agent.collected.get(id)
+    }
+
+    /// Every allocation that people can still ask about, those first whose directories are there.
+    pub fn shown_allocs(self) -> impl Iterator<Item = ShownAlloc<'a>> {
+        let collected = self.agent.collected.iter();
+        let collected = collected.filter_map(move |record| self.shown_record(record));
+        self.allocs().map(ShownAlloc::Here).chain(collected)
+    }
+
+    /// Those of one job.
+    pub fn shown_allocs_of(
+        self,
+        key: &JobKey,
+    ) -> impl Iterator<Item = ShownAlloc<'a>> + Clone + use<'a> {
+        let collected = self.agent.collected.of_job(key);
+        let collected = collected.filter_map(move |record| self.shown_record(record));
+        self.allocs_of(key).map(ShownAlloc::Here).chain(collected)
+    }
+
+    /// One of them.
+    pub fn shown_alloc(self, id: AllocId) -> Option<ShownAlloc<'a>> {
+        let collected = || self.shown_record(self.agent.collected.get(id)?);
+        self.alloc(id).map(ShownAlloc::Here).or_else(collected)
+    }
+
+    fn shown_record(self, record: &'a CollectedAlloc) -> Option<ShownAlloc<'a>> {
+        let job = self.job(&record.alloc.job)?;
+        let job = job.version(record.alloc.job_version)?;
+        Some(ShownAlloc::Collected(record, job))
     }
 
     /// Whether an allocation is to be cleaned away, and others go first.

@@ -292,6 +292,7 @@ fn record_word(key: &Key, record: &Option<Record>) -> String {
         (Key::Deployment(id), _) => format!("roll-out {}{gone}", id.short()),
         (Key::Alloc(id), _) => format!("allocation {}{gone}", id.short()),
         (Key::Task(id, name), _) => format!("task {}/{name}{gone}", id.short()),
+        (Key::Collected(id), _) => format!("record of allocation {}{gone}", id.short()),
         (Key::Variable(key), _) => format!("variable {}{gone}", key.path),
     }
 }

@@ -32,8 +32,10 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, TaskName};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::{Variable, VariableKey};
+use crate::store::collected::CollectedAlloc;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 
+pub mod collected;
 pub mod record;
 
 /// The number of one commit, rising by one from 1.
@@ -59,6 +61,8 @@ pub enum Key {
     Task(AllocId, TaskName),
     /// A variable.
     Variable(VariableKey),
+    /// What stays of an allocation whose directory is gone.
+    Collected(AllocId),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -79,6 +83,8 @@ pub enum Record {
     Task(Arc<TaskRecord>),
     /// A variable.
     Variable(Arc<Variable>),
+    /// What stays of an allocation whose directory is gone.
+    Collected(Arc<CollectedAlloc>),
 }
 
 /// What concerns the node as a whole.
@@ -116,6 +122,9 @@ pub struct Saved {
     /// Variables.
     #[serde(default, with = "crate::store::pairs")]
     pub variables: BTreeMap<VariableKey, Arc<Variable>>,
+    /// What stays of allocations whose directories are gone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub collected: BTreeMap<AllocId, Arc<CollectedAlloc>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -153,6 +162,9 @@ impl Saved {
                     if let Key::Variable(key) = key {
                         saved.variables.insert(key, variable);
                     }
+                }
+                Record::Collected(alloc) => {
+                    saved.collected.insert(alloc.alloc.id, alloc);
                 }
             }
         }

@@ -17,6 +17,7 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Deployment(id) => format!("deployment/{id}"),
         Key::Alloc(id) => format!("alloc/{id}"),
         Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
+        Key::Collected(id) => format!("collected/{id}"),
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
 }
@@ -31,6 +32,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Alloc(record) => serde_json::to_vec(record),
         Record::Task(record) => serde_json::to_vec(record),
         Record::Variable(record) => serde_json::to_vec(record),
+        Record::Collected(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -50,6 +52,7 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("eval", None) => Key::Eval(rest.parse().map_err(id_error)?),
         ("deployment", None) => Key::Deployment(rest.parse().map_err(id_error)?),
         ("alloc", None) => Key::Alloc(rest.parse().map_err(id_error)?),
+        ("collected", None) => Key::Collected(rest.parse().map_err(id_error)?),
         ("variable", Some((namespace, path))) => Key::Variable(VariableKey {
             namespace: namespace.into(),
             path: path.into(),
@@ -69,6 +72,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Alloc(_) => Record::Alloc(json(value)?),
         Key::Task(..) => Record::Task(json(value)?),
         Key::Variable(_) => Record::Variable(json(value)?),
+        Key::Collected(_) => Record::Collected(json(value)?),
     })
 }
 

@@ -11,6 +11,7 @@
 //! checked at each 32nd step, after a restart and at rest.
 
 mod alone;
+mod collected;
 mod disks;
 mod dispatch;
 mod effects;
@@ -136,6 +137,8 @@ pub struct Checker {
     /// How many ended allocations the agent keeps.
     keep_terminal: usize,
     kept_children: usize,
+    /// How many records of collected allocations it keeps.
+    kept_records: usize,
     /// How full the disk may be, and whether the agent was told that it is fuller, and cleaned
     /// nothing away for it yet.
     room: Option<RoomLimits>,
@@ -152,6 +155,7 @@ impl Default for Checker {
         Checker::new(&Config {
             keep_terminal: usize::MAX,
             kept_children: usize::MAX,
+            kept_records: usize::MAX,
             parallel_destroys: usize::MAX,
             ..Config::new(0, Node::default(), "")
         })
@@ -181,6 +185,7 @@ impl Checker {
             newborn: true,
             keep_terminal: config.keep_terminal,
             kept_children: config.kept_children,
+            kept_records: config.kept_records,
             room: config.room,
             crowded: false,
             leaving: false,
@@ -259,7 +264,9 @@ impl Checker {
                 | NodeEffect::WatchDriver { .. }
                 | NodeEffect::WatchDevices { .. },
             ) => Ok(()),
-            Effect::Store(StoreEffect::Commit(id, batch)) => self.commit_effect(world, *id, batch),
+            Effect::Store(StoreEffect::Commit(id, batch)) => {
+                self.commit_effect(world, agent, *id, batch)
+            }
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
             Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
             Effect::Reply(RequestId(0), _) => Ok(()),

@@ -394,6 +394,13 @@ properties! {
     OneCommitAtATime: "one_commit_at_a_time", [P6], Always;
     /// The records of an allocation go last: it is over, clean, and its directory is gone.
     RecordsGoLast: "records_go_last", [P14 P17], Always;
+    /// Of an allocation whose directory is gone a record stays for as long as its job's version does,
+    /// unless there are as many newer ones as are kept.
+    CollectedAllocKeepsItsRecord: "collected_alloc_keeps_its_record", [P17], Always;
+    /// The record of an allocation whose directory is gone says what became of it and its tasks.
+    CollectedRecordIsTrue: "collected_record_is_true", [P21 P27], Always;
+    /// No more records of allocations whose directories are gone are kept than are meant to be.
+    CollectedRecordsAreBounded: "collected_records_are_bounded", [P15], Always;
     /// A disk that was promised to another node is there for as long as that was said.
     APromisedDiskStays: "a_promised_disk_stays", [P17 P7], Always;
     /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
@@ -526,6 +533,8 @@ properties! {
     SometimesSomethingResists: "sometimes_something_resists", [P13], Sometimes;
     /// A job finds no place on the node.
     SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
+    /// The record of an allocation whose directory is gone makes place for a newer one.
+    SometimesACollectedRecordExpires: "sometimes_a_collected_record_expires", [P15], Sometimes;
     /// An allocation is cleaned away.
     SometimesAnAllocationIsCleanedAway: "sometimes_an_allocation_is_cleaned_away", [P17], Sometimes;
     /// An allocation waits until others are cleaned away.

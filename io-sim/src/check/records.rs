@@ -43,8 +43,15 @@ impl Checker {
         }
     }
 
-    pub(super) fn commit_effect(&mut self, world: &World, id: CommitId, batch: &Batch) -> Verdict {
+    pub(super) fn commit_effect(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        id: CommitId,
+        batch: &Batch,
+    ) -> Verdict {
         self.one_commit_at_a_time(id, batch)?;
+        self.collected_records(world, agent, batch)?;
         for (key, record) in batch {
             if let (Key::Alloc(alloc), None) = (key, record) {
                 self.records_go_last(world, *alloc)?;

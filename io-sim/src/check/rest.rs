@@ -13,7 +13,7 @@ use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
-use drover_core::store::record::JobRecord;
+use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
@@ -325,9 +325,14 @@ impl Checker {
         let allocs = saved.allocs.values().all(|alloc| owned(&alloc.job));
         let evals = saved.evals.values().all(|eval| owned(&eval.job));
         let rollouts = saved.deployments.values().all(|one| owned(&one.job));
-        let owned = tasks && allocs && evals && rollouts;
+        let of_version = |one: &AllocRecord| {
+            let job = saved.jobs.get(&one.job);
+            job.is_some_and(|job| job.version(one.job_version).is_some())
+        };
+        let collected = saved.collected.values().all(|one| of_version(&one.alloc));
+        let owned = tasks && allocs && collected && evals && rollouts;
         self.holds(Property::TheDiskHoldsNoStrays, owned, || {
-            format!("tasks {tasks}, allocs {allocs}, evals {evals}, roll-outs {rollouts}")
+            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}")
         })?;
         for (key, job) in &saved.jobs {
             let evals = saved.evals.values().filter(|eval| eval.job == *key).count();
@@ -362,12 +367,19 @@ impl Checker {
             )
         });
         let same_tasks = saved.tasks == tasks.collect();
+        let collected = agent.view().collected();
+        let collected = collected.map(|record| (record.alloc.id, record.clone()));
+        let same_collected = saved.collected == collected.collect();
         let jobs = agent.view().jobs().map(|job| (job.job.key(), job.clone()));
         let same_jobs = saved.jobs == jobs.collect();
         self.holds(
             Property::TheDiskHoldsWhatIsKnown,
-            same_allocs && same_tasks && same_jobs,
-            || format!("allocs {same_allocs}, tasks {same_tasks}, jobs {same_jobs}"),
+            same_allocs && same_tasks && same_collected && same_jobs,
+            || {
+                format!(
+                    "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}"
+                )
+            },
         )
     }
 }

@@ -241,6 +241,7 @@ impl Sim {
             | Record::Eval(_)
             | Record::Deployment(_)
             | Record::Variable(_)
+            | Record::Collected(_)
             | Record::Alloc(_) => None,
         });
         let allocs = self.view().into_iter().flat_map(|view| view.allocs());

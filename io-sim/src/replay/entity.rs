@@ -203,7 +203,7 @@ impl Entity {
             }
             Effect::Store(StoreEffect::Commit(_, batch)) => batch.keys().any(|key| match key {
                 Key::Job(job) => self.is_job(job),
-                Key::Alloc(alloc) => self.is_task(*alloc, None),
+                Key::Alloc(alloc) | Key::Collected(alloc) => self.is_task(*alloc, None),
                 Key::Task(alloc, task) => self.is_task(*alloc, Some(task)),
                 Key::Meta | Key::Eval(_) | Key::Deployment(_) | Key::Variable(_) => false,
             }),

@@ -228,6 +228,8 @@ fn records(names: &Names, batch: &Batch) -> String {
             let launch = launch.unwrap_or_default();
             format!("{}/{name} {state} {launch}", names.alloc(*id))
         }
+        (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
+        (Key::Collected(id), None) => format!("record of {} gone", names.alloc(*id)),
         (Key::Alloc(id), _) => format!("{} gone", names.alloc(*id)),
         (Key::Task(id, name), _) => format!("{}/{name} gone", names.alloc(*id)),
         (Key::Meta, _) => "meta".to_owned(),

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::agent::{AllocView, View};
-use drover_core::ids::AllocId;
+use drover_core::agent::{ShownAlloc, View};
+use drover_core::ids::{AllocId, TaskName};
 use drover_core::model::alloc::TaskState;
 use drover_core::model::event::TaskEvent;
 use drover_core::model::task::Task;
 use drover_core::store::record::AllocRecord;
-use drover_core::task::runner::TaskRunner;
 use drover_core::time::Timestamp;
 use drover_io_real::on_the_way::{Amount, OnTheWay, mib};
 use serde::{Deserialize, Serialize};
@@ -106,6 +105,9 @@ pub struct Alloc {
     pub stub: AllocStub,
     pub job: Value,
     pub alloc_modify_index: u64,
+    /// An extension of our own: its logs and files are gone, what stays is this record.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub directory_collected: bool,
     pub allocated_resources: AllocatedResources,
 }
 
@@ -172,7 +174,7 @@ pub struct AssignedPort {
 /// Whose places it took, if any; those that ended anyway were only awaited.
 fn preempted(view: View<'_>, record: &AllocRecord) -> Option<Vec<String>> {
     let gave_way = |id: &&AllocId| {
-        let alloc = view.alloc(**id);
+        let alloc = view.shown_alloc(**id);
         alloc.is_some_and(|alloc| alloc.record().preempted_by == Some(record.id))
     };
     let all = record.preempts.iter().filter(gave_way);
@@ -182,7 +184,7 @@ fn preempted(view: View<'_>, record: &AllocRecord) -> Option<Vec<String>> {
 
 impl AllocStub {
     /// An allocation as lists show it.
-    pub fn of(view: View<'_>, alloc: AllocView<'_>) -> AllocStub {
+    pub fn of(view: View<'_>, alloc: ShownAlloc<'_>) -> AllocStub {
         let record = alloc.record();
         let id = |id: Option<_>| id.map(|id: drover_core::ids::AllocId| id.to_string());
         AllocStub {
@@ -202,7 +204,7 @@ impl AllocStub {
             client_description: alloc
                 .waits_for()
                 .unwrap_or_else(|| record.status_description.to_string()),
-            task_states: alloc.tasks().iter().map(named_state).collect(),
+            task_states: alloc.tasks().into_iter().map(named_state).collect(),
             deployment_status: deployment_status(record),
             deployment_id: record
                 .deployment
@@ -250,7 +252,7 @@ pub(crate) fn how_far(amount: Amount) -> String {
 
 impl Alloc {
     /// An allocation as it is shown whole.
-    pub fn of(view: View<'_>, alloc: AllocView<'_>) -> Alloc {
+    pub fn of(view: View<'_>, alloc: ShownAlloc<'_>) -> Alloc {
         let record = alloc.record();
         let group = alloc.job().group(record.group.as_str());
         let tasks = group
@@ -269,6 +271,7 @@ impl Alloc {
             stub: AllocStub::of(view, alloc),
             job: full_job(alloc.job(), view.job_status(&record.job)),
             alloc_modify_index: record.modify_index,
+            directory_collected: alloc.is_collected(),
             allocated_resources: AllocatedResources {
                 tasks: tasks.iter().map(task_resources).collect(),
                 task_lifecycles: tasks
@@ -307,8 +310,8 @@ fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
     })
 }
 
-fn named_state(task: &TaskRunner) -> (String, TaskStateShape) {
-    (task.spec().key.task.to_string(), state(task.state()))
+fn named_state((task, known): (&TaskName, &TaskState)) -> (String, TaskStateShape) {
+    (task.to_string(), state(known))
 }
 
 fn state(state: &TaskState) -> TaskStateShape {

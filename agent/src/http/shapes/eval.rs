@@ -171,7 +171,7 @@ impl DeploymentShape {
             Some((group.name.clone(), shape))
         };
         let changed = view
-            .allocs_of(&deployment.job)
+            .shown_allocs_of(&deployment.job)
             .map(|alloc| alloc.record())
             .filter(|alloc| alloc.deployment == Some(deployment.id))
             .map(|alloc| (alloc.modify_index, alloc.modify_time.0));
@@ -206,7 +206,7 @@ fn group_of(
     submitted: Timestamp,
 ) -> DeploymentGroup {
     let placed = view
-        .allocs_of(&deployment.job)
+        .shown_allocs_of(&deployment.job)
         .map(|alloc| alloc.record())
         .filter(|alloc| alloc.deployment == Some(deployment.id))
         .filter(|alloc| alloc.group.as_str() == group.name);

@@ -191,7 +191,7 @@ pub fn summary(view: View<'_>, record: &JobRecord) -> JobSummary {
         .map(|group| (group.name.clone(), GroupSummary::default()))
         .collect();
     let mut modify_index = job.modify_index;
-    for alloc in view.allocs_of(&key).map(|alloc| alloc.record()) {
+    for alloc in view.shown_allocs_of(&key).map(|alloc| alloc.record()) {
         modify_index = modify_index.max(alloc.modify_index);
         let group = groups.entry(alloc.group.as_str().to_owned()).or_default();
         match alloc.status {

@@ -127,7 +127,8 @@ impl Agent {
         self.forget_old_deployments(&key, &record);
         self.shared
             .ledger
-            .put(Key::Job(key), Record::Job(record.clone()));
+            .put(Key::Job(key.clone()), Record::Job(record.clone()));
+        self.forget_records_of(&key, Some(&record));
         record
     }
 
@@ -223,6 +224,7 @@ impl Agent {
             self.local.deployments.remove(&id);
             self.shared.ledger.delete(Key::Deployment(id));
         }
+        self.forget_records_of(key, None);
         cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
 }

@@ -8,6 +8,7 @@ use crate::ids::JobKey;
 use crate::model::alloc::{DeploymentHealth, ExitResult, TaskState};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::{Variable, VariableKey, VariableMeta};
+use crate::store::collected::CollectedAlloc;
 use crate::store::record::{
     AllocRecord, AssignedPort, JobRecord, Launch, RestartBudget, TaskRecord,
 };
@@ -29,6 +30,7 @@ pub(in crate::record) fn commit(id: CommitId, batch: &Batch) -> u64 {
             Some(Record::Eval(eval)) => of_eval(&mut fold, eval),
             Some(Record::Deployment(deployment)) => of_deployment(&mut fold, deployment),
             Some(Record::Variable(variable)) => of_variable(&mut fold, variable),
+            Some(Record::Collected(record)) => of_collected(&mut fold, record),
             None => {}
         }
     }
@@ -52,6 +54,7 @@ fn of_key(fold: &mut Fold, key: &Key, is_there: bool) {
             fold.name(id, task.as_str());
         }
         Key::Variable(key) => of_variable_key(fold, key, there),
+        Key::Collected(id) => fold.row([7, low(id.0), high(id.0), there]),
     }
 }
 
@@ -371,6 +374,32 @@ fn of_deployment(fold: &mut Fold, deployment: &Deployment) {
     fold.row([*status as u64, *job_version, *create_index, *modify_index]);
     of_job_key(fold, job);
     fold.text(description);
+}
+
+#[cold]
+fn of_collected(fold: &mut Fold, record: &CollectedAlloc) {
+    let CollectedAlloc { alloc, tasks } = record;
+    of_alloc(fold, alloc);
+    for (task, state) in tasks {
+        let TaskState {
+            state,
+            failed,
+            restarts,
+            last_restart,
+            started_at,
+            finished_at,
+            // What they say was covered where each was told.
+            events,
+        } = state;
+        let flags = u64::from(*failed) | (*state as u64) << 1 | count(events.len()) << 8;
+        fold.name([flags, *restarts], task.as_str());
+        fold.row([
+            moment(*last_restart),
+            moment(*started_at),
+            moment(*finished_at),
+            0,
+        ]);
+    }
 }
 
 #[cold]

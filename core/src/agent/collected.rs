@@ -1,0 +1,124 @@
+//! What stays of allocations whose directories were garbage-collected: a record of each, as long as its
+//! job's version is kept, bounded by number and age.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Agent;
+use crate::alloc::runner::AllocRunner;
+use crate::ids::{AllocId, JobKey};
+use crate::store::collected::CollectedAlloc;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::store::{Key, Record};
+use crate::time::Timestamp;
+
+/// The records, by allocation, by job and by age.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Collected {
+    records: BTreeMap<AllocId, Arc<CollectedAlloc>>,
+    #[serde(with = "crate::store::pairs")]
+    of_jobs: BTreeMap<JobKey, BTreeSet<AllocId>>,
+    /// By the index of their last change: the oldest goes first.
+    by_age: BTreeSet<(u64, AllocId)>,
+}
+
+impl Collected {
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn get(&self, id: AllocId) -> Option<&Arc<CollectedAlloc>> {
+        self.records.get(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<CollectedAlloc>> + Clone {
+        self.records.values()
+    }
+
+    pub(super) fn of_job(
+        &self,
+        job: &JobKey,
+    ) -> impl Iterator<Item = &Arc<CollectedAlloc>> + Clone + use<'_> {
+        let ids = self.of_jobs.get(job).into_iter().flatten();
+        ids.filter_map(|id| self.records.get(id))
+    }
+
+    pub(super) fn insert(&mut self, record: Arc<CollectedAlloc>) {
+        let AllocRecord {
+            id,
+            job,
+            modify_index,
+            ..
+        } = &record.alloc;
+        self.by_age.insert((*modify_index, *id));
+        self.of_jobs.entry(job.clone()).or_default().insert(*id);
+        self.records.insert(*id, record);
+    }
+
+    fn remove(&mut self, id: AllocId) {
+        let Some(record) = self.records.remove(&id) else {
+            return;
+        };
+        self.by_age.remove(&(record.alloc.modify_index, id));
+        if let Some(of_job) = self.of_jobs.get_mut(&record.alloc.job) {
+            of_job.remove(&id);
+            if of_job.is_empty() {
+                self.of_jobs.remove(&record.alloc.job);
+            }
+        }
+    }
+
+    /// The oldest, if there are more than `most` or it did not change since `since`.
+    fn expired(&self, most: usize, since: Timestamp) -> Option<AllocId> {
+        let (_, oldest) = self.by_age.first()?;
+        let record = self.records.get(oldest)?;
+        let too_many = self.records.len() > most;
+        (too_many || record.alloc.modify_time < since).then_some(*oldest)
+    }
+}
+
+impl Agent {
+    /// The directory of an allocation is gone: its record stays, unless its job goes too.
+    pub(super) fn keep_record(&mut self, alloc: &AllocRunner) {
+        let record = alloc.record();
+        let job = self.local.jobs.get(&record.job).filter(|job| !job.purge);
+        if job.is_none_or(|job| job.version(record.job_version).is_none()) {
+            return;
+        }
+        let tasks = alloc.tasks().iter();
+        let tasks = tasks.map(|task| (&task.spec().key.task, task.state()));
+        let record = Arc::new(CollectedAlloc::of(record, tasks));
+        let key = Key::Collected(record.alloc.id);
+        self.shared
+            .ledger
+            .put(key, Record::Collected(record.clone()));
+        self.collected.insert(record);
+        // The wall clock may have been set back: age is looked at by itself.
+        self.forget_expired_records(Timestamp(i64::MIN));
+    }
+
+    /// Forgets the oldest records: beyond the number that is kept, and those that did not change since.
+    pub(super) fn forget_expired_records(&mut self, since: Timestamp) {
+        while let Some(id) = self.collected.expired(self.config.kept_records, since) {
+            self.forget_record(id);
+        }
+    }
+
+    /// Records go with the versions of their job, and with the job.
+    pub(super) fn forget_records_of(&mut self, key: &JobKey, job: Option<&JobRecord>) {
+        let kept = |version| job.is_some_and(|job| job.version(version).is_some());
+        let of_job = self.collected.of_job(key).map(|record| &record.alloc);
+        let old = of_job.filter(|alloc| !kept(alloc.job_version));
+        for id in old.map(|alloc| alloc.id).collect::<Vec<_>>() {
+            self.forget_record(id);
+        }
+    }
+
+    fn forget_record(&mut self, id: AllocId) {
+        self.collected.remove(id);
+        self.shared.ledger.delete(Key::Collected(id));
+    }
+}

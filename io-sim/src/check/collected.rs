@@ -1,0 +1,163 @@
+//! What stays of allocations whose directories were garbage-collected.
+
+use std::collections::BTreeMap;
+
+use drover_core::agent::Agent;
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::model::alloc::TaskState;
+use drover_core::model::event::EventType;
+use drover_core::store::collected::CollectedAlloc;
+use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
+use drover_core::store::{Batch, Key, Record};
+
+use super::lives::{saved_alloc, saved_job};
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// The records that the disk holds when a commit is saved, by allocation.
+fn records_after<'a>(world: &'a World, batch: &'a Batch) -> BTreeMap<AllocId, &'a CollectedAlloc> {
+    let changed = batch.iter().map(|(key, record)| (key, record.as_ref()));
+    let saved = world.disk.records().iter();
+    let all = saved
+        .map(|(key, record)| (key, Some(record)))
+        .chain(changed);
+    let mut after = BTreeMap::new();
+    for (key, record) in all {
+        match (key, record) {
+            (Key::Collected(id), Some(Record::Collected(record))) => {
+                after.insert(*id, &**record);
+            }
+            (Key::Collected(id), _) => drop(after.remove(id)),
+            _ => {}
+        }
+    }
+    after
+}
+
+/// A job as the disk holds it when a commit is saved.
+fn job_after<'a>(world: &'a World, batch: &'a Batch, key: &JobKey) -> Option<&'a JobRecord> {
+    match batch.get(&Key::Job(key.clone())) {
+        Some(Some(Record::Job(job))) => Some(job),
+        Some(_) => None,
+        None => saved_job(world, key),
+    }
+}
+
+impl Checker {
+    /// Looks at a commit that leaves.
+    pub(super) fn collected_records(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        batch: &Batch,
+    ) -> Verdict {
+        let concerned = |key: &Key| matches!(key, Key::Alloc(_) | Key::Collected(_));
+        if !batch
+            .iter()
+            .any(|(key, record)| concerned(key) && record.is_none())
+        {
+            return Ok(());
+        }
+        let after = records_after(world, batch);
+        let most = self.kept_records;
+        self.holds(
+            Property::CollectedRecordsAreBounded,
+            after.len() <= most,
+            || format!("{} records, {most} are kept", after.len()),
+        )?;
+        for (key, record) in batch {
+            match (key, record) {
+                (Key::Alloc(id), None) => {
+                    if let Some(alloc) = saved_alloc(world, *id) {
+                        self.collected_alloc_keeps_its_record(world, agent, batch, &after, alloc)?;
+                        self.collected_record_is_true(world, &after, alloc)?;
+                    }
+                }
+                (Key::Collected(id), None) => {
+                    if let Some(Record::Collected(old)) =
+                        world.disk.records().get(&Key::Collected(*id))
+                    {
+                        self.collected_alloc_keeps_its_record(
+                            world, agent, batch, &after, &old.alloc,
+                        )?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A record stays for as long as the job's version does, unless there are as many as are kept that
+    /// are newer.
+    fn collected_alloc_keeps_its_record(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        batch: &Batch,
+        after: &BTreeMap<AllocId, &CollectedAlloc>,
+        alloc: &AllocRecord,
+    ) -> Verdict {
+        let purged = |job: &JobRecord| job.purge;
+        let job_goes =
+            self.job_goes(agent, &alloc.job) || saved_job(world, &alloc.job).is_some_and(purged);
+        let job = job_after(world, batch, &alloc.job);
+        let version_goes = job.is_none_or(|job| job.version(alloc.job_version).is_none());
+        let newer = |other: &&CollectedAlloc| other.alloc.modify_index > alloc.modify_index;
+        let newer = after.values().copied().filter(|one| newer(&one)).count();
+        let kept = after.contains_key(&alloc.id);
+        self.sometimes(
+            Property::SometimesACollectedRecordExpires,
+            !kept && newer > 0,
+        );
+        let holds = kept || job_goes || version_goes || newer >= self.kept_records;
+        self.holds(Property::CollectedAllocKeepsItsRecord, holds, || {
+            format!("{} is forgotten, {newer} newer ones are kept", alloc.name)
+        })
+    }
+
+    /// A record says what became of the allocation, and how its tasks ended.
+    fn collected_record_is_true(
+        &mut self,
+        world: &World,
+        after: &BTreeMap<AllocId, &CollectedAlloc>,
+        alloc: &AllocRecord,
+    ) -> Verdict {
+        let Some(record) = after.get(&alloc.id) else {
+            return Ok(());
+        };
+        // What else it says may have changed since that was saved.
+        let same = |one: &AllocRecord| {
+            let made = (one.name.clone(), one.job_version, one.eval, one.create_time);
+            (made, one.previous, one.status)
+        };
+        let of_disk = world.disk.saved();
+        let tasks = of_disk.tasks.iter().filter(|(key, _)| key.0 == alloc.id);
+        let differs = |name, task: &TaskRecord| {
+            record
+                .tasks
+                .get(name)
+                .is_none_or(|kept| end_of(kept) != end_of(&task.state))
+        };
+        let wrong = tasks.filter(|(key, task)| differs(&key.1, task));
+        let wrong: Vec<_> = wrong.map(|(key, _)| key.1.clone()).collect();
+        let holds = same(&record.alloc) == same(alloc) && wrong.is_empty();
+        self.holds(Property::CollectedRecordIsTrue, holds, || {
+            format!("{}, tasks {wrong:?}: {record:?} of {alloc:?}", alloc.name)
+        })
+    }
+}
+
+/// What people ask of a task that is over.
+fn end_of(state: &TaskState) -> impl PartialEq + use<> {
+    let mut ends = state.events.iter().rev();
+    let end = ends.find(|event| event.kind == EventType::Terminated);
+    let code = end.and_then(|event| event.details.get("exit_code").cloned());
+    (
+        state.state,
+        state.failed,
+        state.restarts,
+        state.finished_at,
+        code,
+    )
+}
