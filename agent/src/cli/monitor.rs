@@ -17,6 +17,12 @@ pub(super) async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
     if !eval.failed_groups.is_empty() {
         cx.screen
             .say(&format!("Failed Placements\n{}", failed_groups(&eval)))?;
+        if !eval.blocked_eval.is_empty() {
+            let blocked = short(&eval.blocked_eval, verbose);
+            cx.screen.say(&format!(
+                "Evaluation \"{blocked}\" waiting for additional capacity to place remainder"
+            ))?;
+        }
         return Ok(NO_PLACE);
     }
     if eval.deployment_id.is_empty() || eval.status != "complete" {

@@ -76,8 +76,7 @@ impl Agent {
     /// Whether the allocation's end still decides about a replacement.
     fn awaits_replacement(&self, alloc: &AllocRecord) -> bool {
         let local = &self.local;
-        let waits =
-            local.look_again.contains_key(&alloc.job) || local.blocked.contains_key(&alloc.job);
+        let waits = local.look_again.contains_key(&alloc.job) || local.awaits_placement(&alloc.job);
         alloc.next.is_none() && waits
     }
 

@@ -113,6 +113,14 @@ impl Machine {
         self.fingerprints.awaited().chain(drivers).next().is_some()
     }
 
+    /// Whether somebody of whom nothing was heard yet may still tell of facts, drivers or devices.
+    /// Each has a deadline, so that this comes to an end.
+    pub fn awaits_first_news(&self) -> bool {
+        !self.fingerprints.all_settled()
+            || self.drivers.awaits_first_news()
+            || self.devices.awaits_first_news()
+    }
+
     pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
         let changed = match input {
             NodeInput::Probed { op, probe, result } => {

@@ -330,6 +330,9 @@ impl Agent {
             self.machine.describe(&mut self.config.node);
             self.local.mark_blocked();
         }
+        if !self.machine.awaits_first_news() {
+            self.local.mark_unknown();
+        }
         if news.visible {
             // People see the change: its index is acknowledged to them, and must outlive the agent.
             cx(&self.config, &mut self.shared, now).next_index_without_a_record();

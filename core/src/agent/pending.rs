@@ -71,6 +71,14 @@ impl Agent {
                 until: None,
             });
         }
+        for key in &self.local.unknown {
+            let what = "first news of this machine";
+            awaiting.push(Awaiting {
+                who: format!("job {key}"),
+                what,
+                until: None,
+            });
+        }
         for alloc in self.allocs.values() {
             of_alloc(alloc, &mut awaiting);
             if self.shared.destroys.awaits(alloc.record().id) {

@@ -12,7 +12,9 @@ use crate::time::{Now, Timestamp};
 impl Agent {
     pub(super) fn restore_records(&mut self, saved: &Saved, now: Now) {
         self.local.jobs = saved.jobs.clone();
-        self.local.evals = saved.evals.clone();
+        for eval in saved.evals.values() {
+            self.local.insert_eval(eval.clone());
+        }
         self.local.deployments = saved.deployments.clone();
         self.local.variables = Arc::new(saved.variables.clone());
         let mut cx = cx(&self.config, &mut self.shared, now);

@@ -110,8 +110,8 @@ impl<'a> View<'a> {
         if record.job.is_parameterized() {
             return if record.job.stop { "dead" } else { "running" };
         }
-        let waits = self.agent.local.look_again.contains_key(key)
-            || self.agent.local.blocked.contains_key(key);
+        let waits =
+            self.agent.local.look_again.contains_key(key) || self.agent.local.awaits_placement(key);
         let never_placed = allocs.next().is_none() && record.done.is_empty();
         let more_to_come = !record.job.stop && (waits || never_placed || self.gave_way(record));
         if more_to_come { "pending" } else { "dead" }

@@ -33,6 +33,8 @@ pub struct Plugin {
     trouble: Option<String>,
     /// Whether there is nothing to be asked for on this machine.
     disabled: bool,
+    /// Whether it said what it has, or failed to, at least once.
+    was_heard: bool,
 }
 
 impl Plugin {
@@ -149,6 +151,11 @@ impl Devices {
         changed
     }
 
+    /// Whether there is a plugin that neither said nor failed to say what it has.
+    pub fn awaits_first_news(&self) -> bool {
+        self.plugins.values().any(|plugin| !plugin.was_heard)
+    }
+
     /// Until when first news are awaited.
     pub fn awaited(&self) -> impl Iterator<Item = Instant> {
         let plugins = self.plugins.values();
@@ -202,6 +209,7 @@ impl Plugin {
             }
         };
         self.stream.heard(cx);
+        self.was_heard = true;
         let recovered = self.trouble.take().is_some();
         let node = recovered || self.groups != groups;
         self.groups = groups;
@@ -226,6 +234,7 @@ impl Plugin {
         let news = self.trouble.as_ref() != Some(&why);
         let node = news || !self.groups.is_empty();
         self.groups.clear();
+        self.was_heard = true;
         let events = news.then(|| event(cx, name, &why)).into_iter().collect();
         self.trouble = Some(why);
         Changed { events, node }

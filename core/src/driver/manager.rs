@@ -125,6 +125,11 @@ impl Drivers {
         changed
     }
 
+    /// Whether there is one that neither said nor failed to say how it is.
+    pub fn awaits_first_news(&self) -> bool {
+        self.drivers.values().any(|driver| driver.info.is_none())
+    }
+
     /// Until when first news are awaited.
     pub fn awaited(&self) -> impl Iterator<Item = Instant> {
         let drivers = self.drivers.values();

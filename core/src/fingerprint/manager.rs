@@ -144,6 +144,11 @@ impl Fingerprints {
         essential.all(|probe| probe.settled)
     }
 
+    /// Whether all probes have had their time, those too that hold nothing up.
+    pub fn all_settled(&self) -> bool {
+        self.probes.iter().all(|probe| probe.settled)
+    }
+
     /// What all probes know together; where two speak of one thing, the later in the
     /// configuration's order counts.
     pub fn attributes(&self) -> impl Iterator<Item = (&String, &String)> {

@@ -42,6 +42,11 @@ pub struct Local {
     /// Jobs for which there was no place, and why.
     #[serde(with = "crate::store::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
+    /// Jobs whose placement depends on something that has yet to be heard of this machine.
+    pub unknown: BTreeSet<JobKey>,
+    /// The evaluations for which a plan is still to be made.
+    #[serde(with = "crate::store::pairs")]
+    pub open_evals: BTreeMap<JobKey, BTreeSet<EvalId>>,
     /// When failed allocations are replaced, by the boot clock: decided when their end was first
     /// seen in this life of the agent.
     #[serde(with = "crate::store::pairs")]
@@ -66,6 +71,45 @@ impl Local {
     pub fn mark_blocked(&mut self) {
         let blocked: Vec<JobKey> = self.blocked.keys().cloned().collect();
         blocked.iter().for_each(|key| self.mark(key));
+        self.mark_unknown();
+    }
+
+    /// All jobs have to be looked at that could not be placed because too little was known.
+    pub fn mark_unknown(&mut self) {
+        let unknown: Vec<JobKey> = self.unknown.iter().cloned().collect();
+        unknown.iter().for_each(|key| self.mark(key));
+    }
+
+    /// Whether something of a job waits to be placed.
+    pub fn awaits_placement(&self, key: &JobKey) -> bool {
+        self.blocked.contains_key(key) || self.unknown.contains(key)
+    }
+
+    /// An evaluation is new, or changed.
+    pub fn insert_eval(&mut self, eval: Arc<Evaluation>) {
+        if eval.status.is_open() {
+            let open = self.open_evals.entry(eval.job.clone()).or_default();
+            open.insert(eval.id);
+        } else {
+            self.close_eval(&eval);
+        }
+        self.evals.insert(eval.id, eval);
+    }
+
+    /// An evaluation is forgotten.
+    pub fn remove_eval(&mut self, id: EvalId) {
+        if let Some(eval) = self.evals.remove(&id) {
+            self.close_eval(&eval);
+        }
+    }
+
+    fn close_eval(&mut self, eval: &Evaluation) {
+        if let Some(open) = self.open_evals.get_mut(&eval.job) {
+            open.remove(&eval.id);
+            if open.is_empty() {
+                self.open_evals.remove(&eval.job);
+            }
+        }
     }
 
     /// The next job that has to be looked at.

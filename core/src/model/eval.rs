@@ -21,6 +21,8 @@ pub enum Trigger {
     DeploymentWatcher,
     /// An allocation gave its place to a more important one.
     Preemption,
+    /// Not everything that an earlier evaluation asked for could be placed.
+    QueuedAllocs,
 }
 
 impl Trigger {
@@ -33,11 +35,48 @@ impl Trigger {
             Trigger::AllocFailure => "alloc-failure",
             Trigger::DeploymentWatcher => "deployment-watcher",
             Trigger::Preemption => "preemption",
+            Trigger::QueuedAllocs => "queued-allocs",
         }
     }
 }
 
-/// One consideration of a job. On one node it is complete as soon as it is made.
+/// How far an evaluation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvalStatus {
+    /// A plan was made: what could be placed was, and the rest is in its failed groups. (Also what an
+    /// evaluation is that was saved before there were statuses.)
+    #[default]
+    Complete,
+    /// No plan was made for it yet: too little is known of the node.
+    Pending,
+    /// It waits for what an earlier one could not place.
+    Blocked,
+    /// It waits no longer: its job was stopped, or a newer one waits instead.
+    Canceled,
+}
+
+impl EvalStatus {
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EvalStatus::Pending => "pending",
+            EvalStatus::Complete => "complete",
+            EvalStatus::Blocked => "blocked",
+            EvalStatus::Canceled => "canceled",
+        }
+    }
+
+    /// Whether a plan still has to be made for it.
+    pub fn is_open(self) -> bool {
+        match self {
+            EvalStatus::Pending | EvalStatus::Blocked => true,
+            EvalStatus::Complete | EvalStatus::Canceled => false,
+        }
+    }
+}
+
+/// One consideration of a job: pending until a plan was made with a node that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Its id.
@@ -50,8 +89,17 @@ pub struct Evaluation {
     pub time: Timestamp,
     /// The roll-out it belongs to.
     pub deployment: Option<DeploymentId>,
-    /// Groups for which no place was found, with the reasons.
+    /// How far it is.
+    #[serde(default)]
+    pub status: EvalStatus,
+    /// Groups that could not be placed as a whole when it was planned, with the reasons.
     pub failed_groups: Vec<(String, String)>,
+    /// The blocked evaluation that waits for what this one could not place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_eval: Option<EvalId>,
+    /// The evaluation whose failed groups a blocked one waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_eval: Option<EvalId>,
     /// The state's index when it was made.
     pub create_index: u64,
     /// The state's index of its last change.

@@ -16,6 +16,7 @@ mod disks;
 mod dispatch;
 mod effects;
 mod ending;
+mod evals;
 mod exits;
 mod forward;
 mod groups;
@@ -54,6 +55,7 @@ use drover_core::model::node::Node;
 pub use property::Property;
 
 use crate::check::ending::Ending;
+use crate::check::evals::Evals;
 use crate::check::exits::Exits;
 use crate::check::identities::Identities;
 use crate::check::lives::Lives;
@@ -123,6 +125,7 @@ pub struct Checker {
     replies: Replies,
     rollouts: Rollouts,
     ending: Ending,
+    evals: Evals,
     devices: Devices,
     words: Words,
     templates: Templates,
@@ -173,6 +176,7 @@ impl Checker {
             replies: Replies::default(),
             rollouts: Rollouts::default(),
             ending: Ending::default(),
+            evals: Evals::default(),
             devices: Devices::default(),
             words: Words::default(),
             templates: Templates::default(),
@@ -304,6 +308,7 @@ impl Checker {
         self.touched.everything();
         self.lives.agent_died();
         self.exits.agent_died();
+        self.evals.agent_died();
         self.devices.agent_died();
         self.removals.agent_died();
         self.commits.agent_died();
@@ -321,6 +326,7 @@ impl Checker {
         if core::mem::take(&mut self.newborn) {
             self.removals.awake(world.at);
             self.lives.awake(world);
+            self.evals.awake(world);
             self.templates.awake(world);
             self.variables.awake(world);
             let unread = world

@@ -275,6 +275,16 @@ properties! {
     /// Devices are known as they are, whatever was said of them before.
     DevicesAreWhatIsThere: "devices_are_what_is_there", [P27 P11], AtRest;
 
+    // Evaluations.
+    /// Once enough was heard of the node, a plan is made for each evaluation.
+    AnEvaluationIsPlannedOnceTheNodeIsKnown: "an_evaluation_is_planned_once_the_node_is_known", [P11 P27], Always;
+    /// A complete evaluation names each group of which a copy has no allocation, and no group as waiting
+    /// that has all of them.
+    AnEvaluationSaysWhatItsPlanDid: "an_evaluation_says_what_its_plan_did", [P27], Always;
+    /// A job has one blocked evaluation while something of it is not placed, with the reasons, and
+    /// otherwise none.
+    OneEvaluationWaitsForWhatIsNotPlaced: "one_evaluation_waits_for_what_is_not_placed", [P27 P15], Always;
+
     // What is shown.
     /// The status of a job, who runs, and how many tasks need a driver or a plugin are told as they
     /// are.
@@ -541,6 +551,8 @@ properties! {
     SometimesCleaningAwayWaits: "sometimes_cleaning_away_waits", [P17], Sometimes;
     /// A plugin says what cannot be, and is not believed.
     SometimesAPluginIsNotBelieved: "sometimes_a_plugin_is_not_believed", [P12], Sometimes;
+    /// An evaluation waits until enough is known of the node.
+    SometimesAnEvaluationIsPending: "sometimes_an_evaluation_is_pending", [P27], Sometimes;
     /// A job waits until enough is known of the machine.
     SometimesTheMachineIsUnknown: "sometimes_the_machine_is_unknown", [P7], Sometimes;
     /// A record that cannot be read is of a task that lives.

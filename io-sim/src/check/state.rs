@@ -25,6 +25,7 @@ impl Checker {
         self.the_index_never_falls_back(agent)?;
         self.variables_outlive_the_agent(agent)?;
         self.services(agent)?;
+        self.evaluations(agent)?;
         self.each_launch_is_looked_for()?;
         match self.touched.take() {
             Look::Everything => self.everything(world, agent),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::View;
 use drover_core::local::reconcile::copies;
-use drover_core::model::eval::{Deployment, Evaluation};
+use drover_core::model::eval::{Deployment, EvalStatus, Evaluation};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::time::Timestamp;
@@ -129,7 +129,16 @@ impl EvalShape {
             job_id: eval.job.id.to_string(),
             job_modify_index: job.map_or(0, |job| job.job_modify_index),
             deployment_id: eval.deployment.map(|id| id.to_string()).unwrap_or_default(),
-            status: "complete".to_owned(),
+            status: eval.status.as_str().to_owned(),
+            status_description: description(view, eval).to_owned(),
+            previous_eval: eval
+                .previous_eval
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
+            blocked_eval: eval
+                .blocked_eval
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
             failed_groups: eval.failed_groups.iter().map(failed_group).collect(),
             queued_allocations: groups
                 .iter()
@@ -141,6 +150,19 @@ impl EvalShape {
             modify_time: eval.time.0,
             ..EvalShape::default()
         }
+    }
+}
+
+/// Why an evaluation is where it is, if that is not plain.
+fn description(view: View<'_>, eval: &Evaluation) -> &'static str {
+    match eval.status {
+        EvalStatus::Complete => "",
+        EvalStatus::Pending if view.is_settled() => {
+            "waits for what probes, drivers and plugins of this node report first"
+        }
+        EvalStatus::Pending => "waits for the first fingerprints of this node",
+        EvalStatus::Blocked => "created to place remaining allocations",
+        EvalStatus::Canceled => "the job was stopped, or a newer evaluation waits instead",
     }
 }
 

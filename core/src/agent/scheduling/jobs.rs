@@ -23,7 +23,7 @@ impl Agent {
         }
         let unchanged = known
             .as_ref()
-            .is_some_and(|known| same_job(&known.job, job));
+            .is_some_and(|known| same_job(&known.job, job) && !self.is_collected(known));
         let record = match known {
             Some(known) if unchanged => known,
             known => self.new_version(now, job, known.as_deref()),
@@ -45,6 +45,16 @@ impl Agent {
             job_index,
             deployment,
         }
+    }
+
+    /// Whether a job ran to completion and all its allocations were garbage-collected. Nomad forgets such a
+    /// job with them, so that whoever registers it again runs it again. While they are kept, the same
+    /// version does not run again what is complete.
+    fn is_collected(&self, record: &JobRecord) -> bool {
+        let key = record.job.key();
+        let left = self.local.allocs.contains_key(&key);
+        let complete = record.job.job_type.runs_to_completion() && !record.done.is_empty();
+        complete && !left && self.view().job_status(&key) == "dead"
     }
 
     /// Runs a job that ran on other nodes. Asked again it changes nothing, as registering does.
@@ -211,14 +221,11 @@ impl Agent {
     fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
+        self.local.unknown.remove(key);
         self.local.look_again.remove(key);
         self.local.due.remove(key);
         self.shared.ledger.delete(Key::Job(key.clone()));
-        let evals = self.local.evals.iter().filter(|(_, eval)| eval.job == *key);
-        for id in evals.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.local.evals.remove(&id);
-            self.shared.ledger.delete(Key::Eval(id));
-        }
+        self.forget_evals_of(key);
         let deployments = self.local.deployments.iter().filter(|(_, d)| d.job == *key);
         for id in deployments.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.local.deployments.remove(&id);

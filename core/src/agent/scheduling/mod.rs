@@ -1,6 +1,7 @@
 //! The scheduling side: requests about jobs, and carrying out what reconciliation asks for.
 
 mod dispatch;
+mod evaluations;
 mod jobs;
 mod placing;
 mod preempting;
@@ -18,12 +19,10 @@ use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{LocalInput, RequestId};
-use crate::local::KEPT_EVALS;
 use crate::local::reconcile::{self, Seen};
 use crate::model::alloc::DesiredStatus;
-use crate::model::eval::{Evaluation, Trigger};
+use crate::model::eval::Trigger;
 use crate::store::record::AllocRecord;
-use crate::store::{Key, Record};
 use crate::time::{Instant, Now};
 
 /// An allocation shall end, and its record says why.
@@ -78,38 +77,6 @@ impl Agent {
                     index: eval.create_index,
                 }
             }
-        }
-    }
-
-    /// Notes that a job is considered, and why; the consideration itself follows in this step.
-    pub(super) fn evaluate(&mut self, now: Now, key: &JobKey, trigger: Trigger) -> Arc<Evaluation> {
-        let mut cx = cx(&self.config, &mut self.shared, now);
-        let index = cx.next_index();
-        let eval = Arc::new(Evaluation {
-            id: cx.eval_id(),
-            job: key.clone(),
-            trigger,
-            time: now.wall,
-            deployment: self.local.jobs.get(key).and_then(|job| job.deployment),
-            failed_groups: Vec::new(),
-            create_index: index,
-            modify_index: index,
-        });
-        cx.remember(Key::Eval(eval.id), Record::Eval(eval.clone()));
-        self.local.evals.insert(eval.id, eval.clone());
-        self.forget_old_evals(key);
-        self.local.mark(key);
-        eval
-    }
-
-    fn forget_old_evals(&mut self, key: &JobKey) {
-        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        let mut ids: Vec<_> = of_job.map(|eval| (eval.create_index, eval.id)).collect();
-        ids.sort_unstable();
-        let surplus = ids.len().saturating_sub(KEPT_EVALS);
-        for (_, id) in ids.into_iter().take(surplus) {
-            self.local.evals.remove(&id);
-            self.shared.ledger.delete(Key::Eval(id));
         }
     }
 

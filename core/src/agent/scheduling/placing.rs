@@ -2,8 +2,8 @@
 //! which allocation they replace.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
+use super::evaluations::Unplaced;
 use super::stop_alloc;
 use crate::agent::{Agent, Machine, cx};
 use crate::alloc::remote::RemotePrevious;
@@ -13,11 +13,9 @@ use crate::ids::{AllocId, JobKey};
 use crate::local::reconcile::{self, Placement};
 use crate::local::{constraint, ports};
 use crate::model::device::AssignedDevices;
-use crate::model::eval::Evaluation;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::store::record::{AllocRecord, AssignedPort, JobRecord};
-use crate::store::{Key, Record};
 use crate::time::Now;
 
 /// What of this machine an allocation gets for itself alone, and who ends for that.
@@ -25,6 +23,14 @@ pub(super) struct Claim {
     pub(super) ports: Vec<AssignedPort>,
     pub(super) devices: Vec<AssignedDevices>,
     pub(super) preempts: Vec<AllocId>,
+}
+
+/// Why a copy of a group is not placed.
+pub(super) enum NotPlaced {
+    /// Something that it lacks may still be found on this machine.
+    Unknown,
+    /// What it lacks.
+    Failed(String),
 }
 
 /// How many that could not take over their disk may follow each other before one between them and the
@@ -39,24 +45,23 @@ impl Agent {
         record: &JobRecord,
         placements: Vec<Placement>,
     ) -> Vec<AllocId> {
-        let mut failed: Vec<(String, String)> = Vec::new();
+        let mut unplaced = Unplaced::default();
         let mut placed = Vec::new();
         for placement in placements {
             let group = placement.group.clone();
             let renewed = placement.previous.filter(|_| placement.renews);
             // What one copy did not get from others, the next does not get either.
-            let first = !failed.iter().any(|(name, _)| name == group.as_str());
+            let first = !unplaced.names(group.as_str());
             match self.place(now, key, record, placement, first) {
                 Ok(id) => {
                     placed.push(id);
                     placed.extend(self.preempt(now, id));
                     placed.extend(self.end_renewed(now, renewed));
                 }
-                Err(why) if !first => drop(why),
-                Err(why) => failed.push((group.as_str().to_owned(), why)),
+                Err(why) => unplaced.add(group.as_str(), why),
             }
         }
-        self.note_blocked(key, failed);
+        self.note_plan(now, key, unplaced);
         placed
     }
 
@@ -66,33 +71,6 @@ impl Agent {
         let cx = &mut cx(&self.config, &mut self.shared, now);
         stop_alloc(cx, alloc, reconcile::UPDATING);
         renewed
-    }
-
-    /// Remembers for which groups there was no place, in the latest evaluation too.
-    fn note_blocked(&mut self, key: &JobKey, failed: Vec<(String, String)>) {
-        let before = self.local.blocked.get(key).cloned().unwrap_or_default();
-        if before == failed {
-            return;
-        }
-        // What ended was perhaps kept until this place was found.
-        self.collect_due = true;
-        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        if let Some(latest) = of_job.max_by_key(|eval| eval.create_index) {
-            let mut eval = Evaluation::clone(latest);
-            eval.failed_groups.clone_from(&failed);
-            self.shared.index += 1;
-            eval.modify_index = self.shared.index;
-            let eval = Arc::new(eval);
-            self.shared
-                .ledger
-                .put(Key::Eval(eval.id), Record::Eval(eval.clone()));
-            self.local.evals.insert(eval.id, eval);
-        }
-        if failed.is_empty() {
-            self.local.blocked.remove(key);
-        } else {
-            self.local.blocked.insert(key.clone(), failed);
-        }
     }
 
     /// What an allocation did not take over from another node, for the one that replaces it. If it
@@ -109,9 +87,10 @@ impl Agent {
         record: &JobRecord,
         placement: Placement,
         may_preempt: bool,
-    ) -> Result<AllocId, String> {
+    ) -> Result<AllocId, NotPlaced> {
         let job = &record.job;
-        let group = job.group(placement.group.as_str()).ok_or("no such group")?;
+        let group = job.group(placement.group.as_str());
+        let group = group.ok_or_else(|| NotPlaced::Failed("no such group".to_owned()))?;
         self.admits(job, group)?;
         let awaited = self.last_that_ran(placement.previous);
         let mut inherits = self.disks_for(group, placement.previous);
@@ -121,7 +100,11 @@ impl Agent {
         let may_preempt = may_preempt && !self.gives_back(placement.previous, awaited);
         let claim = claim.or_else(|why| {
             let from_others = || self.claim_from_others(now, job, group, awaited);
-            may_preempt.then(from_others).flatten().ok_or(why)
+            let claim = may_preempt.then(from_others).flatten();
+            claim.ok_or_else(|| match wants_devices(group) {
+                true => self.unless_unknown(why),
+                false => NotPlaced::Failed(why),
+            })
         })?;
         let handed = self.handed_to(key, &placement.group, placement.index);
         let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
@@ -140,12 +123,9 @@ impl Agent {
             }
         }
         let remote = handed.or(passed_on);
+        let eval = self.latest_eval(key);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let (id, index) = (cx.alloc_id(), cx.next_index());
-        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
-        let eval = of_job
-            .max_by_key(|eval| eval.create_index)
-            .map(|eval| eval.id);
         let alloc = AllocRecord {
             id,
             name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
@@ -267,22 +247,26 @@ impl Agent {
     }
 
     /// Whether this node can run the group.
-    fn admits(&self, job: &Job, group: &TaskGroup) -> Result<(), String> {
+    fn admits(&self, job: &Job, group: &TaskGroup) -> Result<(), NotPlaced> {
         let node = &self.config.node;
         if !constraint::datacenter_matches(&job.datacenters, &node.datacenter) {
-            return Err(format!(
+            return Err(NotPlaced::Failed(format!(
                 "no node in datacenters {}",
                 job.datacenters.join(", ")
-            ));
+            )));
         }
         for task in &group.tasks {
             let known = node.drivers.get(&task.driver);
             if !known.is_some_and(|driver| driver.detected && driver.healthy) {
-                let why = known.map_or("is not there", |_| "does not work now");
-                return Err(format!(
-                    "driver \"{}\" of task \"{}\" {why}",
-                    task.driver, task.name
-                ));
+                let (driver, name) = (&task.driver, &task.name);
+                return Err(match known {
+                    Some(_) => NotPlaced::Failed(format!(
+                        "driver \"{driver}\" of task \"{name}\" does not work now"
+                    )),
+                    None => self.unless_unknown(format!(
+                        "driver \"{driver}\" of task \"{name}\" is not there"
+                    )),
+                });
             }
         }
         let of_tasks = group.tasks.iter().flat_map(|task| &task.constraints);
@@ -292,7 +276,15 @@ impl Agent {
             .chain(&group.constraints)
             .chain(of_tasks);
         constraint::check_node(node, constraints)
-            .map_err(|why| format!("Constraint \"{why}\" failed"))
+            .map_err(|why| self.unless_unknown(format!("Constraint \"{why}\" failed")))
+    }
+
+    /// This is why a group is not placed, if nobody may still tell of what it lacks.
+    fn unless_unknown(&self, why: String) -> NotPlaced {
+        match self.machine.awaits_first_news() {
+            true => NotPlaced::Unknown,
+            false => NotPlaced::Failed(why),
+        }
     }
 
     /// Whose ports and devices may not be given away: their holders are not gone yet. The
@@ -308,17 +300,19 @@ impl Agent {
     }
 }
 
+/// Whether a task of a group asks for devices.
+fn wants_devices(group: &TaskGroup) -> bool {
+    let mut tasks = group.tasks.iter();
+    tasks.any(|task| !task.resources.devices.is_empty())
+}
+
 /// The devices that the tasks of a group get.
 fn devices_for(
     group: &TaskGroup,
     machine: &Machine,
     mut held: Held,
 ) -> Result<Vec<AssignedDevices>, String> {
-    if group
-        .tasks
-        .iter()
-        .all(|task| task.resources.devices.is_empty())
-    {
+    if !wants_devices(group) {
         return Ok(Vec::new());
     }
     let offers = machine.devices().offers();

@@ -340,7 +340,10 @@ fn of_eval(fold: &mut Fold, eval: &Evaluation) {
         trigger,
         time,
         deployment,
+        status,
         failed_groups,
+        blocked_eval,
+        previous_eval,
         create_index,
         modify_index,
     } = eval;
@@ -351,7 +354,13 @@ fn of_eval(fold: &mut Fold, eval: &Evaluation) {
         *modify_index,
     ]);
     let failed = u128::from(count(failed_groups.len()));
-    fold.row(of_two(failed, deployment.map(|id| id.0)));
+    let others = [blocked_eval, previous_eval].map(|id| id.map_or(0, |id| id.0));
+    let linked = others != [0, 0];
+    let flags = (u128::from(*status as u8) << 1) | u128::from(linked);
+    fold.row(of_two(failed | (flags << 64), deployment.map(|id| id.0)));
+    if linked {
+        fold.row(of_two(others[0], Some(others[1])));
+    }
     of_job_key(fold, job);
     for (group, why) in failed_groups {
         fold.text(group);

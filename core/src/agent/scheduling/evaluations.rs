@@ -1,0 +1,227 @@
+//! Evaluations: who asked that a job be considered, and what the plan made of it.
+//!
+//! An evaluation is pending until a plan was made with a node that is known. Then it is complete, and
+//! names the groups that could not be placed as a whole. For those a second evaluation of the job is
+//! blocked, one at a time, until they are placed; it is canceled when the job is stopped or a newer one
+//! waits instead. These are the statuses of Nomad, whose command line waits for "complete", so what
+//! was asked for is never "blocked" itself.
+
+use std::sync::Arc;
+
+use super::placing::NotPlaced;
+use crate::agent::{Agent, cx};
+use crate::ids::{EvalId, JobKey};
+use crate::local::KEPT_EVALS;
+use crate::model::eval::{EvalStatus, Evaluation, Trigger};
+use crate::store::{Key, Record};
+use crate::time::Now;
+
+/// What a plan could not place of a job.
+#[derive(Debug, Default)]
+pub(super) struct Unplaced {
+    /// Groups that have to wait, with the reasons.
+    pub(super) failed: Vec<(String, String)>,
+    /// Whether it depends on something that has yet to be heard of this machine.
+    pub(super) unknown: bool,
+}
+
+impl Unplaced {
+    /// Whether a copy of this group could not be placed.
+    pub(super) fn names(&self, group: &str) -> bool {
+        self.failed.iter().any(|(name, _)| name == group)
+    }
+
+    /// A copy of this group is not placed. Of all copies the first says why.
+    pub(super) fn add(&mut self, group: &str, why: NotPlaced) {
+        match why {
+            NotPlaced::Unknown => self.unknown = true,
+            NotPlaced::Failed(_) if self.names(group) => {}
+            NotPlaced::Failed(why) => self.failed.push((group.to_owned(), why)),
+        }
+    }
+}
+
+impl Agent {
+    /// Notes that a job is to be considered, and why; the plan itself follows once the node is known.
+    pub(in crate::agent) fn evaluate(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        trigger: Trigger,
+    ) -> Arc<Evaluation> {
+        let eval = self.new_eval(now, key, trigger, EvalStatus::Pending);
+        let eval = self.save_eval(eval);
+        self.forget_old_evals(key);
+        self.local.mark(key);
+        eval
+    }
+
+    fn new_eval(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        trigger: Trigger,
+        status: EvalStatus,
+    ) -> Evaluation {
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        let index = cx.next_index();
+        Evaluation {
+            id: cx.eval_id(),
+            job: key.clone(),
+            trigger,
+            time: now.wall,
+            deployment: self.local.jobs.get(key).and_then(|job| job.deployment),
+            status,
+            failed_groups: Vec::new(),
+            blocked_eval: None,
+            previous_eval: None,
+            create_index: index,
+            modify_index: index,
+        }
+    }
+
+    /// A plan was made for a job: its evaluations say what became of it.
+    pub(super) fn note_plan(&mut self, now: Now, key: &JobKey, unplaced: Unplaced) {
+        let Unplaced { failed, unknown } = unplaced;
+        let before = self.local.blocked.get(key);
+        // What ended was perhaps kept until this could be placed.
+        self.collect_due |= before.map_or(&[][..], Vec::as_slice) != failed;
+        self.collect_due |= self.local.unknown.contains(key) && !unknown;
+        if failed.is_empty() {
+            self.local.blocked.remove(key);
+        } else {
+            self.local.blocked.insert(key.clone(), failed.clone());
+        }
+        if unknown {
+            self.local.unknown.insert(key.clone());
+            return;
+        }
+        self.local.unknown.remove(key);
+        let open = self.open_evals(key);
+        let (pending, blocked): (Vec<_>, Vec<_>) =
+            (open.into_iter()).partition(|eval| eval.status == EvalStatus::Pending);
+        let blocked_eval = match failed.is_empty() {
+            true => {
+                self.unblock(key, blocked);
+                None
+            }
+            false => Some(self.block(now, key, &failed, pending.last(), blocked)),
+        };
+        for mut eval in pending {
+            eval.status = EvalStatus::Complete;
+            eval.failed_groups.clone_from(&failed);
+            eval.blocked_eval = blocked_eval;
+            self.change_eval(eval);
+        }
+        if blocked_eval.is_some() {
+            self.forget_old_evals(key);
+        }
+    }
+
+    /// The evaluations of a job for which a plan is still to be made, oldest first.
+    fn open_evals(&self, key: &JobKey) -> Vec<Evaluation> {
+        let open = self.local.open_evals.get(key).into_iter().flatten();
+        let open = open.filter_map(|id| self.local.evals.get(id));
+        let mut open: Vec<Evaluation> = open.map(|eval| Evaluation::clone(eval)).collect();
+        open.sort_unstable_by_key(|eval| eval.create_index);
+        open
+    }
+
+    /// Nothing of the job has to wait any more.
+    fn unblock(&mut self, key: &JobKey, blocked: Vec<Evaluation>) {
+        let stopped = (self.local.jobs.get(key)).is_none_or(|record| record.job.stop);
+        for mut eval in blocked {
+            eval.status = match stopped {
+                true => EvalStatus::Canceled,
+                false => EvalStatus::Complete,
+            };
+            eval.failed_groups.clear();
+            self.change_eval(eval);
+        }
+    }
+
+    /// These groups have to wait: the job's blocked evaluation says so, a new one if somebody asked.
+    fn block(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        failed: &[(String, String)],
+        asked: Option<&Evaluation>,
+        mut blocked: Vec<Evaluation>,
+    ) -> EvalId {
+        if asked.is_none()
+            && let Some(mut eval) = blocked.pop()
+        {
+            let id = eval.id;
+            if eval.failed_groups != failed {
+                eval.failed_groups = failed.to_vec();
+                self.change_eval(eval);
+            }
+            return id;
+        }
+        for mut eval in blocked {
+            eval.status = EvalStatus::Canceled;
+            self.change_eval(eval);
+        }
+        let previous = match asked {
+            Some(asked) => Some(asked.id),
+            None => self.latest_eval(key),
+        };
+        let trigger = Trigger::QueuedAllocs;
+        let eval = self.new_eval(now, key, trigger, EvalStatus::Blocked);
+        let eval = self.save_eval(Evaluation {
+            failed_groups: failed.to_vec(),
+            previous_eval: previous,
+            ..eval
+        });
+        eval.id
+    }
+
+    /// The job's latest evaluation.
+    pub(super) fn latest_eval(&self, key: &JobKey) -> Option<EvalId> {
+        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
+        let latest = of_job.max_by_key(|eval| eval.create_index);
+        latest.map(|eval| eval.id)
+    }
+
+    /// An evaluation changed. One that was made in this step nobody saw as it was; before an agent told
+    /// anything, all are of its earlier life.
+    fn change_eval(&mut self, mut eval: Evaluation) {
+        let is_new = self.told_index != 0 && eval.create_index > self.told_index;
+        if !is_new {
+            self.shared.index += 1;
+            eval.modify_index = self.shared.index;
+        }
+        self.save_eval(eval);
+    }
+
+    fn save_eval(&mut self, eval: Evaluation) -> Arc<Evaluation> {
+        let eval = Arc::new(eval);
+        let record = Record::Eval(eval.clone());
+        self.shared.ledger.put(Key::Eval(eval.id), record);
+        self.local.insert_eval(eval.clone());
+        eval
+    }
+
+    fn forget_old_evals(&mut self, key: &JobKey) {
+        let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
+        let mut ids: Vec<_> = of_job.map(|eval| (eval.create_index, eval.id)).collect();
+        ids.sort_unstable();
+        let surplus = ids.len().saturating_sub(KEPT_EVALS);
+        for (_, id) in ids.into_iter().take(surplus) {
+            self.forget_eval(id);
+        }
+    }
+
+    pub(super) fn forget_evals_of(&mut self, key: &JobKey) {
+        let evals = self.local.evals.iter().filter(|(_, eval)| eval.job == *key);
+        for id in evals.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.forget_eval(id);
+        }
+    }
+
+    fn forget_eval(&mut self, id: EvalId) {
+        self.local.remove_eval(id);
+        self.shared.ledger.delete(Key::Eval(id));
+    }
+}

@@ -1,0 +1,138 @@
+//! Evaluations: pending until they are planned, and true in what they say of the plan.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, View};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{EvalId, GroupName, JobKey};
+use drover_core::local::reconcile::copies;
+use drover_core::model::alloc::DesiredStatus;
+use drover_core::model::eval::{EvalStatus, Evaluation};
+use drover_core::store::record::JobRecord;
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// What is remembered of evaluations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evals {
+    /// The state's index when they were looked at last.
+    index: Option<u64>,
+    /// Those of which it was checked, or was saved, what the plan made of them.
+    closed: BTreeSet<EvalId>,
+}
+
+impl Evals {
+    pub(super) fn agent_died(&mut self) {
+        self.index = None;
+    }
+
+    /// What an earlier life saved as planned is not looked at again.
+    pub(super) fn awake(&mut self, world: &World) {
+        let saved = world.disk.saved().evals;
+        let closed = saved.values().filter(|eval| !eval.status.is_open());
+        self.closed = closed.map(|eval| eval.id).collect();
+    }
+}
+
+impl Checker {
+    pub(super) fn evaluations(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        let index = Some(view.index());
+        if self.evals.index == index || view.shutdown().is_some() {
+            return Ok(());
+        }
+        self.evals.index = index;
+        let known = view.is_settled() && !view.machine().awaits_first_news();
+        for eval in view.evals() {
+            let pending = eval.status == EvalStatus::Pending;
+            self.sometimes(Property::SometimesAnEvaluationIsPending, pending);
+            self.holds(
+                Property::AnEvaluationIsPlannedOnceTheNodeIsKnown,
+                !(pending && known),
+                || format!("{eval:?}"),
+            )?;
+            if !eval.status.is_open() && self.evals.closed.insert(eval.id) {
+                self.an_evaluation_says_what_its_plan_did(view, eval)?;
+            }
+        }
+        for job in view.jobs().filter(|_| known) {
+            self.one_evaluation_waits_for_what_is_not_placed(view, &job.job.key())?;
+        }
+        Ok(())
+    }
+
+    /// A complete evaluation names each group of which a copy has no allocation, and no group as waiting
+    /// that has all of them.
+    fn an_evaluation_says_what_its_plan_did(
+        &mut self,
+        view: View<'_>,
+        eval: &Evaluation,
+    ) -> Verdict {
+        let property = Property::AnEvaluationSaysWhatItsPlanDid;
+        let Some(job) = view.job(&eval.job).filter(|job| !job.job.stop) else {
+            return Ok(());
+        };
+        let mut newer = view.evals().filter(|other| other.job == eval.job);
+        if eval.status == EvalStatus::Canceled {
+            let waits = newer.any(|other| other.create_index > eval.create_index);
+            return self.holds(property, waits, || format!("nobody waits for {eval:?}"));
+        }
+        let still_waits = (eval.blocked_eval.and_then(|id| view.eval(id)))
+            .is_some_and(|blocked| blocked.status == EvalStatus::Blocked);
+        for group in &job.job.task_groups {
+            let name = GroupName::from(group.name.as_str());
+            let failed = eval.failed_groups.iter().any(|(it, _)| *it == group.name);
+            let wanted = copies(&job.job, group);
+            let missing = (0..wanted).find(|index| !has_copy(view, job, &name, *index));
+            self.holds(property, failed || missing.is_none(), || {
+                format!("{name}[{missing:?}] is not placed: {eval:?}")
+            })?;
+            let filled = (0..wanted).all(|index| runs_copy(view, job, &name, index));
+            self.holds(property, !(failed && still_waits && filled), || {
+                format!("{name} is placed: {eval:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn one_evaluation_waits_for_what_is_not_placed(
+        &mut self,
+        view: View<'_>,
+        key: &JobKey,
+    ) -> Verdict {
+        let of_job = view.evals().filter(|eval| eval.job == *key);
+        let blocked: Vec<_> = of_job
+            .filter(|eval| eval.status == EvalStatus::Blocked)
+            .collect();
+        let unplaced = view.blocked(key);
+        let holds = match blocked.as_slice() {
+            [] => unplaced.is_empty(),
+            [one] => !unplaced.is_empty() && one.failed_groups == unplaced,
+            _ => false,
+        };
+        let property = Property::OneEvaluationWaitsForWhatIsNotPlaced;
+        self.holds(property, holds, || {
+            format!("{key} lacks {unplaced:?}, and there are {blocked:?}")
+        })
+    }
+}
+
+/// Whether a copy was placed at least once.
+fn has_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> bool {
+    let key = job.job.key();
+    let done = job.done.contains(&(group.clone(), index));
+    let mut allocs = view.allocs_of(&key).map(AllocRunner::record);
+    done || allocs.any(|alloc| alloc.group == *group && alloc.index == index)
+}
+
+/// Whether a copy of the latest version is there that shall run.
+fn runs_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> bool {
+    let key = job.job.key();
+    let mut allocs = view.allocs_of(&key).map(AllocRunner::record);
+    allocs.any(|alloc| {
+        let here = alloc.group == *group && alloc.index == index;
+        let latest = alloc.job_version == job.job.version;
+        here && latest && !alloc.finished && alloc.desired == DesiredStatus::Run
+    })
+}

@@ -1,0 +1,192 @@
+//! Evaluations: pending until a plan was made with a node that is known, then complete; what was not
+//! placed is named, and waits in a blocked evaluation.
+
+use std::sync::Arc;
+
+use drover_core::effect::Reply;
+use drover_core::ids::EvalId;
+use drover_core::input::RequestId;
+use drover_core::model::eval::{EvalStatus, Evaluation, Trigger};
+use drover_core::model::job::Job;
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim, Violation};
+use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+/// Longer than any probe, driver or plugin may take to report first.
+const REPORTED: Span = Span::secs(200);
+
+fn evaluation(sim: &Sim, id: EvalId) -> Option<Arc<Evaluation>> {
+    sim.view()?.eval(id).cloned()
+}
+
+/// The evaluation of a request to register a job.
+fn registered(sim: &mut Sim, request: RequestId) -> Result<EvalId, Violation> {
+    sim.until(SOON, |sim| sim.reply(request).is_some())?;
+    match sim.reply(request) {
+        Some(Reply::Registered { eval: Some(id), .. }) => Ok(*id),
+        other => Err(Violation::new(
+            "what_the_scenario_expects",
+            format!("an evaluation, not {other:?}"),
+        )),
+    }
+}
+
+fn status(sim: &Sim, id: EvalId) -> Option<EvalStatus> {
+    evaluation(sim, id).map(|eval| eval.status)
+}
+
+/// A job for which no node has what it asks for.
+fn unplaceable() -> Job {
+    service("fast", [task("main").devices("nowhere/none", 1)])
+}
+
+/// Nothing that reports first does so before its deadline.
+fn with_a_silent_node(sim: &mut Sim) -> Result<(), Violation> {
+    sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
+    sim.restart()
+}
+
+#[test]
+fn job_registered_before_the_first_fingerprints_has_a_pending_evaluation() {
+    for_seeds(60, |sim| {
+        // In the world of seed 0 nothing goes wrong.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        with_a_silent_node(sim)?;
+        let request = sim.register(&service("web", [task("main")]));
+        let id = registered(sim, request)?;
+        sim.expect_that(
+            status(sim, id) == Some(EvalStatus::Pending),
+            "nothing is known",
+        )?;
+        sim.restart()?;
+        sim.expect_that(
+            status(sim, id) == Some(EvalStatus::Pending),
+            "nor after a restart",
+        )?;
+        let done = |sim: &Sim| status(sim, id) == Some(EvalStatus::Complete);
+        sim.until(REPORTED, done)?;
+        let of_eval = sim
+            .allocs("web")
+            .iter()
+            .any(|alloc| alloc.record().eval == id);
+        sim.expect_that(of_eval, "its allocation is there as soon as it is complete")
+    });
+}
+
+#[test]
+fn unplaceable_job_registered_before_the_first_fingerprints_reports_its_failure_afterwards() {
+    for_seeds(60, |sim| {
+        with_a_silent_node(sim)?;
+        let request = sim.register(&unplaceable());
+        let id = registered(sim, request)?;
+        sim.until(REPORTED, |sim| {
+            status(sim, id) == Some(EvalStatus::Complete)
+        })?;
+        let failed = evaluation(sim, id).map(|eval| eval.failed_groups.clone());
+        let words = failed.as_ref().and_then(|failed| failed.first());
+        let holds = words.is_some_and(|(group, why)| group == "g" && why.contains("nowhere/none"));
+        sim.expect_that(holds, &format!("what is missing: {failed:?}"))
+    });
+}
+
+/// A command that follows the second submission would otherwise wait for ever.
+#[test]
+fn unplaceable_job_registered_again_reports_its_failure_again() {
+    for_seeds(60, |sim| {
+        let mut waiting = Vec::new();
+        for _ in 0..2 {
+            let request = sim.register(&unplaceable());
+            let id = registered(sim, request)?;
+            sim.until(REPORTED, |sim| {
+                status(sim, id) == Some(EvalStatus::Complete)
+            })?;
+            let Some(eval) = evaluation(sim, id) else {
+                return sim.expect_that(false, "it is there");
+            };
+            sim.expect_that(!eval.failed_groups.is_empty(), "it names its group")?;
+            waiting.extend(eval.blocked_eval);
+        }
+        let [first, second] = waiting.as_slice() else {
+            return sim.expect_that(false, "each has a blocked evaluation");
+        };
+        let statuses = (status(sim, *first), status(sim, *second));
+        let wanted = (Some(EvalStatus::Canceled), Some(EvalStatus::Blocked));
+        sim.expect_that(statuses == wanted, &format!("one waits: {statuses:?}"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn blocked_evaluation_is_complete_when_its_groups_are_placed() {
+    for_seeds(60, |sim| {
+        sim.register(&service("one", [task("one").devices("fpga", 3)]));
+        sim.until(SOON, |sim| sim.runs("one", "one"))?;
+        let request = sim.register(&service("two", [task("two").devices("fpga", 1)]));
+        let asked = registered(sim, request)?;
+        sim.until(SOON, |sim| status(sim, asked) == Some(EvalStatus::Complete))?;
+        let blocked = evaluation(sim, asked).and_then(|eval| eval.blocked_eval);
+        let Some(blocked) = blocked.and_then(|id| evaluation(sim, id)) else {
+            return sim.expect_that(false, "it waits for the device");
+        };
+        sim.expect_that(
+            blocked.trigger == Trigger::QueuedAllocs,
+            "for what is queued",
+        )?;
+        sim.expect_that(blocked.previous_eval == Some(asked), "whose it is")?;
+        sim.deregister("one", false);
+        sim.until(SOON, |sim| sim.runs("two", "two"))?;
+        let now = status(sim, blocked.id);
+        sim.expect_that(now == Some(EvalStatus::Complete), &format!("{now:?}"))?;
+        let holds = sim
+            .live("two")
+            .is_some_and(|alloc| alloc.record().eval == blocked.id);
+        sim.expect_that(holds, "it placed the allocation")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn blocked_evaluation_of_a_stopped_job_is_canceled() {
+    for_seeds(60, |sim| {
+        let request = sim.register(&unplaceable());
+        let asked = registered(sim, request)?;
+        sim.until(REPORTED, |sim| {
+            status(sim, asked) == Some(EvalStatus::Complete)
+        })?;
+        let blocked = evaluation(sim, asked).and_then(|eval| eval.blocked_eval);
+        sim.deregister("fast", false);
+        let canceled =
+            |sim: &Sim| blocked.and_then(|id| status(sim, id)) == Some(EvalStatus::Canceled);
+        sim.until(SOON, canceled)?;
+        sim.peace()
+    });
+}
+
+/// The devices of a plugin that is yet to be found may be what a job lacks.
+#[test]
+fn job_that_lacks_what_may_still_be_found_is_not_called_unplaceable() {
+    for_seeds(60, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.world.faults = Faults::only(&[Fault::HangNews], 1000).budget(1000);
+        sim.restart()?;
+        let request = sim.register(&service("fast", [task("main").devices("fpga", 1)]));
+        let id = registered(sim, request)?;
+        sim.run(Span::secs(30))?;
+        sim.expect_that(
+            status(sim, id) == Some(EvalStatus::Pending),
+            "nobody reported",
+        )?;
+        let done = |sim: &Sim| status(sim, id) == Some(EvalStatus::Complete);
+        sim.until(REPORTED, done)?;
+        let failed = evaluation(sim, id).is_some_and(|eval| !eval.failed_groups.is_empty());
+        sim.expect_that(failed, "the plugin had its time")?;
+        sim.calm()?;
+        sim.expect_that(sim.runs("fast", "main"), "the device is there")
+    });
+}
