@@ -41,6 +41,7 @@
 pub mod agent;
 pub mod alloc;
 pub mod broadcast;
+pub mod claims;
 pub mod config;
 pub mod cx;
 pub mod device;

@@ -4,13 +4,12 @@
 //! The metric of broken invariants (`agent/src/http/metrics/`) comes from here.
 
 use core::fmt;
-use std::collections::BTreeMap;
 
 use super::View;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
+use crate::claims::{self, Claim};
 use crate::ids::AllocId;
 use crate::input::TaskKey;
-use crate::model::device::GroupId;
 use crate::task::runner::{Phase, TaskRunner};
 
 /// Something that does not hold: this program is wrong.
@@ -20,8 +19,8 @@ pub enum Violation {
     StuckAlloc(AllocId),
     /// A task is neither over nor waits for anything.
     StuckTask(TaskKey),
-    /// A device is promised to two allocations, of which neither waits for the other to end.
-    SharedDevice(GroupId, String),
+    /// Two allocations hold the same, and neither waits for the other to end.
+    DoublyHeld(Claim, [AllocId; 2]),
 }
 
 impl fmt::Display for Violation {
@@ -35,8 +34,8 @@ impl fmt::Display for Violation {
                     key.task, key.alloc
                 )
             }
-            Violation::SharedDevice(group, id) => {
-                write!(f, "device {id} of {group} is promised to two allocations")
+            Violation::DoublyHeld(claim, [one, other]) => {
+                write!(f, "allocations {one} and {other} both hold {claim}")
             }
         }
     }
@@ -51,7 +50,9 @@ impl View<'_> {
             all.into_iter()
                 .chain(tasks.map(|task| Violation::StuckTask(task.spec().key.clone())))
         });
-        stuck.chain(self.shared_device()).collect()
+        let doubly = self.doubly_held().into_iter();
+        let doubly = doubly.map(|(claim, holders)| Violation::DoublyHeld(claim, holders));
+        stuck.chain(doubly).collect()
     }
 
     /// Whether an allocation is over, or waits for a deadline, a predecessor here or elsewhere, a task
@@ -83,25 +84,10 @@ impl View<'_> {
         }
     }
 
-    /// A device that two allocations hold of which neither waits for the other to end.
-    pub fn shared_device(self) -> Option<Violation> {
-        let mut holders: BTreeMap<(&GroupId, &str), AllocId> = BTreeMap::new();
-        let waits = |id: AllocId, of: AllocId| {
-            self.alloc(id)
-                .is_some_and(|alloc| alloc.record().awaited().any(|id| id == of))
-        };
-        for alloc in self.allocs().filter(|alloc| !alloc.record().finished) {
-            let own = alloc.record().id;
-            for held in &alloc.record().devices {
-                for id in &held.ids {
-                    let other = holders.insert((&held.group, id), own);
-                    if other.is_some_and(|other| !waits(other, own) && !waits(own, other)) {
-                        return Some(Violation::SharedDevice(held.group.clone(), id.clone()));
-                    }
-                }
-            }
-        }
-        None
+    /// A port or a device of two allocations that are not over, of which neither awaits the other.
+    pub fn doubly_held(self) -> Option<(Claim, [AllocId; 2])> {
+        let records = self.allocs().map(|alloc| &**alloc.record());
+        claims::doubly_held(records.filter(|alloc| !alloc.finished))
     }
 }
 

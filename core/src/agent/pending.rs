@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::Agent;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
+use crate::claims::Ungranted;
+use crate::ids::JobKey;
 use crate::model::task::Stage;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::time::Instant;
@@ -26,6 +28,20 @@ pub struct Awaiting {
     pub what: &'static str,
     /// Until when; for a named thing outside if none.
     pub until: Option<Instant>,
+    /// The claims that are not granted yet, and who holds each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Ungranted>,
+}
+
+impl Awaiting {
+    fn new(who: impl Into<String>, what: &'static str, until: Option<Instant>) -> Awaiting {
+        Awaiting {
+            who: who.into(),
+            what,
+            until,
+            claims: Vec::new(),
+        }
+    }
 }
 
 impl Pending {
@@ -42,78 +58,55 @@ impl Agent {
         let mut awaiting = Vec::new();
         if !self.shared.ledger.is_clean() {
             let until = self.shared.ledger.deadline();
-            awaiting.push(Awaiting {
-                who: "store".to_owned(),
-                what: "a commit",
-                until,
-            });
+            awaiting.push(Awaiting::new("store", "a commit", until));
         }
         for until in self.machine.awaited() {
-            awaiting.push(Awaiting {
-                who: "machine".to_owned(),
-                what: "what a probe, a driver or a plugin says",
-                until: Some(until),
-            });
+            let what = "what a probe, a driver or a plugin says";
+            awaiting.push(Awaiting::new("machine", what, Some(until)));
         }
+        let job = |key: &JobKey| format!("job {key}");
         for (key, at) in &self.local.look_again {
             let what = "the time of a replacement";
-            awaiting.push(Awaiting {
-                who: format!("job {key}"),
-                what,
-                until: Some(*at),
-            });
+            awaiting.push(Awaiting::new(job(key), what, Some(*at)));
         }
         for key in self.local.blocked.keys() {
-            let what = "a place on this node";
-            awaiting.push(Awaiting {
-                who: format!("job {key}"),
-                what,
-                until: None,
-            });
+            awaiting.push(Awaiting::new(job(key), "a place on this node", None));
         }
         for key in &self.local.unknown {
-            let what = "first news of this machine";
-            awaiting.push(Awaiting {
-                who: format!("job {key}"),
-                what,
-                until: None,
-            });
+            awaiting.push(Awaiting::new(job(key), "first news of this machine", None));
         }
         for alloc in self.allocs.values() {
-            of_alloc(alloc, &mut awaiting);
-            if self.shared.destroys.awaits(alloc.record().id) {
-                awaiting.push(Awaiting {
-                    who: format!("alloc {}", alloc.record().id.short()),
-                    what: "others to be cleaned away before it",
-                    until: None,
-                });
-            }
+            self.of_alloc(alloc, &mut awaiting);
         }
         Pending { awaiting }
     }
-}
 
-fn of_alloc(alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
-    let until = alloc.deadline().map(|(at, _)| at);
-    let who = format!("alloc {}", alloc.record().id.short());
-    let what = match alloc.phase() {
-        AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => Some("its setup"),
-        AllocPhase::Prerun(_) => Some("the end of the allocation that it replaces"),
-        AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some("its cleaning away"),
-        AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
-    };
-    if let Some(what) = what {
-        awaiting.push(Awaiting {
-            who: who.clone(),
-            what,
-            until,
-        });
-    }
-    for task in alloc.tasks() {
-        if let Some(what) = of_task(task) {
-            let until = task.deadline().map(|(at, _)| at);
-            let who = format!("{who} task {}", task.spec().key.task);
-            awaiting.push(Awaiting { who, what, until });
+    fn of_alloc(&self, alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
+        let until = alloc.deadline().map(|(at, _)| at);
+        let who = format!("alloc {}", alloc.record().id.short());
+        let what = match alloc.phase() {
+            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => Some("its setup"),
+            AllocPhase::Prerun(_) if alloc.awaits_claims() => Some("what others still hold"),
+            AllocPhase::Prerun(_) => Some("the allocation that it replaces on another node"),
+            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some("its cleaning away"),
+            AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
+        };
+        if let Some(what) = what {
+            awaiting.push(Awaiting {
+                claims: self.view().ungranted(alloc),
+                ..Awaiting::new(who.clone(), what, until)
+            });
+        }
+        for task in alloc.tasks() {
+            if let Some(what) = of_task(task) {
+                let until = task.deadline().map(|(at, _)| at);
+                let who = format!("{who} task {}", task.spec().key.task);
+                awaiting.push(Awaiting::new(who, what, until));
+            }
+        }
+        if self.shared.destroys.awaits(alloc.record().id) {
+            let what = "others to be cleaned away before it";
+            awaiting.push(Awaiting::new(who, what, None));
         }
     }
 }

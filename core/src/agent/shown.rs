@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::View;
 use crate::alloc::runner::AllocRunner;
 use crate::ids::TaskName;
 use crate::model::alloc::TaskState;
@@ -50,9 +51,9 @@ impl<'a> ShownAlloc<'a> {
     }
 
     /// What is done or awaited before its tasks have their turn, in words.
-    pub fn waits_for(self) -> Option<String> {
+    pub fn waits_for(self, view: View<'a>) -> Option<String> {
         match self {
-            ShownAlloc::Here(alloc) => alloc.waits_for(),
+            ShownAlloc::Here(alloc) => view.waits_for(alloc),
             ShownAlloc::Collected(..) => None,
         }
     }

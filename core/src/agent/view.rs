@@ -9,6 +9,7 @@ use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
+use crate::claims::{self, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
@@ -235,6 +236,36 @@ impl<'a> View<'a> {
         let job = self.job(&record.alloc.job)?;
         let job = job.version(record.alloc.job_version)?;
         Some(ShownAlloc::Collected(record, job))
+    }
+
+    /// What an allocation claims and others still hold whose end it awaits before its tasks have their turn.
+    pub fn ungranted(self, alloc: AllocView<'a>) -> Vec<Ungranted> {
+        if !alloc.awaits_claims() {
+            return Vec::new();
+        }
+        let awaited = alloc.record().awaited();
+        let awaited = awaited.filter_map(|id| self.alloc(id));
+        let holders = awaited.filter(|other| !other.record().finished || other.has_remains());
+        claims::ungranted(alloc.record(), holders.map(|other| &**other.record()))
+    }
+
+    /// What is done or awaited before the tasks of an allocation have their turn, in words: of what others
+    /// hold, who holds it.
+    pub fn waits_for(self, alloc: AllocView<'a>) -> Option<String> {
+        let words = alloc.waits_for()?;
+        let mut holders: BTreeMap<AllocId, Vec<String>> = BTreeMap::new();
+        for one in self.ungranted(alloc) {
+            let claims = holders.entry(one.holder).or_default();
+            claims.push(one.claim.to_string());
+        }
+        let holders = holders.into_iter();
+        let holders =
+            holders.map(|(id, claims)| format!("{} holds {}", id.short(), claims.join(", ")));
+        let holders: Vec<String> = holders.collect();
+        Some(match holders.is_empty() {
+            true => words,
+            false => format!("{words}: {}", holders.join("; ")),
+        })
     }
 
     /// Whether an allocation is to be cleaned away, and others go first.

@@ -159,7 +159,7 @@ impl Checker {
 
     /// No two allocations that are not over hold one device, unless one awaits the other.
     pub(super) fn a_device_is_promised_once(&mut self, agent: &Agent) -> Verdict {
-        let shared = agent.view().shared_device();
+        let shared = agent.view().doubly_held();
         self.holds(Property::ADeviceIsPromisedOnce, shared.is_none(), || {
             format!("{shared:?}")
         })

@@ -356,6 +356,9 @@ properties! {
     ATaskWaitsForSomething: "a_task_waits_for_something", [P11], Always;
     /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
     WhoWaitsIsNamed: "who_waits_is_named", [P11], Always;
+    /// An allocation that waits for others names what it claims and they hold: they were there before it, and
+    /// something of them may be alive.
+    WhoWaitsNamesItsClaims: "who_waits_names_its_claims", [P11 P27], Always;
     /// Of a task that is over and clean nothing lives.
     TheDeadDoNotRun: "the_dead_do_not_run", [P2 P13], Always;
     /// A task that is said to run has a process, or its end is on the way.

@@ -75,6 +75,7 @@ impl Checker {
     fn allocation(&mut self, world: &World, agent: &Agent, alloc: &AllocRunner) -> Verdict {
         self.deadlines_are_kept_unless_leaving(agent, alloc)?;
         self.an_allocation_waits_for_something(agent, alloc)?;
+        self.who_waits_names_its_claims(agent, alloc)?;
         self.an_allocation_goes_forward(alloc)?;
         self.who_is_preempted_matters_less(agent, alloc)?;
         self.a_promised_disk_stays(world, agent, alloc)?;

@@ -202,7 +202,7 @@ impl AllocStub {
             desired_description: record.desired_description.to_string(),
             client_status: record.status.as_str().to_owned(),
             client_description: alloc
-                .waits_for()
+                .waits_for(view)
                 .unwrap_or_else(|| record.status_description.to_string()),
             task_states: alloc.tasks().into_iter().map(named_state).collect(),
             deployment_status: deployment_status(record),

@@ -1,14 +1,13 @@
 //! Placement of new allocations: whether this node can run them, with which ports and devices, and
 //! which allocation they replace.
 
-use std::collections::BTreeSet;
-
 use super::evaluations::Unplaced;
 use super::stop_alloc;
 use crate::agent::{Agent, Machine, cx};
 use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
-use crate::device::choose::{Held, choose};
+use crate::claims::Held;
+use crate::device::choose::{self, choose};
 use crate::ids::{AllocId, JobKey};
 use crate::local::reconcile::{self, Placement};
 use crate::local::{constraint, ports};
@@ -172,24 +171,14 @@ impl Agent {
         awaited: Option<AllocId>,
         yielding: &[AllocId],
     ) -> Result<Claim, String> {
-        let (mut held, mut ending) = (BTreeSet::new(), BTreeSet::new());
-        let mut held_devices = Held::new();
-        for record in self.holders(awaited) {
-            let ports = record.ports.iter().map(|port| port.value);
-            if yielding.contains(&record.id) {
-                ending.extend(ports);
-                continue;
-            }
-            held.extend(ports);
-            for assigned in &record.devices {
-                let ids = held_devices.entry(assigned.group.clone()).or_default();
-                ids.extend(assigned.ids.iter().cloned());
-            }
-        }
+        let yields = |alloc: &&AllocRecord| yielding.contains(&alloc.id);
+        let holders = self.holders(awaited);
+        let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
+        let (held, ending) = (Held::by(&holders), Held::by(&ending));
         let cx = &mut cx(&self.config, &mut self.shared, now);
         Ok(Claim {
-            ports: ports::assign(cx, group, &held, &ending)?,
-            devices: devices_for(group, &self.machine, held_devices)?,
+            ports: ports::assign(cx, group, &held.ports, &ending.ports)?,
+            devices: devices_for(group, &self.machine, held.devices)?,
             preempts: Vec::new(),
         })
     }
@@ -310,7 +299,7 @@ fn wants_devices(group: &TaskGroup) -> bool {
 fn devices_for(
     group: &TaskGroup,
     machine: &Machine,
-    mut held: Held,
+    mut held: choose::Held,
 ) -> Result<Vec<AssignedDevices>, String> {
     if !wants_devices(group) {
         return Ok(Vec::new());

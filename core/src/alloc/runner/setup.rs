@@ -129,6 +129,14 @@ impl AllocRunner {
         })
     }
 
+    /// Whether it waits for what others still hold.
+    pub fn awaits_claims(&self) -> bool {
+        let Phase::Prerun(pipeline) = &self.phase else {
+            return false;
+        };
+        pipeline.current(PRERUN) == Some(AllocHook::AwaitPrevious)
+    }
+
     fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
         match hook {
             AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::BuildAllocDir),

@@ -1,0 +1,100 @@
+//! What an allocation waits for that another holds is named, with its holder, until that one is gone.
+
+use drover_core::claims::{Claim, Ungranted};
+use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::{Look, SOON};
+
+fn on_port_and_devices(name: &str, priority: i64) -> Job {
+    let tasks = [task(name).devices("bolt/gpu", 2)];
+    let mut job = job(
+        name,
+        JobType::Service,
+        [group("g", tasks).static_port("http", 8080)],
+    );
+    job.priority = priority;
+    job
+}
+
+/// What the latest allocation of a job claims and others hold.
+fn ungranted(sim: &Sim, job: &str) -> Vec<Ungranted> {
+    let view = sim.view();
+    let found = view.and_then(|view| Some(view.ungranted(sim.live(job)?)));
+    found.unwrap_or_default()
+}
+
+fn live(sim: &Sim, job: &str) -> Option<AllocId> {
+    sim.live(job).map(|alloc| alloc.record().id)
+}
+
+/// What others await of it does not end: it takes longer than any scenario looks.
+fn resists(sim: &mut Sim) {
+    sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+}
+
+#[test]
+fn preempting_alloc_names_each_claim_and_its_holder_until_that_is_gone() {
+    for_seeds(60, |sim| {
+        // In the world of seed 0 nothing goes wrong, so nothing takes its time.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.register(&on_port_and_devices("low", 30));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        let holder = live(sim, "low");
+        resists(sim);
+        sim.register(&on_port_and_devices("high", 60));
+        sim.until(SOON, |sim| !ungranted(sim, "high").is_empty())?;
+        let waits = ungranted(sim, "high");
+        let ports = waits
+            .iter()
+            .filter(|it| it.claim == Claim::Port(8080))
+            .count();
+        let devices = waits
+            .iter()
+            .filter(|it| matches!(it.claim, Claim::Device(..)))
+            .count();
+        let by_holder = waits.iter().all(|it| Some(it.holder) == holder);
+        sim.expect_that(
+            (ports, devices, by_holder) == (1, 2, true),
+            &format!("{waits:?}"),
+        )?;
+        let words = (sim.view().zip(sim.live("high"))).and_then(|(view, one)| view.waits_for(one));
+        let words = words.unwrap_or_default();
+        sim.expect_that(words.contains("holds port 8080, device bolt/gpu/"), &words)?;
+        sim.calm()?;
+        sim.until(SOON, |sim| sim.runs("high", "high"))?;
+        sim.expect_that(ungranted(sim, "high").is_empty(), "all are granted")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn replacement_names_the_slot_that_the_previous_alloc_holds() {
+    for_seeds(60, |sim| {
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        let old = service("web", [task("main")]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let holder = live(sim, "web");
+        resists(sim);
+        sim.register(&changed(&old, |group| {
+            group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
+        }));
+        sim.run(Span::secs(1))?;
+        let slot = Claim::Slot(JobKey::local("web"), GroupName::from("g"), 0);
+        let waits = ungranted(sim, "web");
+        let named = waits
+            .iter()
+            .any(|it| it.claim == slot && Some(it.holder) == holder);
+        sim.expect_that(named, &format!("{waits:?}"))?;
+        sim.calm()?;
+        sim.peace()
+    });
+}
