@@ -84,6 +84,14 @@ impl Live {
         }
     }
 
+    /// Opens the task's main process, to wait for its end.
+    ///
+    /// # Errors
+    /// `NotFound` or ESRCH: it ended.
+    pub fn open_task(&self) -> io::Result<OwnedFd> {
+        open_process(self.task)
+    }
+
     /// Sends a signal to the task's main process without the help of the shim.
     fn signal_alone(&self, signal: Signal) -> io::Result<()> {
         match open_process(self.task) {

@@ -4,8 +4,9 @@
 //! says `Exited`, the watcher takes the right to report the end, which only one holder gets
 //! ([`super::held`]), and reports it even if it is dropped.
 //!
-//! A shim that was killed gets a successor. One that was stopped would let its task run on with nobody
-//! who moves its output or sees its end, so each is looked at now and then, and continued.
+//! A shim that was killed gets a successor. One that was stopped does not see the end of its task. So
+//! the task itself is watched too: from its end on, a shim that still runs is checked now and then, and
+//! continued. Until then nothing is checked, since an agent at rest does nothing.
 
 use std::io;
 use std::pin::pin;
@@ -22,8 +23,8 @@ use super::{World, destroy, exit_result};
 use crate::driver::shims;
 use crate::shim::{Live, Outcome};
 
-/// How often each shim is looked at.
-const PATROL: Duration = Duration::from_secs(10);
+/// How often a shim is checked whose task has ended. It usually needs milliseconds for what is left to do.
+const CHECK: Duration = Duration::from_secs(10);
 
 impl World {
     /// Waits for the end of a launch and tells it, once. A shim that is killed gets a successor,
@@ -72,7 +73,8 @@ impl World {
         }
     }
 
-    /// Waits until a shim is gone, and says what it left. A shim that is found stopped is continued.
+    /// Waits until a shim is gone, and says what it left. One that is found stopped after the end of its
+    /// task is continued.
     async fn outcome(
         &self,
         task: &TaskKey,
@@ -80,8 +82,12 @@ impl World {
         live: &Arc<Live>,
     ) -> io::Result<Outcome> {
         let mut outcome = pin!(shims::outcome(live, &self.gate));
+        tokio::select! {
+            outcome = &mut outcome => return outcome,
+            () = shims::task_ended(live) => {}
+        }
         loop {
-            if let Ok(outcome) = timeout(PATROL, &mut outcome).await {
+            if let Ok(outcome) = timeout(CHECK, &mut outcome).await {
                 return outcome;
             }
             let shim = live.clone();
