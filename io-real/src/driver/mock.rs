@@ -117,12 +117,12 @@ impl Driver for Mock {
                     .say(&task, DriverInput::Signaled { op, launch, result });
             }
             DriverEffect::Exec { op, launch, .. } => {
-                let runs = world.tasks().running.contains_key(&launch);
-                let not = || Failure::fatal("task not running");
-                let result = runs.then_some(0).ok_or_else(not);
-                world
-                    .inbox
-                    .say(&task, DriverInput::Executed { op, launch, result });
+                tokio::spawn(async move {
+                    let result = world.exec(launch).await;
+                    world
+                        .inbox
+                        .say(&task, DriverInput::Executed { op, launch, result });
+                });
             }
             DriverEffect::Destroy { op, launch } => {
                 world.tasks().never.insert(launch);
@@ -205,8 +205,15 @@ impl World {
             self.write(&task, "stdout", &mock.command.stdout),
             self.write(&task, "stderr", &mock.command.stderr),
             async {
-                let result = run(&mock, &mut stopped).await;
-                self.tasks().running.remove(&launch);
+                let end = end(&mock, &mut stopped).await;
+                if let End::Exit(_) = &end {
+                    self.tasks().running.remove(&launch);
+                }
+                let result = match end {
+                    End::Exit(result) => result,
+                    // It runs on until somebody destroys it.
+                    End::PluginGone => ExitResult::unknown(PLUGIN_GONE),
+                };
                 self.inbox
                     .say(&task, DriverInput::Exited { launch, result });
             }
@@ -234,6 +241,25 @@ impl World {
         match &task.config.command.signal_error {
             None => Ok(()),
             Some(error) => Err(Failure::fatal(error)),
+        }
+    }
+
+    /// Runs a pretended command in a task, and returns its exit code.
+    async fn exec(&self, launch: LaunchId) -> Result<i32, Failure> {
+        let task = self
+            .tasks()
+            .running
+            .get(&launch)
+            .map(|task| task.config.clone());
+        let task = task.ok_or_else(|| Failure::fatal("task not running"))?;
+        let Some(command) = &task.exec_command else {
+            return Ok(0);
+        };
+        sleep(duration(command.run_for)).await;
+        match &command.exit_err_msg {
+            Some(message) => Err(Failure::fatal(message)),
+            None if command.exit_signal != 0 => Ok(128 + command.exit_signal),
+            None => Ok(command.exit_code),
         }
     }
 
@@ -266,11 +292,29 @@ impl World {
     }
 }
 
-async fn run(mock: &MockConfig, stopped: &mut watch::Receiver<bool>) -> ExitResult {
+/// What waiting for a task whose plugin is gone says.
+const PLUGIN_GONE: &str = "plugin is shut down";
+
+/// How waiting for a task ends.
+enum End {
+    /// With the task.
+    Exit(ExitResult),
+    /// Without it: nobody can know what becomes of it.
+    PluginGone,
+}
+
+async fn end(mock: &MockConfig, stopped: &mut watch::Receiver<bool>) -> End {
+    let plugin_gone = async {
+        match mock.plugin_exit_after {
+            Some(after) => sleep(duration(after)).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
-        () = sleep(duration(mock.command.run_for)) => told(&mock.command),
+        () = sleep(duration(mock.command.run_for)) => End::Exit(told(&mock.command)),
         // The sender lives as long as the task is held; gone, it was destroyed.
-        _ = stopped.changed() => killed(),
+        _ = stopped.changed() => End::Exit(killed()),
+        () = plugin_gone => End::PluginGone,
     }
 }
 
