@@ -32,6 +32,7 @@ use crate::door::{Inside, Knock, Work};
 use crate::driver::{Driver, DriverStream, Inbox, failed};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
+use crate::memory::GivesBack;
 use crate::plugins::Plugins;
 use crate::recorder::Recorder;
 use crate::store::Store;
@@ -87,6 +88,7 @@ pub struct Node {
     recorder: Recorder,
     requests: BTreeMap<RequestId, oneshot::Sender<Reply>>,
     last_request: u64,
+    memory: GivesBack,
 }
 
 enum Next {
@@ -131,6 +133,7 @@ impl Node {
             recorder: parts.recorder,
             requests: BTreeMap::new(),
             last_request: 0,
+            memory: GivesBack::new(),
         }
     }
 
@@ -183,6 +186,7 @@ impl Node {
         };
         self.hand_in(next);
         let done = self.drain();
+        self.memory.step();
         self.inside.worked(work, began.elapsed());
         done
     }

@@ -10,7 +10,7 @@ use super::pack::pack;
 use super::queue::Receiver;
 use super::ring::{Ring, RingError};
 use super::tape::{Nonsense, Reader, What};
-use crate::facts;
+use crate::{facts, memory};
 
 /// Frames are gathered up to this many bytes before they are written.
 const AT_ONCE: usize = 256 * 1024;
@@ -98,10 +98,13 @@ impl Writer {
         self.flush()?;
         header.gap |= self.gap;
         let shown = Redacted::new(&header, self.how);
-        let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?);
-        self.seal(packed.to_string().as_bytes());
+        let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?).to_string();
+        self.seal(packed.as_bytes());
         let frame = core::mem::take(&mut self.frames);
         self.ring.begin(&frame)?;
+        // The whole state was written down, in several copies.
+        drop((header, packed, frame));
+        memory::give_back();
         (self.asked, self.gap) = (false, false);
         Ok(())
     }
