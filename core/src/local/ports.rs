@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::cx::Cx;
 use crate::model::group::{Port, TaskGroup};
 use crate::store::record::AssignedPort;
+use crate::text::quote;
 
 /// How many random numbers are tried before the range is searched from its beginning.
 const RANDOM_TRIES: usize = 20;
@@ -35,7 +36,7 @@ pub fn assign(
                 port.label, port.value
             ));
         };
-        ports.push(assigned(cx, port, value));
+        ports.push(assigned(cx, port, value)?);
     }
     for port in &network.dynamic_ports {
         let taken = |value| {
@@ -45,7 +46,7 @@ pub fn assign(
         };
         let value = pick(cx, taken).ok_or("dynamic port selection failed: none is left")?;
         own.insert(value);
-        ports.push(assigned(cx, port, value));
+        ports.push(assigned(cx, port, value)?);
     }
     Ok(ports)
 }
@@ -65,18 +66,41 @@ fn pick(cx: &mut Cx<'_>, taken: impl Fn(u16) -> bool) -> Option<u16> {
     (first..=last).find(|port| !taken(*port))
 }
 
-fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> AssignedPort {
+/// The attribute of a node that carries its address in a network of the host.
+pub fn host_network_attribute(name: &str) -> String {
+    format!("unique.network.host_network.{name}")
+}
+
+/// The node's address in the network that the port is to be reached through.
+fn host_address(cx: &Cx<'_>, port: &Port) -> Result<String, String> {
+    let node = &cx.config.node;
+    if matches!(port.host_network.as_str(), "" | "default") {
+        return Ok(node.address.clone());
+    }
+    let known = node
+        .attributes
+        .get(&host_network_attribute(&port.host_network));
+    known.cloned().ok_or_else(|| {
+        let name = quote(&port.host_network);
+        format!(
+            "missing host network {name} for port {}: the client block of the agent's configuration \
+             says with host_network {name} {{ … }} which interface or cidr it is",
+            quote(&port.label)
+        )
+    })
+}
+
+fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> Result<AssignedPort, String> {
     let to = match port.to {
         -1 => value,
         to => number(to).unwrap_or(0),
     };
-    let host_ip = cx.config.node.address.clone();
-    AssignedPort {
+    Ok(AssignedPort {
         label: port.label.clone(),
         value,
         to,
-        host_ip,
-    }
+        host_ip: host_address(cx, port)?,
+    })
 }
 
 fn number(value: i64) -> Option<u16> {

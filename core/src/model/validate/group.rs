@@ -118,8 +118,11 @@ fn check_ports(report: &mut Report, group: &TaskGroup, network: &Network, above:
         if !(-1..=65_535).contains(&port.to) {
             report.problem(format!("{path}.to"), "must be from -1 to 65535");
         }
-        let elsewhere = !matches!(port.host_network.as_str(), "" | "default");
-        report.unsupported(elsewhere, &path, "host_network");
+        // Whether the node has it is known where the group is placed.
+        if !port.host_network.is_empty() && names::label(&port.host_network).is_err() {
+            let message = format!("{} is no name of a network", quote(&port.host_network));
+            report.problem(format!("{path}.host_network"), message);
+        }
     }
     let mut taken: BTreeMap<i64, &Port> = BTreeMap::new();
     for port in &network.reserved_ports {

@@ -36,12 +36,12 @@ pub(crate) fn identifier(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text can be a port's label: a part of a variable's name.
+/// Whether a text can be a port's label: a part of a variable's name, where a `-` becomes a `_`.
 pub(super) fn label(label: &str) -> Result<(), String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if label.is_empty() || label.len() > MAX_NAME || !label.chars().all(fits) {
         return Err(format!(
-            "the label must be of letters, digits and _, and not longer than {MAX_NAME} bytes"
+            "the label must be of letters, digits, _ and -, and not longer than {MAX_NAME} bytes"
         ));
     }
     Ok(())

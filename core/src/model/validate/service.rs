@@ -36,7 +36,12 @@ fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str
     });
     let mut labels = ports.map(|port| port.label.as_str());
     let number = service.port.parse::<u16>();
-    if !labels.any(|label| label == service.port) && !number.is_ok_and(|number| number > 0) {
+    // Without a port the service is the node's address alone.
+    let has_port = !service.port.is_empty();
+    if has_port
+        && !labels.any(|label| label == service.port)
+        && !number.is_ok_and(|number| number > 0)
+    {
         let message = format!(
             "must be the label of a port of the group or a number, is {}",
             quote(service.port)

@@ -101,8 +101,8 @@ fn check_ends(report: &mut Report, job: &Job, group: &TaskGroup, task: &Task, pa
     }
     let update = group.update.as_ref().or(job.update.as_ref());
     let deadline = update.cloned().unwrap_or_default().progress_deadline;
-    if job.job_type == JobType::Service && !deadline.is_zero() && grace >= deadline {
-        let message = format!("must be less than progress_deadline, which is {deadline}");
+    if job.job_type == JobType::Service && !deadline.is_zero() && grace > deadline {
+        let message = format!("must not be more than progress_deadline, which is {deadline}");
         report.problem(path, message);
     }
 }

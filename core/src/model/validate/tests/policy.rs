@@ -134,8 +134,13 @@ fn times_around_the_end() {
     assert_eq!(task_with(|t| t.kill_timeout = Some(Span::ZERO)).len(), 0);
     assert_eq!(
         task_with(|t| t.kill_timeout = Some(Span::secs(600))),
+        [""; 0],
+        "as long as the deadline"
+    );
+    assert_eq!(
+        task_with(|t| t.kill_timeout = Some(Span::secs(601))),
         [
-            "group[\"web\"].task[\"server\"].kill_timeout: must be less than progress_deadline, which is 10m0s"
+            "group[\"web\"].task[\"server\"].kill_timeout: must not be more than progress_deadline, which is 10m0s"
         ]
     );
     let batch = job_with(|j| {

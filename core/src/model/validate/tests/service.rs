@@ -26,7 +26,6 @@ fn what_cannot_be_registered_is_refused() {
         [("Name", "")],
         [("Name", "-a")],
         [("Name", &long)],
-        [("PortLabel", "")],
         [("PortLabel", "0")],
         [("PortLabel", "http")],
         [("AddressMode", "alloc_ipv6")],

@@ -62,7 +62,10 @@ fn ports() {
         with(vec![port("a", 80, 0), port("b", 80, 0)], vec![]),
         ["group[\"web\"].network.port[\"b\"].static: port \"a\" has the same number"]
     );
-    for bad in ["", "a-b", "é", "a b"] {
+    for good in ["a-b", "a_b", "9"] {
+        assert_eq!(with(vec![], vec![port(good, 0, 0)]), [""; 0], "{good:?}");
+    }
+    for bad in ["", "é", "a b", "a/b"] {
         assert_eq!(with(vec![], vec![port(bad, 0, 0)]).len(), 1, "{bad:?}");
     }
     for value in [0, -1, 65_536] {
@@ -75,7 +78,14 @@ fn ports() {
         host_network: "private".into(),
         ..port("a", 0, 0)
     };
-    assert_eq!(with(vec![], vec![elsewhere]).len(), 1);
+    assert_eq!(with(vec![], vec![elsewhere.clone()]), [""; 0]);
+    for bad in ["a b", "a/b", "\u{1}"] {
+        let nowhere = Port {
+            host_network: bad.into(),
+            ..elsewhere.clone()
+        };
+        assert_eq!(with(vec![], vec![nowhere]).len(), 1, "{bad:?}");
+    }
     assert_eq!(
         group_with(|g| g.networks = vec![Network::default(), Network::default()]),
         ["group[\"web\"].network: only one may be given"]
