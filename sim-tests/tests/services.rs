@@ -1,7 +1,9 @@
 //! Services: who is registered is who runs, through restarts, ends and deaths of the agent.
 
 use drover_core::input::RestartScope;
-use drover_core::model::job::Job;
+use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartMode;
+use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
@@ -19,7 +21,7 @@ fn web() -> Job {
     let group = group("g", [main])
         .dynamic_port("http")
         .registers("of-the-group", "http");
-    job("web", drover_core::model::job::JobType::Service, [group])
+    job("web", JobType::Service, [group])
 }
 
 fn started(sim: &mut Sim) -> Result<(), Violation> {
@@ -63,6 +65,46 @@ fn what_is_about_to_end_is_not_registered() {
         sim.until(SOON, |sim| registered(sim).is_empty())?;
         let alive = sim.world.alive().count();
         sim.expect_that(alive == 1, "it still answers who came before")
+    });
+}
+
+/// A task that fails and waits for its restart takes its own service away, and not that of its group.
+#[test]
+fn service_of_a_group_while_its_task_waits_for_a_restart_stays() {
+    for_seeds(50, |sim| {
+        let main = task("main")
+            .serves("of-the-task", "http")
+            .ends("5s", 1)
+            .restarts(1, Span::secs(600), Span::secs(20), RestartMode::Fail);
+        let group = group("g", [main])
+            .dynamic_port("http")
+            .registers("of-the-group", "http");
+        sim.register(&job("web", JobType::Service, [group]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.until(SOON, |sim| {
+            let task = sim.task("web", "main");
+            task.is_some_and(|task| matches!(task.phase(), Phase::Pausing(_)))
+        })?;
+        sim.expect_that(registered(sim) == ["of-the-group"], "it waits")?;
+        sim.until(Span::secs(60), |sim| sim.runs("web", "main"))?;
+        sim.expect_that(registered(sim) == ["of-the-group", "of-the-task"], "both")?;
+        sim.until(Span::secs(60), |sim| sim.dead("web", "main"))?;
+        sim.expect_that(
+            !registered(sim).contains(&"of-the-task".to_owned()),
+            "it is over",
+        )
+    });
+}
+
+/// A service without a port is the node's address.
+#[test]
+fn service_without_a_port_is_registered_at_the_node() {
+    for_seeds(10, |sim| {
+        sim.register(&service("web", [task("main").serves("plain", "")]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let services = sim.view().map(|view| view.services()).unwrap_or_default();
+        let found: Vec<u16> = services.iter().map(|one| one.port).collect();
+        sim.expect_that(found == [0], "without a port")
     });
 }
 

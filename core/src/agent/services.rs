@@ -1,10 +1,11 @@
 //! Services: who is registered now. Nothing of it is kept: it follows from what runs.
 //!
-//! A service of a task is there while the task runs and nobody ends it, one of a group while a main
-//! task of it does and nobody ends the allocation. A task that an agent finds running again is
+//! A service of a task is there while the task runs and nobody ends it. One of a group is there from the
+//! first start of a main task until the last of them is dead or somebody ends it, also while it waits to
+//! be started again: its name does not come and go with each restart. A task that an agent finds running again is
 //! there from the beginning, so that nobody who reads services sees it come and go.
 //!
-//! So no registration outlives its task, whatever dies. Each change of who is registered comes with
+//! So no registration outlives its task's last end, whatever dies. Each change of who is registered comes with
 //! a new index, which a property of the simulator checks.
 
 use std::borrow::Cow;
@@ -87,6 +88,21 @@ fn serves(task: &TaskRunner) -> bool {
     runs && task.runs() && !task.is_ending()
 }
 
+/// Whether a task began, and runs or is to be started again.
+fn serves_group(task: &TaskRunner) -> bool {
+    let goes_on = match task.phase() {
+        Phase::Waiting
+        | Phase::Preparing(_)
+        | Phase::Starting(_)
+        | Phase::Recovering(_)
+        | Phase::Running
+        | Phase::Cleaning(_)
+        | Phase::Pausing(_) => true,
+        Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Dead(_) => false,
+    };
+    goes_on && task.state().started_at.is_some() && !task.is_ending()
+}
+
 /// The services of the group, once for all its tasks.
 fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
     let record = alloc.record();
@@ -99,7 +115,7 @@ fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
             "" => task.spec().stage() == Stage::Main,
             name => task.spec().key.task.as_str() == name,
         });
-        if let Some(task) = tasks.find(|task| serves(task)) {
+        if let Some(task) = tasks.find(|task| serves_group(task)) {
             let env = || task.environment_of_group(config, record);
             found.extend(registered(config, record, &service, None, env));
         }
@@ -134,6 +150,7 @@ fn registered(
     let assigned = alloc.ports.iter().find(|port| port.label == service.port);
     let (host, port) = match assigned {
         Some(port) => (Cow::Borrowed(port.host_ip.as_str()), port.value),
+        None if service.port.is_empty() => (Cow::Borrowed(node.address.as_str()), 0),
         None => (
             Cow::Borrowed(node.address.as_str()),
             service.port.parse().ok()?,

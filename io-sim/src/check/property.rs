@@ -234,7 +234,7 @@ properties! {
     VariablesOutliveTheAgent: "variables_outlive_the_agent", [P6], Always;
 
     // Services.
-    /// Whoever is registered runs, as far as the agent can know, and nobody ends it.
+    /// Whoever is registered runs or, of a group, is to run again, and nobody ends it.
     NoServiceOfADeadTask: "no_service_of_a_dead_task", [P14 P27], Always;
     /// When services change, so does the index that others wait for.
     AChangeOfServicesHasAnIndex: "a_change_of_services_has_an_index", [P27], Always;

@@ -6,6 +6,7 @@ use drover_core::agent::{Agent, Registration};
 use drover_core::effect::{DriverEffect, Effect};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found, Input, ShutdownMode};
+use drover_core::model::alloc::TaskLife;
 use drover_core::task::runner::TaskRunner;
 
 use super::{Checker, Property, Verdict};
@@ -74,7 +75,8 @@ impl Checker {
         self.a_change_of_services_has_an_index(agent, &now)
     }
 
-    /// Who is registered runs, as far as the agent can know, and nobody ends it.
+    /// Who is registered runs, as far as the agent can know, and nobody ends it; or it is a group's, and
+    /// its task is to run again.
     fn no_service_of_a_dead_task(&mut self, agent: &Agent, one: &Registration) -> Verdict {
         let alloc = agent.view().alloc(one.alloc);
         let so = alloc.is_some_and(|alloc| {
@@ -82,7 +84,11 @@ impl Checker {
                 Some(name) => task.spec().key.task == *name,
                 None => true,
             });
-            !alloc.record().is_terminal() && tasks.any(|task| self.services.lives(task))
+            let of_group = one.task.is_none();
+            let goes_on = |task: &TaskRunner| {
+                self.services.lives(task) || (of_group && is_to_start_again(task))
+            };
+            !alloc.record().is_terminal() && tasks.any(goes_on)
         });
         self.holds(Property::NoServiceOfADeadTask, so, || format!("{one:?}"))
     }
@@ -104,4 +110,10 @@ impl Checker {
             format!("at {index} it was {before:?} and is {names:?}")
         })
     }
+}
+
+/// Whether a task ran, is not over, and nobody asked it to end.
+fn is_to_start_again(task: &TaskRunner) -> bool {
+    let state = task.state();
+    state.started_at.is_some() && state.state != TaskLife::Dead && !task.is_ending()
 }
