@@ -9,18 +9,19 @@ use hcl_edit::structure::{Attribute, Block as HclBlock, BlockLabel, Body};
 use hcl_edit::{Decorated, Ident, Span};
 
 use super::blocks::{Block, JOB, Others};
-use super::error::Issue;
 use super::eval::Fault;
 use super::source::Source;
+use super::syntax;
 
 /// The body of a source in the native form, or in JSON where it begins with a brace. Without a
 /// table, everything in JSON is an attribute.
 pub(super) fn read_body(source: &Source, table: Option<Level>) -> Result<Body, Fault> {
     if !is_json(source.text()) {
-        return hcl_edit::parser::parse_body(source.text()).map_err(|error| syntax(source, &error));
+        return hcl_edit::parser::parse_body(source.text())
+            .map_err(|error| syntax::issue(source, &error));
     }
     let parsed = hcl_edit::parser::parse_expr(source.text());
-    let expr = parsed.map_err(|error| syntax(source, &error))?;
+    let expr = parsed.map_err(|error| syntax::issue(source, &error))?;
     let Expression::Object(object) = &expr else {
         return Err(source.issue(&expr.span(), "an object is needed"));
     };
@@ -241,24 +242,4 @@ fn fill_dynamic(
         }
     }
     Ok(())
-}
-
-/// What the parser says, with advice for the usual mistakes.
-fn syntax(source: &Source, error: &hcl_edit::parser::Error) -> Box<Issue> {
-    let at = error.location().offset();
-    let line = error.line();
-    let issue = source.issue(
-        &Some(at..at),
-        format!("this cannot be read: {}", error.message()),
-    );
-    let help = if error.message().contains("redefined") {
-        Some("An attribute may be written once in a block.")
-    } else if line.contains('{') && line.matches('=').count() > 1 {
-        Some("A block on one line holds one attribute at most; write each on its own line.")
-    } else if error.message().contains("heredoc") {
-        Some("Close the heredoc with its word alone on a line.")
-    } else {
-        None
-    };
-    issue.maybe_help(help.map(str::to_owned))
 }

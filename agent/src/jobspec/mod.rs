@@ -43,6 +43,7 @@ mod json_text;
 mod locals;
 pub mod places;
 mod source;
+mod syntax;
 mod variables;
 
 #[cfg(test)]

@@ -282,3 +282,58 @@ fn hostile_files_are_stopped() {
     bad(&" ".repeat(11 << 20));
     bad(&format!("{{{}", "\"a\":[".repeat(20_000)));
 }
+
+#[test]
+fn text_that_is_no_hcl_is_answered_with_what_to_write_instead() {
+    let job = |body: &str| format!("job \"x\" {{\n  group \"g\" {{\n{body}\n  }}\n}}\n");
+    for (body, place, help) in [
+        (
+            "network { port \"http\" {} }",
+            "3:",
+            "Write\n    network {\n      port \"http\" {",
+        ),
+        (
+            "task \"t\" {\n config {\n command = \"${X:-y}\"\n}\n}",
+            "5:",
+            "two dollars: $${X:-y}",
+        ),
+        ("count = 1,\nmeta {}", "3:", "no commas between them"),
+        (
+            "restart { attempts = 1, mode = \"fail\" }",
+            "3:",
+            "no commas between them",
+        ),
+        (
+            "restart { attempts = 1 mode = \"fail\" }",
+            "3:",
+            "one attribute at most",
+        ),
+        ("\"count\" = 1", "3:", "has no quotes: count = "),
+        ("count: 1", "3:", "written with =: count = "),
+        ("task 't' {\n}", "3:", "double quotes: \"t\""),
+    ] {
+        let told = bad(&job(body));
+        assert!(
+            told.contains(&format!("test.nomad:{place}")),
+            "{body}: {told}"
+        );
+        assert!(told.contains(help), "{body}: {told}");
+    }
+}
+
+#[test]
+fn advice_never_repeats_a_large_file() {
+    let long = "y".repeat(100_000);
+    for body in [
+        format!("network {{ port \"{long}\" {{}} }}"),
+        format!("a = \"${{{long}:-{long}}}\""),
+        format!("\"{long}\" = 1"),
+        format!("{long}: 1"),
+        format!("task '{long}' {{}}"),
+        format!("a = 1, {long}"),
+    ] {
+        let text = format!("job \"x\" {{\n{body}\n}}\n");
+        let told = bad(&text);
+        assert!(told.len() < 1000, "{} bytes", told.len());
+    }
+}
