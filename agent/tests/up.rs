@@ -349,3 +349,25 @@ fn a_reader_that_goes_away_does_not_hold_up_the_job() {
     assert_eq!(code, 0);
     assert_eq!(log(&world, "t").lines().count(), 20_000);
 }
+
+/// What is dispatched of a parameterized job is shown by whoever runs that job.
+#[test]
+fn jobs_that_are_dispatched_are_shown_by_up() {
+    let world = World::new();
+    let file = world.file(
+        "param.hcl",
+        "job \"param\" {\n  type = \"batch\"\n  parameterized {\n    payload = \"optional\"\n  }\n  group \"g\" {\n    task \"t\" {\n      driver = \"raw_exec\"\n      config {\n        command = \"/bin/echo\"\n        args    = [\"from a child\"]\n      }\n    }\n  }\n}\n",
+    );
+    let up = Program::start(world.up(&file));
+    let url = format!("http://{}", up.addr());
+    let dispatched = ["job", "dispatch", "-detach", "-address", &url, "param"];
+    // It may be asked for before it is there.
+    let until = std::time::Instant::now() + support::PATIENCE;
+    while Program::run(dispatched).code != 0 {
+        assert!(std::time::Instant::now() < until, "it cannot be dispatched");
+    }
+    up.line("from a child");
+    up.line("Terminated");
+    up.interrupt();
+    up.end().ok();
+}

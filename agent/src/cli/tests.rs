@@ -290,7 +290,7 @@ async fn top_shows_each_task_that_runs() {
     assert_eq!(
         lines[2..],
         [
-            "JOB  TASK  ALLOC     CPU %  MEMORY  DEVICES  RESTARTS".to_owned(),
+            "JOB  TASK  ALLOC     CPU %  MEMORY  DEVICES  RESTARTS  WAITS FOR".to_owned(),
             format!("web  t     {id}  -      -       0        1"),
         ]
     );

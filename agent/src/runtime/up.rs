@@ -1,5 +1,5 @@
 //! `drover up`: follows one job on the terminal, its events and its output, until it is over or
-//! somebody ends it.
+//! somebody ends it. Of a parameterized job that are the jobs which are dispatched of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::TaskEvent;
+use drover_core::model::job::Job;
 use drover_io_real::on_the_way::{Amount, OnTheWay};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{mpsc, watch};
@@ -298,8 +299,22 @@ impl Follower {
     }
 }
 
+/// The jobs that were made of a parameterized one, if it is one.
+fn children(view: View<'_>, job: &JobKey) -> Vec<JobKey> {
+    let Some(parent) = view.job(job).filter(|it| it.job.is_parameterized()) else {
+        return Vec::new();
+    };
+    let parent = &parent.job;
+    let is_child = |job: &Job| job.parent_id == parent.id && job.namespace == parent.namespace;
+    let children = view.jobs().filter(|record| is_child(&record.job));
+    children.map(|record| record.job.key()).collect()
+}
+
 fn look_at(view: View<'_>, job: &JobKey) -> Look {
-    let allocs = view.allocs_of(job).map(|alloc| Seen {
+    let children = children(view, job);
+    let jobs = core::iter::once(job).chain(&children);
+    let allocs = jobs.clone().flat_map(|job| view.allocs_of(job));
+    let allocs = allocs.map(|alloc| Seen {
         id: alloc.record().id,
         name: alloc.record().name.to_string(),
         tasks: alloc
@@ -318,7 +333,7 @@ fn look_at(view: View<'_>, job: &JobKey) -> Look {
             .clone()
             .any(|alloc| alloc.record().status == ClientStatus::Failed),
         allocs: allocs.collect(),
-        blocked: view.blocked(job).to_vec(),
+        blocked: jobs.flat_map(|job| view.blocked(job)).cloned().collect(),
         learning: view.machine().is_learning(),
         status: view.job_status(job),
     }

@@ -1,4 +1,4 @@
-//! `drover top`: what runs and what it uses, drawn anew each second.
+//! `drover top`: what runs and what it uses, and what waits for what, drawn anew each second.
 //!
 //! On a terminal it draws until `q` or a signal; into a file or a pipe it writes once. Nothing is
 //! measured by the agent but what is asked for here, and nothing after that.
@@ -103,7 +103,14 @@ impl Shown {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by(|a, b| order.compare(a, b));
         let header = [
-            "JOB", "TASK", "ALLOC", "CPU %", "MEMORY", "DEVICES", "RESTARTS",
+            "JOB",
+            "TASK",
+            "ALLOC",
+            "CPU %",
+            "MEMORY",
+            "DEVICES",
+            "RESTARTS",
+            "WAITS FOR",
         ];
         let cells = rows.into_iter().map(Row::cells);
         format!("{}\n\n{}", self.machine(), table(header, cells))
@@ -113,8 +120,13 @@ impl Shown {
         let host = &self.host;
         let uptime = Span::secs(i64::try_from(host.uptime).unwrap_or(0));
         let busy: f64 = host.cpu.iter().map(|core| core.total_percent).sum();
+        let waiting = self.rows.iter().filter(|row| !row.waits_for.is_empty());
+        let waiting = match waiting.count() {
+            0 => String::new(),
+            count => format!(", {count} of them waiting"),
+        };
         format!(
-            "up {}, {} tasks, CPU {busy:.0} % of {} cores, memory {} of {}",
+            "up {}, {} tasks{waiting}, CPU {busy:.0} % of {} cores, memory {} of {}",
             times::rough(uptime),
             self.rows.len(),
             host.cpu.len(),
@@ -137,6 +149,7 @@ mod tests {
             memory,
             devices: 0,
             restarts,
+            waits_for: String::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A row for each task that runs.
+//! A row for each task that runs or waits to.
 
 use core::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::table::short;
 use super::super::usage::{bytes, memory_used};
-use crate::http::shapes::{AllocStats, AllocStub, ResourceUsage};
+use crate::http::shapes::{AllocStats, AllocStub, ResourceUsage, TaskStateShape};
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -26,7 +26,7 @@ pub enum Order {
     Name,
 }
 
-/// A task that runs.
+/// A task that runs, or waits to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
     pub(super) job: String,
@@ -38,6 +38,8 @@ pub(super) struct Row {
     pub(super) memory: Option<u64>,
     pub(super) devices: usize,
     pub(super) restarts: u64,
+    /// What it waits for; empty of one that runs.
+    pub(super) waits_for: String,
 }
 
 impl Order {
@@ -57,7 +59,7 @@ impl Order {
 }
 
 impl Row {
-    pub(super) fn cells(&self) -> [String; 7] {
+    pub(super) fn cells(&self) -> [String; 8] {
         let unset = || "-".to_owned();
         [
             self.job.clone(),
@@ -67,6 +69,7 @@ impl Row {
             self.memory.map_or_else(unset, bytes),
             self.devices.to_string(),
             self.restarts.to_string(),
+            self.waits_for.clone(),
         ]
     }
 
@@ -81,7 +84,24 @@ impl Row {
     }
 }
 
-/// Asks for all tasks that run and for what each uses.
+/// What a task waits for that does not run: its last event says so, or what is said of the allocation.
+fn waits_for(alloc: &AllocStub, state: &TaskStateShape) -> String {
+    let said = state.events.last().map(|event| match event.kind.as_str() {
+        "Received" | "Task Setup" => String::new(),
+        _ => event.display_message.clone(),
+    });
+    let said = said.filter(|said| !said.is_empty());
+    let words = said.unwrap_or_else(|| match alloc.client_description.as_str() {
+        "" => "its turn".to_owned(),
+        words => words.to_owned(),
+    });
+    words.chars().take(MOST).collect()
+}
+
+/// The longest reason that is shown.
+const MOST: usize = 60;
+
+/// Asks for all tasks that run or wait to, and for what each uses.
 ///
 /// # Errors
 /// The agent does not answer.
@@ -89,12 +109,16 @@ pub(super) async fn gather(cx: &Context) -> Result<Vec<Row>, Failure> {
     let query = [("namespace", "*")];
     let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &query).await?;
     let mut rows = Vec::new();
-    for alloc in allocs.iter().filter(|it| it.client_status == "running") {
+    let goes_on = |it: &&AllocStub| matches!(it.client_status.as_str(), "running" | "pending");
+    for alloc in allocs.iter().filter(goes_on) {
         let path = format!("/v1/client/allocation/{}/stats", alloc.id);
-        // One that is gone meanwhile is shown without, and not the next time.
-        let stats: AllocStats = cx.client.get(&path, &[]).await.unwrap_or_default();
-        let running = alloc.task_states.iter();
-        for (name, state) in running.filter(|(_, state)| state.state == "running") {
+        let stats: AllocStats = match alloc.client_status.as_str() {
+            // One that is gone meanwhile is shown without, and not the next time.
+            "running" => cx.client.get(&path, &[]).await.unwrap_or_default(),
+            _ => AllocStats::default(),
+        };
+        let live = alloc.task_states.iter();
+        for (name, state) in live.filter(|(_, state)| state.state != "dead") {
             let mut row = Row {
                 job: alloc.job_id.clone(),
                 task: name.clone(),
@@ -102,7 +126,9 @@ pub(super) async fn gather(cx: &Context) -> Result<Vec<Row>, Failure> {
                 restarts: state.restarts,
                 ..Row::default()
             };
-            if let Some(task) = stats.tasks.get(name) {
+            if state.state != "running" {
+                row.waits_for = waits_for(alloc, state);
+            } else if let Some(task) = stats.tasks.get(name) {
                 row.used(&task.resource_usage);
             }
             rows.push(row);
