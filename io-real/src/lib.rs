@@ -21,6 +21,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
 pub mod identity;
+mod journal;
 mod memory;
 pub mod migrate;
 pub mod node;

@@ -32,6 +32,7 @@ use crate::door::{Inside, Knock, Work};
 use crate::driver::{Driver, DriverStream, Inbox, failed};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
+use crate::journal;
 use crate::memory::GivesBack;
 use crate::plugins::Plugins;
 use crate::recorder::Recorder;
@@ -249,7 +250,10 @@ impl Node {
                     driver.forget(launch);
                 }
             }
-            Effect::Hook(effect) => self.hooks.carry_out(effect),
+            Effect::Hook(effect) => {
+                journal::hook(self.agent.view(), &effect);
+                self.hooks.carry_out(effect);
+            }
             Effect::Node(effect) => self.look(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 let inbox = self.inbox.clone();
@@ -269,7 +273,10 @@ impl Node {
                     let _ = answer.send(reply);
                 }
             }
-            Effect::Tell(told) => self.inside.tell(told),
+            Effect::Tell(told) => {
+                journal::told(self.agent.view(), &told);
+                self.inside.tell(told);
+            }
             Effect::Stopped => {}
         }
     }
