@@ -223,6 +223,68 @@ pub fn admit(job: Job) -> Result<Admitted, Refused> {
     Ok(Admitted { job, warnings })
 }
 
+/// What a job keeps of the version that runs, whatever its file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preserve {
+    /// How many copies each group has.
+    pub counts: bool,
+    /// What each task gets of the machine.
+    pub resources: bool,
+}
+
+impl Preserve {
+    /// Takes over what is to be kept from the version that runs, by the names of groups and tasks.
+    pub fn apply(self, job: &mut Job, running: &Job) {
+        for group in &mut job.task_groups {
+            let Some(before) = running.group(&group.name) else {
+                continue;
+            };
+            if self.counts {
+                group.count = before.count;
+            }
+            if !self.resources {
+                continue;
+            }
+            for task in &mut group.tasks {
+                let same = before.tasks.iter().find(|it| it.name == task.name);
+                if let Some(same) = same {
+                    task.resources = same.resources.clone();
+                }
+            }
+        }
+    }
+}
+
+/// Checks that this node has what a canonical job says it is to run in.
+///
+/// # Errors
+/// There is no such namespace, or no such node pool.
+pub fn check_home(job: &Job, namespaces: &[String], pool: &str) -> Result<(), Refused> {
+    let (id, namespace) = (quote(&job.id), &job.namespace);
+    if namespace != "default" && !namespaces.contains(namespace) {
+        let mut known = vec!["default"];
+        known.extend(namespaces.iter().map(String::as_str).take(20));
+        let known = known.join(", ");
+        return Err(Refused::one(format!(
+            "job {id} is in nonexistent namespace {}; this agent has {known}, and more with \
+             namespaces = [\"NAME\"] in its configuration",
+            quote(namespace)
+        )));
+    }
+    if !matches!(job.node_pool.as_str(), "default" | "all") && job.node_pool != pool {
+        return Err(Refused::one(format!(
+            "job {id} is in nonexistent node pool {}; there are all, default{}",
+            quote(&job.node_pool),
+            if pool == "default" {
+                String::new()
+            } else {
+                format!(", {}", quote(pool))
+            }
+        )));
+    }
+    Ok(())
+}
+
 /// What there is to tell of a canonical job.
 fn check(job: &Job) -> Report {
     let mut report = validate(job);

@@ -67,6 +67,7 @@ impl Rig {
         let address = format!("http://{addr}");
         let settings = Settings {
             version: http::agent::VERSION.to_owned(),
+            nomad_version: http::agent::NOMAD_VERSION.to_owned(),
             http_addr: addr.to_string(),
             ..Settings::default()
         };

@@ -338,7 +338,10 @@ fn bad_requests_are_answered_and_cost_nothing() {
         "/v1/job/keeper/nothing",
         "/v1/job/nobody",
     ] {
-        assert_eq!(head(&format!("GET {nothing}"), here), 404, "{nothing}");
+        let request = format!("GET {nothing} HTTP/1.1\r\nConnection: close\r\n{here}\r\n");
+        let (status, words) = kept.send(&request);
+        assert_eq!(status, 404, "{nothing}: {words}");
+        assert!(!words.is_empty() && words.len() < 300, "{nothing}: {words}");
     }
     for (method, path) in [
         ("DELETE", "/v1/jobs"),

@@ -459,3 +459,71 @@ fn what_cannot_be_taken_over_is_refused_with_its_reason() {
         assert!(answer.contains(why), "{answer}");
     }
 }
+
+/// A job that reads a variable runs on; the other node, which has none, is not given it.
+#[test]
+fn job_whose_variable_the_other_node_has_not_stays() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    let other = Agent::start(&world.path("other"), &free_addr());
+    let variable = json!({ "Items": { "word": "secret" } });
+    one.put("/v1/var/nomad/jobs/db", &variable).unwrap();
+    let mut body = job("true");
+    body["Job"]["TaskGroups"][0]["Tasks"][0]["Templates"] = json!([{
+        "EmbeddedTmpl": "{{ with nomadVar \"nomad/jobs/db\" }}{{ .word }}{{ end }}",
+        "DestPath": "local/word",
+    }]);
+    one.put("/v1/jobs", &body).unwrap();
+    let before = id(&alloc(&one, "running"));
+    let (from, to) = (
+        format!("http://{}", one.addr),
+        format!("http://{}", other.addr),
+    );
+    let args = ["job", "move", "-address", &from, "-to", &to, "db"];
+    let err = Program::run(args).failed();
+    assert!(
+        err.contains("cannot run the job, which goes on here"),
+        "{err}"
+    );
+    assert!(
+        err.contains("\"nomad/jobs/db\", which is not there"),
+        "{err}"
+    );
+    assert!(!err.contains("secret"), "{err}");
+    assert_eq!(id(&alloc(&one, "running")), before);
+    assert_eq!(other.get("/v1/jobs"), json!([]));
+    other.put("/v1/var/nomad/jobs/db", &variable).unwrap();
+    Program::run(args).ok();
+    alloc(&other, "running");
+}
+
+/// What the other node can run, and fails there all the same, comes back if that is wanted.
+#[test]
+fn job_that_fails_on_the_other_node_is_taken_back_if_asked() {
+    let world = World::new();
+    let one = Agent::start(&world.path("one"), &free_addr());
+    let other = Agent::start(&world.path("other"), &free_addr());
+    let script = format!(
+        "case $NOMAD_ALLOC_DIR in {}/*) exit 3;; esac",
+        world.path("other").display()
+    );
+    one.put("/v1/jobs", &job(&script)).unwrap();
+    alloc(&one, "running");
+    let (from, to) = (
+        format!("http://{}", one.addr),
+        format!("http://{}", other.addr),
+    );
+    let args = [
+        "job",
+        "move",
+        "-address",
+        &from,
+        "-to",
+        &to,
+        "-rollback",
+        "db",
+    ];
+    let ended = Program::run(args);
+    assert!(ended.out.contains("it is taken back"), "{ended:?}");
+    alloc(&one, "running");
+}

@@ -17,6 +17,7 @@ fn settings() -> Settings {
     Settings {
         alloc_dir: PathBuf::from("/srv/alloc"),
         version: "1.2.3".to_owned(),
+        nomad_version: "2.0.5".to_owned(),
         revision: "abc".to_owned(),
         advertise: "192.0.2.17:4646".to_owned(),
         ..Settings::default()

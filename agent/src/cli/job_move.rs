@@ -1,8 +1,9 @@
 //! `drover job move`: another node takes over a job, with what is on its disks.
 //!
-//! The other node is asked first: if it cannot run the job, nothing has changed here. Then the job
-//! is stopped here, which is what the other node waits for. Whoever is interrupted in between can
-//! ask the same again.
+//! The other node is asked first whether it can run the job: whether it has its drivers, fulfils its
+//! conditions and knows the variables that it reads. If not, nothing has changed anywhere. Then it takes
+//! the job over, and the job is stopped here, which is what the other node waits for. Whoever is
+//! interrupted in between can ask the same again, and with `-rollback` a job that fails there comes back.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
-use crate::http::shapes::{AllocStub, Handover, JobStub, Registered, Stopped};
+use crate::http::shapes::{AllocStub, Handover, JobStub, Registered, Stopped, Validated};
 
 /// How often the other node is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -30,46 +31,96 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
     let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
-    let handed = handed(cx, &args, &job).await?;
+    let here = cx.client.clone();
+    let seen_at = match &args.from_address {
+        Some(address) => here.at(address)?.url(),
+        None => here.url(),
+    };
+    let handed = self::handed(&here, &seen_at, &job).await?;
     let count = handed.allocs.len();
-    let body = json!({ "Job": whole, "TakeOver": handed.allocs });
-    let sent = to
-        .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
-        .await;
-    sent.map_err(|failure| failure.within(&format!("{} does not take over the job", to.url())))?;
+    check(&to, &whole).await?;
+    transfer(&here, &to, &job, &whole, handed).await?;
     cx.screen.say(&format!(
         "{} takes over job \"{}\", for which {count} allocation(s) end here",
         to.url(),
         job.id
     ))?;
-    let query = [("purge", "false"), ("namespace", job.namespace.as_str())];
-    let path = job_path(&job, "");
-    let stop = cx
-        .client
-        .change::<Stopped>(Method::DELETE, &path, &query, None);
-    stop.await?;
     if args.detach {
         return Ok(0);
     }
-    follow(cx, &to, &job, args.verbose).await
+    let code = follow(cx, &to, &job, args.verbose).await?;
+    if code == 0 {
+        return Ok(code);
+    }
+    if !args.rollback {
+        cx.screen.complain(&format!(
+            "Job \"{0}\" failed at {1}. To take it back: drover job move -address {1} -to {2} {0}",
+            job.id,
+            to.url(),
+            here.url()
+        ));
+        return Ok(code);
+    }
+    let there: Value = to.get(&job_path(&job, ""), &namespace).await?;
+    let back = self::handed(&to, &to.url(), &job).await?;
+    transfer(&to, &here, &job, &there, back).await?;
+    cx.screen.say(&format!(
+        "Job \"{}\" failed at {}: it is taken back",
+        job.id,
+        to.url()
+    ))?;
+    follow(cx, &here, &job, args.verbose).await?;
+    Ok(code)
 }
 
-/// What the other node has to know of the allocations here.
-async fn handed(cx: &Context, args: &MoveArgs, job: &JobStub) -> Result<Handover, Failure> {
+/// Asks the other node whether it can run the job.
+async fn check(to: &Client, job: &Value) -> Result<(), Failure> {
+    let body = json!({ "Job": job, "CheckNode": true });
+    let path = "/v1/validate/job";
+    let validated: Validated = to.change(Method::PUT, path, &[], Some(&body)).await?;
+    let mut reasons = validated.validation_errors.unwrap_or_default();
+    if reasons.is_empty() && !validated.error.is_empty() {
+        reasons.push(validated.error);
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::said(format!(
+        "{} cannot run the job, which goes on here:\n  {}",
+        to.url(),
+        reasons.join("\n  ")
+    )))
+}
+
+/// What the other node has to know of the allocations of a node, which it finds at `seen_at`.
+async fn handed(from: &Client, seen_at: &str, job: &JobStub) -> Result<Handover, Failure> {
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/handover");
-    let mut handed: Handover = cx
-        .client
-        .change(Method::PUT, &path, &namespace, None)
-        .await?;
-    let from = match &args.from_address {
-        Some(address) => cx.client.at(address)?.url(),
-        None => cx.client.url(),
-    };
+    let mut handed: Handover = from.change(Method::PUT, &path, &namespace, None).await?;
     for alloc in &mut handed.allocs {
-        alloc.address.clone_from(&from);
+        seen_at.clone_into(&mut alloc.address);
     }
     Ok(handed)
+}
+
+/// Hands the job from one node to the other, and stops it on the one.
+async fn transfer(
+    from: &Client,
+    to: &Client,
+    job: &JobStub,
+    whole: &Value,
+    handed: Handover,
+) -> Result<(), Failure> {
+    let body = json!({ "Job": whole, "TakeOver": handed.allocs });
+    let sent = to
+        .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
+        .await;
+    sent.map_err(|failure| failure.within(&format!("{} does not take over the job", to.url())))?;
+    let query = [("purge", "false"), ("namespace", job.namespace.as_str())];
+    let path = job_path(job, "");
+    from.change::<Stopped>(Method::DELETE, &path, &query, None)
+        .await?;
+    Ok(())
 }
 
 /// Tells what becomes of the job on the other node, until all of it runs or is over.

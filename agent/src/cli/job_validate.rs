@@ -23,6 +23,15 @@ pub(super) async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
         .change::<Validated>(Method::PUT, "/v1/validate/job", &[], Some(&body));
     let errors = match asked.await {
         Ok(validated) => {
+            // What the file itself says was told already.
+            for line in validated.warnings.lines() {
+                let warning = line
+                    .strip_prefix("* ")
+                    .filter(|it| it.contains(".driver: "));
+                if let Some(warning) = warning {
+                    cx.screen.complain(&format!("Warning: {warning}"));
+                }
+            }
             let many = validated
                 .validation_errors
                 .map(|list| admission::Refused(list).list());

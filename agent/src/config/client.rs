@@ -17,6 +17,8 @@
 //!   artifact { http_max_size = "1GB" }         # bounds of what tasks fetch; see `artifact`
 //! }
 //! ```
+//!
+//! [`super::node`] says what else there is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +32,7 @@ use hcl_edit::structure::Block;
 use super::artifact::artifact;
 use super::gc::{GcConfig, gc};
 use super::literal::fields;
+use super::node::{self, NodeConfig};
 use super::{label, unknown};
 
 /// Probes of the field that look at what this agent does not have. Lists may name them.
@@ -59,6 +62,10 @@ pub struct ClientConfig {
     pub gc: GcConfig,
     /// What tasks may fetch.
     pub artifact: Settings,
+    /// What is said of the node itself.
+    pub node: NodeConfig,
+    /// What is given and has no effect here.
+    pub ignored: Vec<String>,
 }
 
 impl ClientConfig {
@@ -101,6 +108,11 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut given = fields(&block.body)?;
     let mut options = given.text_map("options")?;
     let gc = gc(&mut given)?;
+    let node = node::node(&mut given)?;
+    let mut ignored = Vec::new();
+    for name in given.ignore(node::WITHOUT_EFFECT) {
+        ignored.push(format!("client.{name}"));
+    }
     given.nothing_else("client")?;
     let (allow, deny) = two_lists(&mut options, "env")?;
     let mut config = ClientConfig {
@@ -110,6 +122,8 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         clouds: BTreeSet::new(),
         gc,
         artifact: Settings::default(),
+        node,
+        ignored,
     };
     if let Some(name) = options.keys().next() {
         let known = ["fingerprint", "driver", "env"];
@@ -126,8 +140,17 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
             "artifact" => config.artifact = artifact(inner)?,
             "fingerprint" => drop(config.clouds.insert(cloud(inner)?)),
             "options" => return Err(format!("client: {OPTIONS}")),
+            _ if config.node.block(inner, &mut config.ignored)? => {}
             other => {
-                let why = unknown("block", other, &["artifact", "fingerprint", "options"]);
+                let known = [
+                    "artifact",
+                    "fingerprint",
+                    "host_network",
+                    "meta",
+                    "options",
+                    "reserved",
+                ];
+                let why = unknown("block", other, &known);
                 return Err(format!("client: {why}"));
             }
         }

@@ -94,6 +94,12 @@ impl Fields {
         }
     }
 
+    /// Takes what is known to have no effect, and says what of it is there.
+    pub(super) fn ignore(&mut self, names: &'static [&'static str]) -> Vec<String> {
+        let there = names.iter().filter(|name| self.take(name).is_some());
+        there.map(|name| (*name).to_owned()).collect()
+    }
+
     /// Refuses what nobody took.
     pub(super) fn nothing_else(self, about: &str) -> Result<(), String> {
         match self.0.keys().next() {

@@ -27,13 +27,15 @@
 //! }
 //! ```
 //!
-//! [`client`], [`server`] and [`telemetry`] say what else there is.
+//! [`agent`], [`client`], [`node`], [`server`] and [`telemetry`] say what else there is.
 
+pub mod agent;
 mod artifact;
 pub mod client;
 mod driver;
 mod gc;
 mod literal;
+pub mod node;
 mod nvidia;
 pub mod server;
 pub mod telemetry;
@@ -51,8 +53,10 @@ use drover_io_real::device::nvidia::{NAME as NVIDIA, NvidiaSettings};
 use drover_io_real::plugins::PluginConfig;
 use hcl_edit::structure::{Block, Body};
 
+use agent::AgentConfig;
 use client::ClientConfig;
 use literal::{Fields, fields};
+use server::ServerConfig;
 use telemetry::Telemetry;
 
 /// A file is never larger.
@@ -75,6 +79,10 @@ pub struct FileConfig {
     pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
+    /// What is said of the agent itself.
+    pub agent: AgentConfig,
+    /// What is given and has no effect here, each once.
+    pub ignored: Vec<String>,
 }
 
 impl Default for FileConfig {
@@ -88,6 +96,8 @@ impl Default for FileConfig {
             client: ClientConfig::default(),
             preemption: Preemption::default(),
             telemetry: Telemetry::default(),
+            agent: AgentConfig::default(),
+            ignored: Vec::new(),
         }
     }
 }
@@ -122,9 +132,10 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
         format!("{error}{hint}")
     })?;
     let mut config = FileConfig::default();
-    let (mut client, mut server, mut telemetry) = (None, None, None);
+    let (mut client, mut server, mut telemetry, mut ports) = (None, None, None, None);
     let mut top = fields(&body)?;
     config.plugin_dir = top.text("plugin_dir")?.map(PathBuf::from);
+    config.agent = agent::agent(&mut top, &mut config.ignored)?;
     top.nothing_else("the configuration")?;
     for block in body.blocks() {
         match block.ident.as_str() {
@@ -133,8 +144,12 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
             "client" => once(&mut client, block, client::client)?,
             "server" => once(&mut server, block, server::server)?,
             "telemetry" => once(&mut telemetry, block, telemetry::telemetry)?,
+            "ports" => once(&mut ports, block, agent::ports)?,
+            name if agent::without_effect(block)? => {
+                config.ignored.push(name.to_owned());
+            }
             other => {
-                let known = ["plugin", "device", "client", "server", "telemetry"];
+                let known = ["plugin", "device", "client", "server", "telemetry", "ports"];
                 return Err(unknown("block", other, &known));
             }
         }
@@ -155,7 +170,13 @@ pub fn parse(text: &str) -> Result<FileConfig, String> {
     config.client = client.unwrap_or_default();
     config.client.drivers.disabled = driver::disabled(&mut config.plugins)?;
     config.client.check_drivers(!config.plugins.is_empty())?;
-    config.preemption = server.unwrap_or_default();
+    config.agent.http_port = ports.flatten();
+    let server: ServerConfig = server.unwrap_or_default();
+    config.preemption = server.preemption;
+    config.ignored.extend(server.ignored);
+    config.ignored.append(&mut config.client.ignored);
+    config.ignored.sort_unstable();
+    config.ignored.dedup();
     config.telemetry = telemetry.unwrap_or_default();
     Ok(config)
 }

@@ -21,12 +21,85 @@ use hcl_edit::structure::{Block, Body};
 use super::literal::fields;
 use super::{once, unknown};
 
+/// Settings of Nomad's block that have no effect here: they are about many servers.
+const WITHOUT_EFFECT: &[&str] = &[
+    "authoritative_region",
+    "batch_eval_gc_threshold",
+    "bootstrap_expect",
+    "data_dir",
+    "deployment_gc_threshold",
+    "encrypt",
+    "enabled_schedulers",
+    "eval_gc_threshold",
+    "event_buffer_size",
+    "heartbeat_grace",
+    "job_gc_interval",
+    "job_gc_threshold",
+    "job_max_priority",
+    "job_default_priority",
+    "job_tracked_versions",
+    "max_heartbeats_per_second",
+    "min_heartbeat_ttl",
+    "node_gc_threshold",
+    "num_schedulers",
+    "raft_multiplier",
+    "raft_protocol",
+    "rejoin_after_leave",
+    "retry_join",
+    "start_join",
+    "upgrade_version",
+];
+
+/// Blocks of it that have none.
+const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
+    "client_introduction",
+    "plan_rejection_tracker",
+    "raft_boltdb",
+    "raft_logstore",
+    "search",
+    "server_join",
+];
+
+/// What the block says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// Whose jobs may take the place of less important ones.
+    pub preemption: Preemption,
+    /// What is given and has no effect here.
+    pub ignored: Vec<String>,
+}
+
 /// Reads the block.
-pub(super) fn server(block: &Block) -> Result<Preemption, String> {
-    let given = fields(&block.body)?;
-    given.nothing_else("server, which has only the block default_scheduler_config here")?;
-    let config = only_block(&block.body, "server", "default_scheduler_config", scheduler)?;
-    Ok(config.unwrap_or_default())
+pub(super) fn server(block: &Block) -> Result<ServerConfig, String> {
+    let mut given = fields(&block.body)?;
+    // Whether it is called a server or not: it is its own.
+    given.flag("enabled")?;
+    let ignored = given.ignore(WITHOUT_EFFECT);
+    given.nothing_else("server")?;
+    let mut config = ServerConfig {
+        ignored: ignored
+            .iter()
+            .map(|name| format!("server.{name}"))
+            .collect(),
+        ..ServerConfig::default()
+    };
+    let mut found = None;
+    for inner in block.body.blocks() {
+        match inner.ident.as_str() {
+            "default_scheduler_config" => {
+                once(&mut found, inner, scheduler).map_err(|why| format!("server: {why}"))?;
+            }
+            name if BLOCKS_WITHOUT_EFFECT.contains(&name) => {
+                config.ignored.push(format!("server.{name}"));
+            }
+            other => {
+                let why = unknown("block", other, &["default_scheduler_config"]);
+                return Err(format!("server: {why}"));
+            }
+        }
+    }
+    config.preemption = found.unwrap_or_default();
+    Ok(config)
 }
 
 fn scheduler(block: &Block) -> Result<Preemption, String> {
@@ -108,10 +181,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_by_name() {
         for (text, expected) in [
-            (
-                "server {\n enabled = true\n}",
-                "default_scheduler_config here",
-            ),
+            ("server {\n enabledd = true\n}", "did you mean enabled?"),
+            ("server {\n enabled = 1\n}", "true or false is needed"),
             (
                 "server {\n raft {}\n}",
                 "known are default_scheduler_config",

@@ -13,6 +13,8 @@ use super::{Api, Settings};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of Nomad whose API, job files and behaviour it has.
+pub const NOMAD_VERSION: &str = "2.0.5";
 
 pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
     let looked = api.door.ask(|view| {
@@ -31,7 +33,13 @@ pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
             "NodeName": node.name,
             "DataDir": settings.data_dir,
             "DevMode": false,
-            "Version": { "Version": settings.version, "VersionPrerelease": "" },
+            "Version": {
+                "Version": settings.nomad_version,
+                "VersionPrerelease": "",
+                "VersionMetadata": format!("drover.{}", settings.version),
+                "Revision": "",
+                "BuildDate": Value::Null,
+            },
             "UI": { "Enabled": false, "ShowCLIHints": false },
             "ACL": { "Enabled": false },
             "Client": { "Enabled": true },
@@ -70,9 +78,22 @@ fn member(node: &Node, settings: &Settings) -> Value {
             "role": "nomad",
             "region": node.region,
             "dc": node.datacenter,
-            "build": settings.version,
+            "build": settings.nomad_version,
             "id": node.id.to_string(),
+            "port": port,
+            "expect": "1",
+            "vsn": "1",
+            "raft_vsn": "3",
+            "revision": "",
+            "rpc_addr": addr,
+            "bootstrap": "1",
         },
+        "ProtocolMin": 1,
+        "ProtocolMax": 5,
+        "ProtocolCur": 2,
+        "DelegateMin": 2,
+        "DelegateMax": 5,
+        "DelegateCur": 4,
     })
 }
 

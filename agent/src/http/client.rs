@@ -10,7 +10,7 @@ use serde_json::json;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::params::{Params, uuid};
-use super::{Api, body};
+use super::{Api, body, stats};
 
 /// The body of a restart.
 #[derive(Debug, Default, Deserialize)]
@@ -34,6 +34,9 @@ pub(super) async fn act(
     params: Params,
     request: Request,
 ) -> Answer {
+    if !matches!(action.as_str(), "restart" | "signal" | "gc") {
+        return Err(stats::unknown_action(&id, &action));
+    }
     let alloc: AllocId = uuid("alloc", &id)?;
     let input = match action.as_str() {
         "restart" => restart(alloc, body::shape_or_default(request).await?)?,

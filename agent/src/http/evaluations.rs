@@ -39,11 +39,17 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
+    let related = params.flag("related");
     let seen = look(&api, &params, move |view| match view.eval(id) {
-        Some(eval) => Seen {
-            index: eval.modify_index,
-            value: Some(EvalShape::of(view, eval)),
-        },
+        Some(eval) => {
+            let mut shape = EvalShape::of(view, eval);
+            // None is made for another here: what cannot be placed waits in its job.
+            shape.related_evals = related.then(Vec::new);
+            Seen {
+                index: eval.modify_index,
+                value: Some(shape),
+            }
+        }
         None => Seen::whole(view, None),
     })
     .await?;

@@ -7,6 +7,7 @@ use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::input::LocalInput;
 use drover_core::store::record::JobRecord;
+use drover_core::text::quote;
 use serde_json::Value;
 
 use super::answer::{self, Answer};
@@ -16,7 +17,7 @@ use super::params::{Params, percent_decode};
 use super::shapes::{
     AllocStub, DeploymentShape, EvalShape, Stopped, Versions, full_job, register_answer, summary,
 };
-use super::{Api, dispatch, jobs, snapshot};
+use super::{Api, dispatch, jobs, missing, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ enum Part {
     Evaluate,
     Dispatch,
     Handover,
+    /// What Nomad has and this agent does not offer.
+    Missing(&'static str),
 }
 
 /// Splits a path below `/v1/job/` into the job's id and the part of it.
@@ -45,11 +48,30 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/evaluate", Part::Evaluate),
         ("/dispatch", Part::Dispatch),
         ("/handover", Part::Handover),
+        ("/plan", Part::Missing("plans of jobs")),
+        ("/scale", Part::Missing("scaling jobs")),
+        ("/revert", Part::Missing("going back to a job's version")),
+        (
+            "/stable",
+            Part::Missing("marking a job's version as stable"),
+        ),
+        ("/periodic/force", Part::Missing("periodic jobs")),
+        ("/submission", Part::Missing("the text of job files")),
+        ("/services", Part::Missing("services of a job")),
+        ("/actions", Part::Missing("actions of tasks")),
+        ("/action", Part::Missing("actions of tasks")),
     ];
     let found = parts
         .iter()
         .find_map(|(suffix, part)| Some((path.strip_suffix(suffix)?, *part)));
-    let (id, part) = found.unwrap_or((path, Part::Whole));
+    let tagged = || {
+        let (rest, name) = path.strip_suffix("/tag")?.rsplit_once('/')?;
+        let id = rest
+            .strip_suffix("/versions")
+            .filter(|_| !name.is_empty())?;
+        Some((id, Part::Missing("names of a job's versions")))
+    };
+    let (id, part) = found.or_else(tagged).unwrap_or((path, Part::Whole));
     let id = percent_decode(id).filter(|id| !id.is_empty())?;
     Some((id, part))
 }
@@ -71,6 +93,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
     let method = request.method().clone();
     let writes = method == Method::PUT || method == Method::POST;
     match part {
+        Part::Missing(what) => Err(missing::not_offered(what, path)),
         Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
         Part::Evaluate if writes => evaluate(&api, &params, key).await,
@@ -217,6 +240,12 @@ async fn deployment(api: &Api, params: &Params, key: JobKey) -> Answer {
 
 async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
     let purge = params.flag("purge");
+    if let Some(priority) = params.non_empty("eval_priority") {
+        let number = priority.parse().map_err(|_| {
+            ApiError::bad(format!("eval_priority {} is no number", quote(priority)))
+        })?;
+        jobs::evaluated_with(number)?;
+    }
     let reply = api
         .door
         .local(LocalInput::Deregister { job: key, purge })
@@ -266,6 +295,10 @@ mod tests {
         assert_eq!(split("web"), own("web", Part::Whole));
         assert_eq!(split("a%2Fb/summary"), own("a/b", Part::Summary));
         assert_eq!(split("a/b/deployments"), own("a/b", Part::Deployments));
+        let plan = Part::Missing("plans of jobs");
+        assert_eq!(split("a/b/plan"), own("a/b", plan));
+        let tag = Part::Missing("names of a job's versions");
+        assert_eq!(split("a/versions/v1/tag"), own("a", tag));
         assert_eq!(split("a%2Fsummary"), own("a/summary", Part::Whole));
         assert_eq!(split("/allocations"), None);
         assert_eq!(split("%zz"), None);

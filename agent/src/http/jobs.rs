@@ -5,9 +5,12 @@ use drover_core::alloc::remote::{Handed, RemotePrevious};
 use drover_core::effect::Reply;
 use drover_core::input::LocalInput;
 use drover_core::model::job::Job;
+use drover_core::model::node::DriverInfo;
+use drover_core::text::quote;
 use drover_io_real::migrate::authority;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::answer::{self, Answer};
@@ -15,8 +18,8 @@ use super::blocking::{Seen, look};
 use super::errors::ApiError;
 use super::params::Params;
 use super::shapes::{HandedAlloc, JobStub, Validated, register_answer};
-use super::{Api, body, dispatch};
-use crate::admission::{self, FileOptions};
+use super::{Api, body, dispatch, suitability};
+use crate::admission::{self, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
@@ -53,8 +56,13 @@ pub(super) struct Submission {
     job: Option<Value>,
     enforce_index: bool,
     job_modify_index: u64,
+    preserve_counts: bool,
+    preserve_resources: bool,
+    eval_priority: i64,
     /// What the job's copies replace on another node: an extension of our own.
     take_over: Vec<HandedAlloc>,
+    /// Whether it is also asked if this node can run the job: an extension of our own.
+    check_node: bool,
 }
 
 impl Submission {
@@ -82,6 +90,11 @@ pub(super) async fn submit(
         .enforce_index
         .then_some(submission.job_modify_index);
     let from = taken_over(&submission.take_over)?;
+    let more = evaluated_with(submission.eval_priority)?;
+    let preserve = Preserve {
+        counts: submission.preserve_counts,
+        resources: submission.preserve_resources,
+    };
     let mut job = submission.job()?;
     if job.id.is_empty() {
         return Err(ApiError::bad("Job ID hasn't been provided"));
@@ -100,7 +113,13 @@ pub(super) async fn submit(
         ));
     }
     dispatch::check_payload(&job.payload)?;
-    let admitted = admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))?;
+    let failed = |refused: Refused| ApiError::failed(refused.list());
+    let mut job = admission::canonical(job);
+    let pool = keep_of_running(api, &mut job, preserve).await?;
+    admission::check_home(&job, &api.settings.namespaces, &pool)
+        .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
+    let mut admitted = admission::admit(job).map_err(failed)?;
+    admitted.warnings.extend(more);
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
     let input = if from.is_empty() {
@@ -121,6 +140,38 @@ pub(super) async fn submit(
         }
         other => Err(ApiError::unexpected(other)),
     }
+}
+
+/// Checks the priority of an evaluation. What to tell of one that differs: this node evaluates each
+/// job at once, so no evaluation waits for a more important one.
+pub(super) fn evaluated_with(priority: i64) -> Result<Option<String>, ApiError> {
+    match priority {
+        0 => Ok(None),
+        1..=100 => Ok(Some(
+            "EvalPriority has no effect: a job is evaluated at once".to_owned(),
+        )),
+        other => {
+            let words = format!("EvalPriority is {other}, and must be from 1 to 100");
+            Err(ApiError::bad(words))
+        }
+    }
+}
+
+/// Takes over what the job is to keep of its version that runs. The node's pool.
+async fn keep_of_running(api: &Api, job: &mut Job, preserve: Preserve) -> Result<String, ApiError> {
+    let key = job.key();
+    let asked = api.door.ask(move |view| {
+        let running = view.job(&key).map(|record| record.job.clone());
+        (
+            running.filter(|_| preserve != Preserve::default()),
+            view.node().pool.clone(),
+        )
+    });
+    let (running, pool) = asked.await?;
+    if let Some(running) = running {
+        preserve.apply(job, &running);
+    }
+    Ok(pool)
 }
 
 /// The most allocations that one job takes over.
@@ -200,9 +251,59 @@ pub(super) async fn parse(params: Params, request: Request) -> Answer {
     answer::json(&params, &job)
 }
 
-pub(super) async fn validate(params: Params, request: Request) -> Answer {
+/// What to tell of a job's drivers that this node does not have, or that do not work.
+fn missing_drivers(job: &Job, drivers: &BTreeMap<String, DriverInfo>) -> Vec<String> {
+    let works = |name: &str| drivers.get(name).is_some_and(|driver| driver.healthy);
+    let mut there: Vec<&str> = drivers.keys().map(String::as_str).collect();
+    there.retain(|name| works(name));
+    there.truncate(MOST_DRIVERS);
+    let there = match there.as_slice() {
+        [] => "none yet".to_owned(),
+        names => names.join(", "),
+    };
+    let tasks = job.task_groups.iter().flat_map(|group| {
+        let group_name = &group.name;
+        group.tasks.iter().map(move |task| (group_name, task))
+    });
+    let missing = tasks.filter(|(_, task)| !works(&task.driver));
+    let told = missing.map(|(group, task)| {
+        let (group, name, driver) = (quote(group), quote(&task.name), quote(&task.driver));
+        let why = match drivers.get(&task.driver) {
+            Some(_) => "does not work on this node now",
+            None => "is not on this node",
+        };
+        format!("group[{group}].task[{name}].driver: {driver} {why}; drivers there: {there}")
+    });
+    told.take(MOST_DRIVERS).collect()
+}
+
+/// The most drivers that are told of.
+const MOST_DRIVERS: usize = 20;
+
+pub(super) async fn validate(State(api): State<Api>, params: Params, request: Request) -> Answer {
     let submission: Submission = body::shape(request).await?;
-    let validated = match admission::admit(submission.job()?) {
+    let check_node = submission.check_node;
+    let job = admission::canonical(submission.job()?);
+    let known = api
+        .door
+        .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));
+    let (pool, drivers) = known.await?;
+    let admitted = admission::check_home(&job, &api.settings.namespaces, &pool)
+        .and_then(|()| admission::admit(job));
+    let reasons = match &admitted {
+        Ok(admitted) if check_node => suitability::reasons(&api, &admitted.job).await?,
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    let admitted = match reasons.is_empty() {
+        true => admitted,
+        false => Err(Refused(reasons)),
+    };
+    let validated = match admitted.map(|mut admitted| {
+        admitted
+            .warnings
+            .extend(missing_drivers(&admitted.job, &drivers));
+        admitted
+    }) {
         Ok(admitted) => Validated {
             driver_config_validated: true,
             warnings: admitted.warning_text(),

@@ -21,6 +21,7 @@ mod kept;
 mod logfile;
 pub(crate) mod logs;
 mod metrics;
+mod missing;
 mod nodes;
 mod params;
 mod plugins;
@@ -30,10 +31,15 @@ mod services;
 pub mod shapes;
 mod snapshot;
 mod stats;
+mod suitability;
 mod vars;
 
 #[cfg(test)]
+mod field_tests;
+#[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod route_tests;
 #[cfg(test)]
 mod stats_tests;
 #[cfg(test)]
@@ -42,7 +48,6 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, put};
 
@@ -73,6 +78,10 @@ pub struct Settings {
     pub http_addr: String,
     /// The version that it says it has.
     pub version: String,
+    /// The version of Nomad that it is compatible with; programs of Nomad's compare it.
+    pub nomad_version: String,
+    /// The namespaces of jobs, besides `default`.
+    pub namespaces: Vec<String>,
     /// Where it keeps its data.
     pub data_dir: String,
     /// What is fetched for its allocations.
@@ -112,7 +121,7 @@ pub fn router(door: Door, settings: Settings, measures: Measures) -> Router {
     };
     routes()
         .method_not_allowed_fallback(async || ApiError::method())
-        .fallback(async || StatusCode::NOT_FOUND)
+        .fallback(missing::answer)
         .layer(from_fn_with_state(names, guard::guard))
         .with_state(api)
 }

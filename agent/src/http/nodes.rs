@@ -5,21 +5,25 @@ use drover_core::agent::ShownAlloc;
 use drover_core::ids::NodeId;
 use serde_json::Value;
 
-use super::Api;
 use super::answer::{self, Answer};
 use super::blocking::{Seen, look};
 use super::errors::ApiError;
 use super::params::{Params, check_prefix, has_prefix, uuid};
 use super::shapes::{Alloc, NodeShape};
+use super::{Api, missing};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("node", params.prefix())?;
     let settings = api.settings.clone();
     let prefix = params.prefix().to_owned();
+    let (with_resources, with_os) = (params.flag("resources"), params.flag("os"));
     let seen = look(&api, &params, move |view| {
         let node = NodeShape::of(view, &settings);
         let wanted = has_prefix(&node.id, &prefix);
-        let list: Vec<Value> = wanted.then(|| node.stub()).into_iter().collect();
+        let list: Vec<Value> = wanted
+            .then(|| node.stub(with_resources, with_os))
+            .into_iter()
+            .collect();
         Seen::whole(view, list)
     })
     .await?;
@@ -27,6 +31,10 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 }
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let path = format!("/v1/node/{id}");
+    if let Some(what) = missing::offered_by_nomad(&path) {
+        return Err(missing::not_offered(what, &path));
+    }
     let id: NodeId = uuid("node", &id)?;
     let settings = api.settings.clone();
     let seen = look(&api, &params, move |view| {

@@ -5,13 +5,32 @@ use std::time::Duration;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use drover_core::text::parse_duration;
+use drover_core::text::{parse_duration, quote};
 
 use super::errors::ApiError;
 use super::serve::Caller;
 
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Parameters that are on or off, of any route: one that is neither is an error everywhere.
+const SWITCHES: [&str; 16] = [
+    "all",
+    "diffs",
+    "follow",
+    "force",
+    "global",
+    "meta",
+    "no_shutdown_delay",
+    "os",
+    "plain",
+    "purge",
+    "related",
+    "reschedule",
+    "resources",
+    "reverse",
+    "task_states",
+    "until_end",
+];
 /// More parameters than this nobody means.
 const MAX_PARAMS: usize = 64;
 
@@ -65,6 +84,11 @@ impl Params {
             let words = "filter expressions are not supported by this version";
             return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words));
         }
+        for name in SWITCHES {
+            for value in params.all(name) {
+                switch(name, value)?;
+            }
+        }
         params.pretty = params.get("pretty").is_some_and(|value| value != "0");
         Ok(params)
     }
@@ -86,9 +110,10 @@ impl Params {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// A parameter that is `true` or not.
-    pub(super) fn flag(&self, name: &str) -> bool {
-        matches!(self.get(name), Some("true" | "1"))
+    /// A parameter that is on or off; off unless given. Those of [`SWITCHES`] were checked.
+    pub(super) fn flag(&self, name: &'static str) -> bool {
+        let value = self.get(name).unwrap_or_default();
+        switch(name, value).unwrap_or(false)
     }
 
     /// The namespace that is asked for; all of them for `*`.
@@ -146,6 +171,20 @@ impl<S: Sync> FromRequestParts<S> for Params {
         let mut params = Params::parse(given)?;
         params.caller = parts.extensions.get().cloned().unwrap_or_default();
         Ok(params)
+    }
+}
+
+/// On or off, in the spellings that Go takes; nothing is off.
+fn switch(name: &'static str, value: &str) -> Result<bool, ApiError> {
+    match value {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        other => {
+            let shown = quote(other);
+            let words =
+                format!("Failed to parse value of {name:?} ({shown}): true or false is needed");
+            Err(ApiError::bad(words))
+        }
     }
 }
 
@@ -232,6 +271,30 @@ mod tests {
                 .map_err(|e| e.status.as_u16()),
             Err(501)
         );
+    }
+
+    #[test]
+    fn switch_in_any_spelling_of_go_is_understood() {
+        let purge = |value| params(&[("purge", value)]).map(|params| params.flag("purge"));
+        for on in ["1", "t", "T", "true", "TRUE", "True"] {
+            assert_eq!(purge(on), Ok(true), "{on}");
+        }
+        for off in ["", "0", "f", "F", "false", "FALSE", "False"] {
+            assert_eq!(purge(off), Ok(false), "{off}");
+        }
+        assert_eq!(params(&[]).map(|params| params.flag("purge")), Ok(false));
+    }
+
+    #[test]
+    fn switch_that_is_neither_on_nor_off_is_refused_in_a_few_words() {
+        let long = "x".repeat(100_000);
+        for name in SWITCHES {
+            for bad in ["yes", "tRUE", "2", " true", long.as_str()] {
+                let refused = params(&[(name, bad)]).unwrap_err();
+                assert_eq!(refused.status.as_u16(), 400, "{name}={bad}");
+                assert!(refused.message.contains(name) && refused.message.len() < 300);
+            }
+        }
     }
 
     #[test]

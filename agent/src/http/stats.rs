@@ -15,12 +15,12 @@ use drover_core::stats::board::AllocUsage;
 use drover_core::store::record::AllocRecord;
 use drover_io_real::stats::{Depth, HostSampler, Looked, Sampler};
 
-use super::Api;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
 use super::kept::{About, Kept};
 use super::params::{Params, uuid};
 use super::shapes::{AllocStats, HostStats};
+use super::{Api, missing};
 
 /// Who measures.
 #[derive(Clone)]
@@ -143,13 +143,25 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
     Ok(json(text))
 }
 
+/// An action of an allocation that nobody has, or that only others have.
+pub(super) fn unknown_action(id: &str, action: &str) -> ApiError {
+    if matches!(action, "restart" | "signal" | "gc" | "stats") {
+        return ApiError::method();
+    }
+    let path = format!("/v1/client/allocation/{id}/{action}");
+    match missing::offered_by_nomad(&path) {
+        Some(what) => missing::not_offered(what, &path),
+        None => ApiError::not_found("resource not found"),
+    }
+}
+
 pub(super) async fn alloc(
     State(api): State<Api>,
     Path((id, action)): Path<(String, String)>,
     params: Params,
 ) -> Answer {
     if action != "stats" {
-        return Err(ApiError::not_found("resource not found"));
+        return Err(unknown_action(&id, &action));
     }
     let id: AllocId = uuid("alloc", &id)?;
     let task = params.non_empty("task").map(TaskName::from);

@@ -167,7 +167,13 @@ async fn errors_are_those_of_the_field() {
             "Invalid method",
         ),
         (Method::HEAD, "/v1/jobs".to_owned(), "", 405, ""),
-        (Method::GET, "/v1/nothing".to_owned(), "", 404, ""),
+        (
+            Method::GET,
+            "/v1/nothing".to_owned(),
+            "",
+            404,
+            "there is no route \"/v1/nothing\"",
+        ),
         (
             Method::GET,
             "/v1/jobs?index=-1".to_owned(),

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
 use super::{Recording, Running, Settings, Signals, init_log, start};
-use crate::admission::Refused;
+use crate::admission::{Refused, check_home};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
 use crate::config::{self, FileConfig};
@@ -23,8 +23,15 @@ use crate::http;
 
 /// `drover agent`: runs until a signal ends it. Tasks go on, and the next agent finds them again.
 pub async fn agent(args: AgentArgs) -> ExitCode {
-    init_log(&args.log_level);
-    match run_agent(&args).await {
+    let file = match configuration(&args) {
+        Ok(file) => file,
+        Err(why) => {
+            complain(&format!("Error: {why}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    init_log(&level(&args, &file), args.log_json || file.agent.log_json);
+    match run_agent(&args, file).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             complain(&format!("Error: {why}"));
@@ -33,9 +40,23 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
     }
 }
 
-async fn run_agent(args: &AgentArgs) -> Result<(), String> {
+/// What the configuration file says, if there is one.
+fn configuration(args: &AgentArgs) -> Result<FileConfig, String> {
+    match &args.config {
+        Some(path) => config::read(path),
+        None => Ok(FileConfig::default()),
+    }
+}
+
+/// How much is told: as the command line says, or the file.
+fn level(args: &AgentArgs, file: &FileConfig) -> String {
+    let given = args.log_level.clone().or(file.agent.log_level.clone());
+    given.unwrap_or_else(|| "info".to_owned())
+}
+
+async fn run_agent(args: &AgentArgs, file: FileConfig) -> Result<(), String> {
     let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
-    let mut serving = serve(args).await?;
+    let mut serving = serve(args, file).await?;
     for remark in &serving.running.remarks {
         tracing::warn!("{remark}");
     }
@@ -63,12 +84,19 @@ fn complain(why: &str) {
 
 /// `drover up`: an agent with one job in the foreground.
 pub async fn up(args: UpArgs) -> ExitCode {
-    init_log(if std::io::stdout().is_terminal() {
-        "error"
-    } else {
-        &args.agent.log_level
-    });
-    match run_up(&args).await {
+    let file = match configuration(&args.agent) {
+        Ok(file) => file,
+        Err(why) => {
+            complain(&why);
+            return ExitCode::FAILURE;
+        }
+    };
+    let level = match std::io::stdout().is_terminal() {
+        true => "error".to_owned(),
+        false => level(&args.agent, &file),
+    };
+    init_log(&level, args.agent.log_json || file.agent.log_json);
+    match run_up(&args, file).await {
         Ok(code) => code,
         Err(why) => {
             complain(&why);
@@ -77,12 +105,15 @@ pub async fn up(args: UpArgs) -> ExitCode {
     }
 }
 
-async fn run_up(args: &UpArgs) -> Result<ExitCode, String> {
+async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
     let mut terminal = Terminal::new();
     let mut signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
     // The file first: a mistake in it costs no agent.
     let job = admit(args, &terminal)?;
-    let mut serving = serve(&args.agent).await?;
+    let pool = file.client.node.pool.as_deref().unwrap_or("default");
+    check_home(&job, &file.agent.namespaces, pool)
+        .map_err(|Refused(mistakes)| mistakes.join("\n"))?;
+    let mut serving = serve(&args.agent, file).await?;
     let data_dir = serving.running.data_dir.path().display().to_string();
     terminal.say(&format!("Agent at {}, data in {data_dir}", serving.url));
     for remark in &serving.running.remarks {
@@ -197,36 +228,39 @@ async fn listen(addr: &str) -> std::io::Result<TcpListener> {
     }
 }
 
-async fn serve(args: &AgentArgs) -> Result<Serving, String> {
-    let listener = listen(&args.http).await.map_err(|error| {
-        format!(
-            "cannot listen on {}: {error}; choose another address with -http ADDR:PORT",
-            args.http
-        )
+async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String> {
+    let http = file.agent.http(args.http.as_deref());
+    let listener = listen(&http).await.map_err(|error| {
+        format!("cannot listen on {http}: {error}; choose another address with -http ADDR:PORT")
     })?;
     let address = listener
         .local_addr()
         .map_err(|error| error.to_string())?
         .to_string();
-    let data_dir = args.data_dir.clone().unwrap_or_else(default_data_dir);
-    let mut file = match &args.config {
-        Some(path) => config::read(path)?,
-        None => FileConfig::default(),
-    };
+    let data_dir = args.data_dir.clone().or(file.agent.data_dir.clone());
+    let data_dir = data_dir.unwrap_or_else(default_data_dir);
     file.plugin_dir = args.plugin_dir.clone().or(file.plugin_dir);
     let settings = Settings {
-        file,
         data_dir,
-        node_name: args.node_name.clone(),
-        datacenter: args.dc.clone(),
+        node_name: args.node_name.clone().or(file.agent.name.clone()),
+        datacenter: (args.dc.clone())
+            .or(file.agent.datacenter.clone())
+            .unwrap_or_else(|| "dc1".to_owned()),
         http_addr: address.clone(),
         recording: Recording {
             size: args.recording_size,
             dir: args.recording_dir.clone(),
         },
         accept_state_loss: args.accept_state_loss,
+        file,
     };
     let mut running = start(&settings).map_err(|error| error.to_string())?;
+    if !settings.file.ignored.is_empty() {
+        running.remarks.push(format!(
+            "settings without an effect here: {}",
+            settings.file.ignored.join(", ")
+        ));
+    }
     if !listener
         .local_addr()
         .is_ok_and(|address| address.ip().is_loopback())
@@ -239,7 +273,9 @@ async fn serve(args: &AgentArgs) -> Result<Serving, String> {
     let api = http::Settings {
         names: Vec::new(),
         http_addr: address.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: http::agent::VERSION.to_owned(),
+        nomad_version: http::agent::NOMAD_VERSION.to_owned(),
+        namespaces: settings.file.agent.namespaces.clone(),
         data_dir: running.data_dir.path().display().to_string(),
         on_the_way: running.on_the_way.clone(),
         secret: running.secret.clone(),

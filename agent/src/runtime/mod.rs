@@ -45,7 +45,8 @@ pub struct Recording {
     pub dir: Option<PathBuf>,
 }
 
-/// Prepares what the agent writes about itself, at this level (`info` and so on).
-pub fn init_log(level: &str) {
-    log::init(level);
+/// Prepares what the agent writes about itself, at this level (`info` and so on), in JSON or for
+/// people.
+pub fn init_log(level: &str, json: bool) {
+    log::init(level, json);
 }

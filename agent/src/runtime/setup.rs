@@ -197,7 +197,12 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let looks = fingerprint::Settings {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),
+        nomad_version: crate::http::agent::NOMAD_VERSION.to_owned(),
         advertise: settings.http_addr.clone(),
+        host_networks: wanted.node.host_networks.clone(),
+        network_interface: wanted.node.network_interface.clone(),
+        reserved_cores: wanted.node.reserved.cores.clone(),
+        reserved_compute: wanted.node.reserved.mhz,
         ..fingerprint::Settings::default()
     };
     let context = Context::of_this_machine(looks)
@@ -405,8 +410,10 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
         id,
         name: settings.node_name.clone().unwrap_or_else(facts::hostname),
         datacenter: settings.datacenter.clone(),
-        region: "global".to_owned(),
-        pool: "default".to_owned(),
+        region: (settings.file.agent.region.clone()).unwrap_or_else(|| "global".to_owned()),
+        class: settings.file.client.node.class.clone(),
+        pool: (settings.file.client.node.pool.clone()).unwrap_or_else(|| "default".to_owned()),
+        meta: settings.file.client.node.meta.clone(),
         http_addr: settings.http_addr.clone(),
         dynamic_ports: DYNAMIC_PORTS,
         address: Ipv4Addr::LOCALHOST.to_string(),

@@ -17,6 +17,8 @@ use crate::input::ShutdownMode;
 use crate::local::reconcile;
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::group::TaskGroup;
+use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
@@ -171,6 +173,14 @@ impl<'a> View<'a> {
             (waits && !previous.finished).then_some(previous)
         };
         self.handed_over(key).find_map(awaited)
+    }
+
+    /// Whether this node has the drivers of a group and fulfils its conditions.
+    ///
+    /// # Errors
+    /// The first thing that is missing.
+    pub fn admits(self, job: &Job, group: &TaskGroup) -> Result<(), String> {
+        self.agent.check_admission(job, group)
     }
 
     /// For which groups of a job there is no place, and why.

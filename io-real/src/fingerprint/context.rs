@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,10 +58,14 @@ pub struct Settings {
     pub network_interface: Option<String>,
     /// Mbit/s of that interface, instead of what the machine says.
     pub network_speed: Option<u64>,
+    /// Addresses of this machine that ports of jobs may name.
+    pub host_networks: Vec<HostNetwork>,
     /// Whether tasks of a bridge reach themselves through it.
     pub bridge_hairpin: bool,
     /// The agent's version.
     pub version: String,
+    /// The version of Nomad that the node is compatible with.
+    pub nomad_version: String,
     /// What the agent was built from; empty if unknown.
     pub revision: String,
     /// Where others reach the agent: address and port.
@@ -84,12 +89,52 @@ impl Default for Settings {
             disk_total_mb: None,
             network_interface: None,
             network_speed: None,
+            host_networks: Vec::new(),
             bridge_hairpin: false,
             version: String::new(),
+            nomad_version: String::new(),
             revision: String::new(),
             advertise: String::new(),
             plugin_patience: Duration::from_secs(3),
             clouds: Clouds::default(),
+        }
+    }
+}
+
+/// A network of the host by a name: the first address of an interface, or in a subnet, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostNetwork {
+    /// Its name in jobs.
+    pub name: String,
+    /// The interface, if it is said.
+    pub interface: Option<String>,
+    /// The subnet, if it is said.
+    pub subnet: Option<Subnet>,
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// One of them.
+    pub ip: IpAddr,
+    /// How many bits are the same.
+    pub prefix: u8,
+}
+
+impl Subnet {
+    /// Whether an address is one of them.
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        // Shifted by all of its bits, nothing is left to compare.
+        let same = |a: u128, b: u128, bits: u32| {
+            let shift = bits.saturating_sub(u32::from(self.prefix));
+            (a ^ b).checked_shr(shift).unwrap_or(0) == 0
+        };
+        match (self.ip, ip) {
+            (IpAddr::V4(own), IpAddr::V4(ip)) => {
+                same(u32::from(own).into(), u32::from(ip).into(), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(ip)) => same(own.into(), ip.into(), 128),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
         }
     }
 }

@@ -39,7 +39,7 @@ mod ranges;
 mod root;
 mod run;
 
-pub use context::{Clouds, Context, Settings};
+pub use context::{Clouds, Context, HostNetwork, Settings, Subnet};
 pub use error::ProbeError;
 pub use kernel::{InterfaceAddress, Kernel, Live, Name, Volume};
 pub use prober::Prober;

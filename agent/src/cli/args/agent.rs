@@ -24,15 +24,15 @@ pub struct AgentArgs {
     /// Where the agent keeps its data
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Where the HTTP API listens
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4646")]
-    pub http: String,
+    /// Where the HTTP API listens; 127.0.0.1:4646 unless given here or in the configuration
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub http: Option<String>,
     /// The node's name; the machine's unless given
     #[arg(long, value_name = "NAME")]
     pub node_name: Option<String>,
-    /// The data centre
-    #[arg(long, value_name = "NAME", default_value = "dc1")]
-    pub dc: String,
+    /// The data centre; dc1 unless given here or in the configuration
+    #[arg(long, value_name = "NAME")]
+    pub dc: Option<String>,
     /// What the flight recorder may take of the disk, such as 512K or 1G; 0 records nothing
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = bytes)]
     pub recording_size: u64,
@@ -43,15 +43,18 @@ pub struct AgentArgs {
     /// know are left running
     #[arg(long)]
     pub accept_state_loss: bool,
-    /// The agent's configuration file: plugins and devices
+    /// The agent's configuration file: its node, plugins and devices
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where plugins are; in the data directory unless given
     #[arg(long, value_name = "DIR")]
     pub plugin_dir: Option<PathBuf>,
-    /// How much the agent tells: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub log_level: String,
+    /// How much the agent tells: error, warn, info, debug or trace; info unless given
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// Whether it tells it in JSON
+    #[arg(long)]
+    pub log_json: bool,
 }
 
 /// `drover up`.

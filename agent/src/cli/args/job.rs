@@ -143,6 +143,9 @@ pub struct MoveArgs {
     /// Return when the other node has the job
     #[arg(long)]
     pub detach: bool,
+    /// Move the job back if it fails on the other node
+    #[arg(long, conflicts_with = "detach")]
+    pub rollback: bool,
     /// Show whole ids
     #[arg(long)]
     pub verbose: bool,

@@ -31,8 +31,13 @@ struct Gauge<'a> {
 #[serde(rename_all = "PascalCase")]
 struct Counter<'a> {
     name: &'a str,
-    count: f64,
+    /// A whole number: Go reads no other.
+    count: u64,
     sum: f64,
+    min: f64,
+    max: f64,
+    mean: f64,
+    stddev: f64,
     labels: &'a Map,
 }
 
@@ -46,6 +51,32 @@ struct Sample<'a> {
     max: f64,
     mean: f64,
     labels: &'a Map,
+}
+
+impl<'a> Counter<'a> {
+    /// What was counted one by one, since the agent began.
+    fn of(name: &'a str, value: f64, labels: &'a Map) -> Counter<'a> {
+        let one = if value > 0.0 { 1.0 } else { 0.0 };
+        Counter {
+            name,
+            count: whole(value),
+            sum: value,
+            min: one,
+            max: one,
+            mean: one,
+            stddev: 0.0,
+            labels,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it was made of a u64, and casts of floats saturate"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
 }
 
 impl<'a> Sample<'a> {
@@ -79,12 +110,7 @@ pub(super) fn shape(metrics: &Metrics, now: Timestamp) -> Shape<'_> {
                     value,
                     labels,
                 }),
-                Kind::Counter => counters.push(Counter {
-                    name,
-                    count: value,
-                    sum: value,
-                    labels,
-                }),
+                Kind::Counter => counters.push(Counter::of(name, value, labels)),
             }
         }
     }

@@ -6,14 +6,16 @@ use drover_core::agent::{ShownAlloc, View};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::model::alloc::TaskState;
 use drover_core::model::event::TaskEvent;
-use drover_core::model::task::Task;
 use drover_core::store::record::AllocRecord;
+use drover_core::text::parse_duration;
 use drover_core::time::Timestamp;
 use drover_io_real::on_the_way::{Amount, OnTheWay, mib};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::full_job;
+use super::metric::AllocMetric;
+use super::resources::{AllocatedResources, OldResources};
 use crate::times;
 
 /// An allocation in a list.
@@ -37,6 +39,7 @@ pub struct AllocStub {
     pub task_group: String,
     pub desired_status: String,
     pub desired_description: String,
+    pub desired_transition: DesiredTransition,
     pub client_status: String,
     pub client_description: String,
     pub task_states: BTreeMap<String, TaskStateShape>,
@@ -45,6 +48,7 @@ pub struct AllocStub {
     pub deployment_id: String,
     #[serde(rename = "FollowupEvalID")]
     pub followup_eval_id: String,
+    pub reschedule_tracker: Option<Value>,
     pub previous_allocation: String,
     pub next_allocation: String,
     pub preempted_allocations: Option<Vec<String>>,
@@ -53,6 +57,18 @@ pub struct AllocStub {
     pub modify_index: u64,
     pub create_time: i64,
     pub modify_time: i64,
+}
+
+/// What a server wants of an allocation's node. Here the node decides by itself, at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct DesiredTransition {
+    pub migrate: Option<bool>,
+    pub reschedule: Option<bool>,
+    pub force_reschedule: Option<bool>,
+    pub no_shutdown_delay: Option<bool>,
+    pub migrate_disable_placement: Option<bool>,
 }
 
 /// Whether an allocation is healthy.
@@ -77,6 +93,7 @@ pub struct TaskStateShape {
     pub last_restart: Option<String>,
     pub started_at: Option<String>,
     pub finished_at: Option<String>,
+    pub paused: String,
     pub events: Vec<TaskEventShape>,
 }
 
@@ -94,6 +111,32 @@ pub struct TaskEventShape {
     pub fails_task: bool,
     pub exit_code: i64,
     pub signal: i64,
+    /// What older programs read instead of the details.
+    #[serde(flatten)]
+    pub old: OldEvent,
+}
+
+/// The fields of an event from before there were details.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct OldEvent {
+    pub disk_limit: i64,
+    pub download_error: String,
+    pub driver_error: String,
+    pub driver_message: String,
+    pub failed_sibling: String,
+    pub generic_source: String,
+    pub kill_error: String,
+    pub kill_reason: String,
+    pub kill_timeout: i64,
+    pub restart_reason: String,
+    pub setup_error: String,
+    pub start_delay: i64,
+    pub task_signal: String,
+    pub task_signal_reason: String,
+    pub validation_error: String,
+    pub vault_error: String,
 }
 
 /// A whole allocation.
@@ -109,66 +152,14 @@ pub struct Alloc {
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub directory_collected: bool,
     pub allocated_resources: AllocatedResources,
-}
-
-/// What an allocation holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct AllocatedResources {
-    pub tasks: BTreeMap<String, TaskResources>,
-    pub task_lifecycles: BTreeMap<String, Option<drover_core::model::task::Lifecycle>>,
-    pub shared: SharedResources,
-}
-
-/// What a task holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct TaskResources {
-    pub cpu: CpuResources,
-    pub memory: MemoryResources,
-}
-
-/// A share of the processor.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct CpuResources {
-    pub cpu_shares: i64,
-}
-
-/// A part of the memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct MemoryResources {
-    #[serde(rename = "MemoryMB")]
-    pub memory_mb: i64,
-    #[serde(rename = "MemoryMaxMB")]
-    pub memory_max_mb: i64,
-}
-
-/// What the tasks of an allocation share.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct SharedResources {
-    #[serde(rename = "DiskMB")]
-    pub disk_mb: i64,
-    pub ports: Vec<AssignedPort>,
-}
-
-/// A port.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct AssignedPort {
-    pub label: String,
-    pub value: i64,
-    pub to: i64,
-    #[serde(rename = "HostIP")]
-    pub host_ip: String,
+    pub resources: OldResources,
+    pub task_resources: BTreeMap<String, OldResources>,
+    pub shared_resources: OldResources,
+    pub metrics: AllocMetric,
+    /// What only the driver knows of its network; nothing here yet.
+    pub network_status: Option<Value>,
+    #[serde(rename = "SigningKeyID")]
+    pub signing_key_id: String,
 }
 
 /// Whose places it took, if any; those that ended anyway were only awaited.
@@ -200,6 +191,7 @@ impl AllocStub {
             task_group: record.group.to_string(),
             desired_status: record.desired.as_str().to_owned(),
             desired_description: record.desired_description.to_string(),
+            desired_transition: DesiredTransition::default(),
             client_status: record.status.as_str().to_owned(),
             client_description: alloc
                 .waits_for(view)
@@ -211,6 +203,7 @@ impl AllocStub {
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
             followup_eval_id: String::new(),
+            reschedule_tracker: None,
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),
             preempted_allocations: preempted(view, record),
@@ -255,49 +248,23 @@ impl Alloc {
     pub fn of(view: View<'_>, alloc: ShownAlloc<'_>) -> Alloc {
         let record = alloc.record();
         let group = alloc.job().group(record.group.as_str());
-        let tasks = group
-            .map(|group| group.tasks.as_slice())
-            .unwrap_or_default();
-        let disk = group
-            .and_then(|group| group.ephemeral_disk)
-            .unwrap_or_default();
-        let port = |port: &drover_core::store::record::AssignedPort| AssignedPort {
-            label: port.label.clone(),
-            value: i64::from(port.value),
-            to: i64::from(port.to),
-            host_ip: port.host_ip.clone(),
-        };
+        let allocated = AllocatedResources::of(record, group);
         Alloc {
             stub: AllocStub::of(view, alloc),
             job: full_job(alloc.job(), view.job_status(&record.job)),
             alloc_modify_index: record.modify_index,
             directory_collected: alloc.is_collected(),
-            allocated_resources: AllocatedResources {
-                tasks: tasks.iter().map(task_resources).collect(),
-                task_lifecycles: tasks
-                    .iter()
-                    .map(|t| (t.name.clone(), t.lifecycle))
-                    .collect(),
-                shared: SharedResources {
-                    disk_mb: disk.size_mb,
-                    ports: record.ports.iter().map(port).collect(),
-                },
-            },
+            resources: allocated.old(),
+            task_resources: (allocated.tasks.iter())
+                .map(|(name, task)| (name.clone(), task.old()))
+                .collect(),
+            shared_resources: allocated.shared.old(),
+            allocated_resources: allocated,
+            metrics: AllocMetric::placed(view.node()),
+            network_status: None,
+            signing_key_id: String::new(),
         }
     }
-}
-
-fn task_resources(task: &Task) -> (String, TaskResources) {
-    let resources = TaskResources {
-        cpu: CpuResources {
-            cpu_shares: task.resources.cpu,
-        },
-        memory: MemoryResources {
-            memory_mb: task.resources.memory_mb,
-            memory_max_mb: task.resources.memory_max_mb,
-        },
-    };
-    (task.name.clone(), resources)
 }
 
 fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
@@ -323,6 +290,7 @@ fn state(state: &TaskState) -> TaskStateShape {
         last_restart: time(state.last_restart),
         started_at: time(state.started_at),
         finished_at: time(state.finished_at),
+        paused: String::new(),
         events: state.events.iter().map(|own| event(own)).collect(),
     }
 }
@@ -340,6 +308,35 @@ fn event(event: &TaskEvent) -> TaskEventShape {
         fails_task: event.fails_task,
         exit_code: number("exit_code"),
         signal: number("signal"),
+        old: OldEvent::of(&event.details),
         details: event.details.clone(),
+    }
+}
+
+impl OldEvent {
+    fn of(details: &BTreeMap<String, String>) -> OldEvent {
+        let text = |name| details.get(name).cloned().unwrap_or_default();
+        let nanos = |name| {
+            let text = details.get(name).map(String::as_str).unwrap_or_default();
+            let span = text.parse().ok();
+            span.or_else(|| Some(parse_duration(text).ok()?.0))
+                .unwrap_or(0)
+        };
+        OldEvent {
+            download_error: text("download_error"),
+            driver_error: text("driver_error"),
+            driver_message: text("driver_message"),
+            failed_sibling: text("failed_sibling"),
+            kill_error: text("kill_error"),
+            kill_reason: text("kill_reason"),
+            kill_timeout: nanos("kill_timeout"),
+            restart_reason: text("restart_reason"),
+            setup_error: text("setup_error"),
+            start_delay: nanos("start_delay"),
+            task_signal: text("task_signal"),
+            task_signal_reason: text("task_signal_reason"),
+            validation_error: text("validation_error"),
+            ..OldEvent::default()
+        }
     }
 }

@@ -10,10 +10,11 @@ use drover_core::model::job::Job;
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::metric::AllocMetric;
 use crate::times;
 
 /// An evaluation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 #[expect(missing_docs, reason = "the names are the field's")]
 pub struct EvalShape {
@@ -39,25 +40,17 @@ pub struct EvalShape {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub blocked_eval: String,
     #[serde(rename = "FailedTGAllocs", skip_serializing_if = "BTreeMap::is_empty")]
-    pub failed_groups: BTreeMap<String, FailedGroup>,
+    pub failed_groups: BTreeMap<String, AllocMetric>,
     pub queued_allocations: BTreeMap<String, u64>,
+    /// The state that it was made from.
+    pub snapshot_index: u64,
+    /// Those that came of it or that it came of, if they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub related_evals: Option<Vec<serde_json::Value>>,
     pub create_index: u64,
     pub modify_index: u64,
     pub create_time: i64,
     pub modify_time: i64,
-}
-
-/// Why a group has no place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are the field's")]
-pub struct FailedGroup {
-    pub nodes_evaluated: u64,
-    pub nodes_filtered: u64,
-    pub nodes_exhausted: u64,
-    pub constraint_filtered: BTreeMap<String, u64>,
-    pub dimension_exhausted: BTreeMap<String, u64>,
-    pub coalesced_failures: u64,
 }
 
 /// A roll-out.
@@ -139,11 +132,14 @@ impl EvalShape {
                 .blocked_eval
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
-            failed_groups: eval.failed_groups.iter().map(failed_group).collect(),
+            failed_groups: (eval.failed_groups.iter())
+                .map(|(name, why)| (name.clone(), AllocMetric::filtered(view.node(), why)))
+                .collect(),
             queued_allocations: groups
                 .iter()
                 .map(|g| (g.name.clone(), missing(&g.name)))
                 .collect(),
+            snapshot_index: eval.modify_index,
             create_index: eval.create_index,
             modify_index: eval.modify_index,
             create_time: eval.time.0,
@@ -164,16 +160,6 @@ fn description(view: View<'_>, eval: &Evaluation) -> &'static str {
         EvalStatus::Blocked => "created to place remaining allocations",
         EvalStatus::Canceled => "the job was stopped, or a newer evaluation waits instead",
     }
-}
-
-fn failed_group((name, why): &(String, String)) -> (String, FailedGroup) {
-    let failed = FailedGroup {
-        nodes_evaluated: 1,
-        nodes_filtered: 1,
-        constraint_filtered: BTreeMap::from([(why.clone(), 1)]),
-        ..FailedGroup::default()
-    };
-    (name.clone(), failed)
 }
 
 impl DeploymentShape {

@@ -21,6 +21,7 @@ pub struct JobStub {
     pub name: String,
     pub namespace: String,
     pub datacenters: Vec<String>,
+    pub multiregion: Option<Value>,
     pub node_pool: String,
     #[serde(rename = "Type")]
     pub job_type: String,
@@ -163,6 +164,7 @@ impl JobStub {
             name: job.name.clone(),
             namespace: job.namespace.clone(),
             datacenters: job.datacenters.clone(),
+            multiregion: None,
             node_pool: job.node_pool.clone(),
             job_type: job.job_type.as_str().to_owned(),
             priority: job.priority,
@@ -239,7 +241,13 @@ pub fn full_job(job: &Job, status: &str) -> Value {
     let Some(fields) = value.as_object_mut() else {
         return value;
     };
-    let more = [("Status", json!(status)), ("VersionTag", Value::Null)];
+    let more = [
+        ("Status", json!(status)),
+        ("VersionTag", Value::Null),
+        ("ConsulNamespace", json!("")),
+        ("VaultNamespace", json!("")),
+        ("NomadTokenID", json!("")),
+    ];
     for (name, field) in more {
         fields.insert(name.to_owned(), field);
     }

@@ -34,7 +34,7 @@ impl Event {
             subsystem: event.subsystem.clone(),
             details: event.details.clone(),
             timestamp: times::to_seconds(event.time),
-            create_index: 0,
+            create_index: 1,
         }
     }
 }
@@ -117,6 +117,16 @@ pub(super) fn resources(view: View<'_>) -> Value {
         "Devices": if devices.is_empty() { Value::Null } else { Value::Array(devices) },
         "MinDynamicPort": first,
         "MaxDynamicPort": last,
+    })
+}
+
+/// What the node keeps for itself: nothing, until somebody can say so.
+pub(super) fn reserved() -> Value {
+    json!({
+        "Cpu": { "CpuShares": 0, "ReservedCpuCores": Value::Null },
+        "Memory": { "MemoryMB": 0 },
+        "Disk": { "DiskMB": 0 },
+        "Networks": { "ReservedHostPorts": "" },
     })
 }
 

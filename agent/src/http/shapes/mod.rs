@@ -6,28 +6,34 @@ mod audit;
 mod eval;
 mod job;
 mod machine;
+mod metric;
 mod node;
 mod plugin;
+mod resources;
 mod service;
 mod stats;
 mod variable;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
-    Alloc, AllocDeployment, AllocStub, AllocatedResources, AssignedPort, CpuResources,
-    MemoryResources, SharedResources, TaskEventShape, TaskResources, TaskStateShape,
+    Alloc, AllocDeployment, AllocStub, DesiredTransition, OldEvent, TaskEventShape, TaskStateShape,
 };
 pub use audit::AuditShape;
 pub(super) use audit::audited;
-pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, FailedGroup};
+pub use eval::{DeploymentGroup, DeploymentShape, EvalShape};
 pub use job::{
     Children, Dispatched, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered,
     Stopped, Validated, Versions, full_job, register_answer, summary,
 };
 pub use machine::{Asked, Event};
+pub use metric::AllocMetric;
 pub use node::{Driver, NodeShape};
 pub use plugin::PluginShape;
 pub(super) use plugin::plugins;
+pub use resources::{
+    AllocatedResources, AssignedPort, CpuResources, DeviceResource, MemoryResources, NetworkPort,
+    NetworkResource, OldResources, SharedResources, TaskResources,
+};
 pub use service::ServiceInstance;
 pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::View;
-use drover_core::model::node::Node;
+use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::machine::{self, Asked, Event};
 use crate::http::Settings;
+use crate::times;
 
 /// The node, in a list or whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub struct NodeShape {
     pub scheduling_eligibility: String,
     pub status: String,
     pub status_description: String,
+    /// When its state last changed, in seconds since 1970.
+    pub status_updated_at: i64,
     pub drivers: BTreeMap<String, Driver>,
     pub host_volumes: BTreeMap<String, Value>,
     pub create_index: u64,
@@ -55,6 +58,7 @@ pub struct Driver {
     pub healthy: bool,
     pub health_description: String,
     pub attributes: BTreeMap<String, String>,
+    pub update_time: String,
 }
 
 impl NodeShape {
@@ -68,15 +72,16 @@ impl NodeShape {
             datacenter: node.datacenter.clone(),
             node_class: node.class.clone(),
             node_pool: node.pool.clone(),
-            version: settings.version.clone(),
+            version: settings.nomad_version.clone(),
             drain: false,
             scheduling_eligibility: "eligible".to_owned(),
             status: "ready".to_owned(),
             status_description: String::new(),
+            status_updated_at: last_event(view).0 / 1_000_000_000,
             drivers: node
                 .drivers
                 .iter()
-                .map(|(name, info)| driver(node, name, info))
+                .map(|(name, info)| driver(view, name, info))
                 .collect(),
             host_volumes: BTreeMap::new(),
             create_index: 1,
@@ -103,15 +108,25 @@ impl NodeShape {
                 ("SecretID", json!("")),
                 ("DrainStrategy", Value::Null),
                 ("LastDrain", Value::Null),
-                ("ReservedResources", json!({})),
+                ("ReservedResources", machine::reserved()),
+                ("CSIControllerPlugins", json!({})),
+                ("CSINodePlugins", json!({})),
+                ("HostNetworks", Value::Null),
+                ("CgroupParent", json!(crate::runtime::CGROUP_PARENT)),
+                ("ComputedClass", json!("")),
+                ("GCVolumesOnNodeGC", json!(false)),
+                ("IdentitySigningKeyID", json!("")),
+                ("LastAllocUpdateIndex", json!(self.modify_index)),
+                ("LastMissedHeartbeatIndex", json!(0)),
+                ("NodeMaxAllocs", json!(0)),
             ];
             fields.extend(more.map(|(name, field)| (name.to_owned(), field)));
         }
         value
     }
 
-    /// The same, as lists show it.
-    pub fn stub(&self) -> Value {
+    /// The same, as lists show it; with what it has to give or its system's name, if asked.
+    pub fn stub(&self, with_resources: bool, with_os: bool) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             let whole = [
@@ -121,7 +136,7 @@ impl NodeShape {
                 "Links",
                 "Meta",
                 "Events",
-                "NodeResources",
+                "StatusUpdatedAt",
                 "Probes",
                 "DevicePlugins",
             ];
@@ -129,16 +144,32 @@ impl NodeShape {
                 fields.remove(name);
             }
             fields.insert("LastDrain".to_owned(), Value::Null);
+            if with_resources {
+                fields.insert("ReservedResources".to_owned(), machine::reserved());
+            } else {
+                fields.remove("NodeResources");
+            }
+            if with_os {
+                let name = self.attributes.get("os.name");
+                fields.insert("Attributes".to_owned(), json!({ "os.name": name }));
+            }
         }
         value
     }
 }
 
+/// When something last happened to the node.
+fn last_event(view: View<'_>) -> Timestamp {
+    let times = view.machine().events().map(|event| event.time);
+    times.max().unwrap_or_default()
+}
+
 fn driver(
-    node: &Node,
+    view: View<'_>,
     name: &str,
     info: &drover_core::model::node::DriverInfo,
 ) -> (String, Driver) {
+    let node = view.node();
     let own = format!("driver.{name}");
     let below = format!("{own}.");
     let attributes =
@@ -148,6 +179,7 @@ fn driver(
         healthy: info.healthy,
         health_description: info.description.clone(),
         attributes: attributes.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        update_time: times::to_nanos(last_event(view)),
     };
     (name.to_owned(), driver)
 }

@@ -235,6 +235,20 @@ impl Agent {
         disks
     }
 
+    /// Whether this node can run the group, in words for whoever asks before placing anything.
+    pub(in crate::agent) fn check_admission(
+        &self,
+        job: &Job,
+        group: &TaskGroup,
+    ) -> Result<(), String> {
+        self.admits(job, group).map_err(|why| match why {
+            NotPlaced::Unknown => {
+                "the node does not know yet what it has; try again soon".to_owned()
+            }
+            NotPlaced::Failed(why) => why,
+        })
+    }
+
     /// Whether this node can run the group.
     fn admits(&self, job: &Job, group: &TaskGroup) -> Result<(), NotPlaced> {
         let node = &self.config.node;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use drover_core::fingerprint::{Address, Fingerprint, Network};
+use drover_core::local::ports::host_network_attribute;
 
 use super::super::put::{plain, put};
-use super::super::{Context, InterfaceAddress, ProbeError, Root};
+use super::super::{Context, HostNetwork, InterfaceAddress, ProbeError, Root, Settings};
 use super::routes;
 
 /// How many interfaces are told of.
@@ -18,6 +19,7 @@ const LOOPBACK: u64 = 0x8;
 pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
     let settings = &context.settings;
     let mut devices = addresses(context)?;
+    let named = named_networks(settings, &devices)?;
     let chosen = match &settings.network_interface {
         Some(name) if !is_there(context, &devices, name)? => {
             return Err(ProbeError::Setting {
@@ -53,8 +55,36 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
     if let Some(ip) = reached_at(&networks) {
         put(&mut found, "unique.network.ip-address", ip);
     }
+    for (name, ip) in named {
+        put(&mut found, &host_network_attribute(name), ip);
+    }
     found.resources.networks = networks.into_iter().map(|(_, network)| network).collect();
     Ok(found)
+}
+
+/// The address of each network that has a name.
+fn named_networks<'a>(
+    settings: &'a Settings,
+    devices: &BTreeMap<String, Vec<InterfaceAddress>>,
+) -> Result<Vec<(&'a str, IpAddr)>, ProbeError> {
+    let address = |network: &'a HostNetwork| {
+        let all = devices.values().flatten();
+        let mut fits = all.filter(|address| {
+            let interface = network.interface.as_ref();
+            interface.is_none_or(|name| *name == address.device)
+                && network
+                    .subnet
+                    .is_none_or(|subnet| subnet.contains(address.ip))
+        });
+        match fits.next() {
+            Some(found) => Ok((network.name.as_str(), found.ip)),
+            None => Err(ProbeError::Setting {
+                name: "host_network",
+                why: format!("this machine has no address in {:?}", network.name),
+            }),
+        }
+    };
+    settings.host_networks.iter().map(address).collect()
 }
 
 /// The addresses of each interface.

@@ -1,0 +1,286 @@
+//! What an agent's configuration says at its top: settings of Nomad that have an effect here, those
+//! that have none and are named once in a warning, and those that must not be ignored.
+//!
+//! ```hcl
+//! bind_addr  = "127.0.0.1"          # where the HTTP API listens; ports says at which port
+//! ports { http = 4646 }
+//! data_dir   = "/var/lib/drover"
+//! name       = "node-1"
+//! datacenter = "dc1"
+//! region     = "global"
+//! log_level  = "info"
+//! log_json   = false
+//! namespaces = ["ops"]              # of jobs, besides "default"
+//! ```
+//!
+//! What the command line says goes before what the file says.
+
+use std::path::PathBuf;
+
+use drover_core::model::variable::check_namespace;
+use drover_core::text::quote;
+use hcl_edit::structure::{Block, Body};
+
+use super::literal::{Fields, fields};
+use super::unknown;
+
+/// Settings of Nomad at the top of a file that have no effect here.
+const WITHOUT_EFFECT: &[&str] = &[
+    "disable_anonymous_signature",
+    "disable_update_check",
+    "enable_debug",
+    "enable_syslog",
+    "http_api_response_headers",
+    "leave_on_interrupt",
+    "leave_on_terminate",
+    "log_file",
+    "log_include_location",
+    "log_rotate_bytes",
+    "log_rotate_duration",
+    "log_rotate_max_files",
+    "syslog_facility",
+];
+
+/// Blocks of Nomad at the top of a file that have no effect here.
+const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
+    "addresses",
+    "advertise",
+    "audit",
+    "autopilot",
+    "consul",
+    "eventlog",
+    "keyring",
+    "limits",
+    "reporting",
+    "rpc",
+    "sentinel",
+    "ui",
+    "vault",
+];
+
+/// The levels of a log.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+/// What the file says of the agent itself; what it leaves open is the command line's, or a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// The address at which the HTTP API listens.
+    pub bind_addr: Option<String>,
+    /// Its port.
+    pub http_port: Option<u16>,
+    /// The agent's own directory.
+    pub data_dir: Option<PathBuf>,
+    /// The node's name.
+    pub name: Option<String>,
+    /// The node's data centre.
+    pub datacenter: Option<String>,
+    /// The node's region.
+    pub region: Option<String>,
+    /// How much the agent tells.
+    pub log_level: Option<String>,
+    /// Whether it tells it in JSON.
+    pub log_json: bool,
+    /// The namespaces of jobs, besides `default`.
+    pub namespaces: Vec<String>,
+}
+
+impl AgentConfig {
+    /// Where the API listens: as the command line says, or the file.
+    pub fn http(&self, given: Option<&str>) -> String {
+        if let Some(given) = given {
+            return given.to_owned();
+        }
+        let addr = self.bind_addr.as_deref().unwrap_or("127.0.0.1");
+        let port = self.http_port.unwrap_or(4646);
+        match addr.contains(':') && !addr.starts_with('[') {
+            true => format!("[{addr}]:{port}"),
+            false => format!("{addr}:{port}"),
+        }
+    }
+}
+
+/// Reads what stands at the top of the file, except for blocks. What has no effect is noted.
+pub(super) fn agent(top: &mut Fields, ignored: &mut Vec<String>) -> Result<AgentConfig, String> {
+    let config = AgentConfig {
+        bind_addr: top.text("bind_addr")?,
+        http_port: None,
+        data_dir: top.text("data_dir")?.map(PathBuf::from),
+        name: top.text("name")?,
+        datacenter: top.text("datacenter")?,
+        region: top.text("region")?,
+        log_level: top.text("log_level")?.map(|level| level.to_lowercase()),
+        log_json: top.flag("log_json")?.unwrap_or(false),
+        namespaces: top.texts("namespaces")?,
+    };
+    for name in &config.namespaces {
+        check_namespace(name).map_err(|why| format!("namespaces: {why}"))?;
+    }
+    if let Some(level) = &config.log_level {
+        if !LEVELS.contains(&level.as_str()) {
+            return Err(format!("log_level: {}", unknown("level", level, &LEVELS)));
+        }
+    }
+    ignored.extend(top.ignore(WITHOUT_EFFECT));
+    Ok(config)
+}
+
+/// Reads the block `ports`.
+pub(super) fn ports(block: &Block) -> Result<Option<u16>, String> {
+    let mut given = fields(&block.body)?;
+    let http = given.number("http")?;
+    // Nobody connects to these.
+    let (_, _) = (given.number("rpc")?, given.number("serf")?);
+    given.nothing_else("ports")?;
+    let port = |number| u16::try_from(number).ok().filter(|port| *port > 0);
+    http.map(|number| port(number).ok_or_else(|| format!("ports: http: {number} is no port")))
+        .transpose()
+}
+
+/// What is to be done about a block that is not read here: whether it is known to have no effect.
+///
+/// # Errors
+/// It would protect the agent, and cannot.
+pub(super) fn without_effect(block: &Block) -> Result<bool, String> {
+    let name = block.ident.as_str();
+    match name {
+        "acl" if says(&block.body, "enabled")? => Err(
+            "acl: there are no ACLs: whoever reaches the HTTP API may do everything. Leave the block \
+             out, and let it listen on an address of this machine alone"
+                .to_owned(),
+        ),
+        "tls" if says(&block.body, "http")? || says(&block.body, "rpc")? => Err(
+            "tls: there is no TLS here. Leave the block out, and put a proxy that speaks TLS before \
+             the HTTP API"
+                .to_owned(),
+        ),
+        "acl" | "tls" => Ok(true),
+        name => Ok(BLOCKS_WITHOUT_EFFECT.contains(&name)),
+    }
+}
+
+/// Whether a block switches something on.
+fn says(body: &Body, name: &'static str) -> Result<bool, String> {
+    let on = fields(body)?.flag(name);
+    Ok(on.map_err(|why| quote(&why))?.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    /// A configuration as one has it for Nomad.
+    const USUAL: &str = r#"
+        bind_addr  = "127.0.0.1"
+        data_dir   = "/srv/nomad"
+        name       = "node-7"
+        datacenter = "dc9"
+        region     = "eu"
+        log_level  = "DEBUG"
+        log_json   = true
+        leave_on_terminate = true
+        ports {
+          http = 5646
+          rpc  = 5647
+          serf = 5648
+        }
+        advertise {
+          http = "10.0.0.1"
+        }
+        client {
+          enabled    = true
+          node_class = "large"
+          node_pool  = "gpus"
+          meta {
+            rack  = "r1"
+            "a.b" = "c"
+          }
+          host_volume "data" {
+            path      = "/srv/data"
+            read_only = false
+          }
+          host_network "private" {
+            cidr = "10.0.0.0/8"
+          }
+          reserved {
+            cpu    = 500
+            memory = 512
+            cores  = "0-1"
+          }
+          server_join {
+            retry_join = ["10.0.0.2"]
+          }
+        }
+        server {
+          enabled          = true
+          bootstrap_expect = 1
+        }
+        ui {
+          enabled = true
+        }
+    "#;
+
+    #[test]
+    fn configuration_as_nomad_has_it_is_read() {
+        let text = USUAL.replace("\"a.b\" = \"c\"", "zone = \"z\"");
+        let config = parse(&text).unwrap();
+        assert_eq!(config.agent.http(None), "127.0.0.1:5646");
+        assert_eq!(config.agent.http(Some("[::1]:1")), "[::1]:1");
+        assert_eq!(config.agent.name.as_deref(), Some("node-7"));
+        assert_eq!(config.agent.datacenter.as_deref(), Some("dc9"));
+        assert_eq!(config.agent.log_level.as_deref(), Some("debug"));
+        assert!(config.agent.log_json);
+        assert_eq!(config.client.node.class, "large");
+        assert_eq!(config.client.node.pool.as_deref(), Some("gpus"));
+        assert_eq!(config.client.node.meta["rack"], "r1");
+        assert_eq!(config.client.node.reserved.cores.len(), 2);
+        assert_eq!(config.client.node.reserved.mhz, 500);
+        assert_eq!(config.client.node.host_networks[0].name, "private");
+        let ignored = [
+            "leave_on_terminate",
+            "advertise",
+            "ui",
+            "client.host_volume",
+            "client.server_join",
+            "client.reserved.memory",
+            "server.bootstrap_expect",
+        ];
+        for name in ignored {
+            assert!(
+                config.ignored.iter().any(|it| it == name),
+                "{name}: {:?}",
+                config.ignored
+            );
+        }
+        assert_eq!(config.ignored.len(), ignored.len(), "{:?}", config.ignored);
+    }
+
+    #[test]
+    fn setting_that_would_protect_the_agent_is_not_ignored() {
+        for (text, words) in [
+            ("acl {\n enabled = true\n}", "there are no ACLs"),
+            ("tls {\n http = true\n}", "there is no TLS"),
+            ("client {\n enabled = false\n}", "is nothing else"),
+            (
+                "log_level = \"loud\"",
+                "known are error, warn, info, debug, trace",
+            ),
+            ("bind_adr = \"x\"", "did you mean bind_addr?"),
+            ("ports {\n http = 70000\n}", "70000 is no port"),
+            ("servr {}", "did you mean server?"),
+        ] {
+            let why = parse(text).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+        assert!(parse("acl {\n enabled = false\n}").is_ok());
+    }
+
+    #[test]
+    fn configuration_that_says_nothing_listens_on_this_machine_alone() {
+        let agent = parse("").unwrap().agent;
+        assert_eq!(agent.http(None), "127.0.0.1:4646");
+        assert_eq!(
+            parse("bind_addr = \"::1\"").unwrap().agent.http(None),
+            "[::1]:4646"
+        );
+    }
+}

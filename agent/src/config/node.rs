@@ -1,0 +1,269 @@
+//! What the block `client` says of the node itself.
+//!
+//! ```hcl
+//! client {
+//!   enabled    = true
+//!   node_class = "large"
+//!   node_pool  = "gpus"
+//!   meta { rack = "r1" }
+//!   reserved {
+//!     cores = "0-1"          # cores that tasks do not get
+//!     cpu   = 500            # MHz
+//!   }
+//!   host_network "private" { # an address that ports of jobs may name
+//!     interface = "eth1"     # of this interface,
+//!     cidr      = "10.0.0.0/8"   # or in this network, or both
+//!   }
+//! }
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use drover_core::model::value::Value;
+use drover_core::text::quote;
+use drover_io_real::fingerprint::{HostNetwork, Subnet};
+use hcl_edit::structure::Block;
+
+use super::literal::{Fields, body, fields};
+use super::{label, unknown};
+
+/// The most cores that a machine has.
+const MOST_CORES: u32 = 4096;
+
+/// Settings of Nomad's block that have no effect here.
+pub(super) const WITHOUT_EFFECT: &[&str] = &[
+    "alloc_dir",
+    "alloc_mounts_dir",
+    "bridge_network_name",
+    "bridge_network_subnet",
+    "bridge_network_subnet_ipv6",
+    "cgroup_parent",
+    "cpu_disable_dmidecode",
+    "disable_remote_exec",
+    "gc_volumes_on_node_gc",
+    "host_volumes_dir",
+    "max_kill_timeout",
+    "no_host_uuid",
+    "node_max_allocs",
+    "preferred_address_family",
+    "servers",
+    "state_dir",
+];
+
+/// Blocks of it that have none.
+pub(super) const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
+    "chroot_env",
+    "drain_on_shutdown",
+    "host_volume",
+    "server_join",
+    "template",
+    "users",
+];
+
+/// What is said of the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Its class.
+    pub class: String,
+    /// Its pool; `default` unless given.
+    pub pool: Option<String>,
+    /// Its own keys.
+    pub meta: BTreeMap<String, String>,
+    /// What tasks do not get.
+    pub reserved: Reserved,
+    /// Addresses that ports may name.
+    pub host_networks: Vec<HostNetwork>,
+    /// The interface at which tasks are reached.
+    pub network_interface: Option<String>,
+}
+
+/// What tasks do not get of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reserved {
+    /// Whole cores.
+    pub cores: BTreeSet<u32>,
+    /// A part of the processors.
+    pub mhz: u64,
+}
+
+/// Reads the attributes that are about the node.
+pub(super) fn node(given: &mut Fields) -> Result<NodeConfig, String> {
+    if given.flag("enabled")? == Some(false) {
+        return Err("client: enabled: this agent is a client and is nothing else".to_owned());
+    }
+    Ok(NodeConfig {
+        class: given.text("node_class")?.unwrap_or_default(),
+        pool: given.text("node_pool")?,
+        meta: given.text_map("meta")?,
+        network_interface: given.text("network_interface")?,
+        ..NodeConfig::default()
+    })
+}
+
+impl NodeConfig {
+    /// Reads one of the blocks that are about the node; whether it is one.
+    pub(super) fn block(
+        &mut self,
+        block: &Block,
+        ignored: &mut Vec<String>,
+    ) -> Result<bool, String> {
+        match block.ident.as_str() {
+            "meta" => self.meta.extend(meta(block)?),
+            "reserved" => self.reserved = reserved(block, ignored)?,
+            "host_network" => {
+                let network = host_network(block)?;
+                if self.host_networks.iter().any(|it| it.name == network.name) {
+                    let name = quote(&network.name);
+                    return Err(format!("client: host_network {name} is there twice"));
+                }
+                self.host_networks.push(network);
+            }
+            name if BLOCKS_WITHOUT_EFFECT.contains(&name) => {
+                let name = format!("client.{name}");
+                if !ignored.contains(&name) {
+                    ignored.push(name);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn meta(block: &Block) -> Result<BTreeMap<String, String>, String> {
+    let text = |(key, value): (String, Value)| match value {
+        Value::String(text) => Ok((key, text)),
+        Value::Int(number) => Ok((key, number.to_string())),
+        Value::Bool(value) => Ok((key, value.to_string())),
+        other => {
+            let key = quote(&key);
+            Err(format!(
+                "client: meta: {key}: a string is needed, not {}",
+                other.kind()
+            ))
+        }
+    };
+    body(&block.body)?.into_iter().map(text).collect()
+}
+
+fn reserved(block: &Block, ignored: &mut Vec<String>) -> Result<Reserved, String> {
+    let mut given = fields(&block.body)?;
+    let mhz = given.number("cpu")?.unwrap_or(0);
+    let cores = given.text("cores")?.unwrap_or_default();
+    for name in given.ignore(&["memory", "disk", "reserved_ports"]) {
+        ignored.push(format!("client.reserved.{name}"));
+    }
+    given.nothing_else("client: reserved")?;
+    Ok(Reserved {
+        cores: core_set(&cores)?,
+        mhz: u64::try_from(mhz).map_err(|_| format!("client: reserved: cpu: {mhz} is too few"))?,
+    })
+}
+
+/// `0-3,7`
+fn core_set(text: &str) -> Result<BTreeSet<u32>, String> {
+    let mut cores = BTreeSet::new();
+    for part in text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            text.trim()
+                .parse::<u32>()
+                .ok()
+                .filter(|it| *it < MOST_CORES)
+        };
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => cores.extend(first..=last),
+            _ => {
+                let part = quote(part);
+                return Err(format!(
+                    "client: reserved: cores: {part} is not as \"0-3,7\" is"
+                ));
+            }
+        }
+    }
+    Ok(cores)
+}
+
+fn host_network(block: &Block) -> Result<HostNetwork, String> {
+    let name = label(block)?.to_owned();
+    let about = format!("client: host_network {}", quote(&name));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > 63 || !name.chars().all(is_plain) {
+        return Err(format!("{about}: a name has letters, digits, _ and -"));
+    }
+    let mut given = fields(&block.body)?;
+    let interface = given.text("interface")?;
+    let subnet = match given.text("cidr")? {
+        None => None,
+        Some(text) => Some(subnet(&text).ok_or_else(|| {
+            let text = quote(&text);
+            format!("{about}: cidr: {text} is no network, as \"10.0.0.0/8\" is")
+        })?),
+    };
+    // Ports that nobody gives away are none of the network's.
+    given.text("reserved_ports")?;
+    given.nothing_else(&about)?;
+    if interface.is_none() && subnet.is_none() {
+        return Err(format!("{about}: needs an interface or a cidr"));
+    }
+    match block.body.blocks().next() {
+        None => Ok(HostNetwork {
+            name,
+            interface,
+            subnet,
+        }),
+        Some(inner) => Err(format!(
+            "{about}: {}",
+            unknown("block", inner.ident.as_str(), &[])
+        )),
+    }
+}
+
+fn subnet(text: &str) -> Option<Subnet> {
+    let (ip, prefix) = text.split_once('/')?;
+    let (ip, prefix): (IpAddr, u8) = (ip.parse().ok()?, prefix.parse().ok()?);
+    let most = if ip.is_ipv4() { 32 } else { 128 };
+    (prefix <= most).then_some(Subnet { ip, prefix })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_read_as_the_kernel_writes_them() {
+        let read = |text| core_set(text).map(|cores| cores.into_iter().collect::<Vec<_>>());
+        assert_eq!(read("0-2, 7"), Ok(vec![0, 1, 2, 7]));
+        assert_eq!(read(""), Ok(vec![]));
+        for bad in ["3-1", "x", "0-99999999", "-"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn network_that_cannot_be_is_refused_by_name() {
+        for (text, words) in [
+            ("host_network \"a\" {}", "needs an interface or a cidr"),
+            (
+                "host_network \"a\" {\n cidr = \"10.0.0.0/33\"\n}",
+                "is no network",
+            ),
+            (
+                "host_network \"a\" {\n cird = \"\"\n}",
+                "did you mean cidr?",
+            ),
+            (
+                "host_network \"a b\" {\n interface = \"lo\"\n}",
+                "letters, digits",
+            ),
+        ] {
+            let why = super::super::parse(&format!("client {{\n{text}\n}}")).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What is not there: routes that Nomad has and this agent does not offer are answered 501 with their
+//! name, so that nobody takes them for a job or a node that is unknown; all others 404, in words.
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use drover_core::text::quote;
+
+use super::errors::ApiError;
+
+/// Routes of Nomad that are not offered: `*` stands for one segment, a `**` at the end for any number
+/// of them. A job's own routes are in [`super::job`], since ids of jobs have slashes.
+const NOT_OFFERED: &[(&str, &str)] = &[
+    ("acl/**", "ACLs"),
+    ("agent/force-leave", "agents that leave a cluster"),
+    ("agent/host", "facts of the agent's host"),
+    ("agent/join", "agents that join a cluster"),
+    ("agent/keyring/**", "keyrings"),
+    ("agent/monitor", "following the agent's log"),
+    ("agent/pprof/**", "profiles of the agent"),
+    ("agent/reload", "reloading the agent's configuration"),
+    ("agent/schedulers/**", "settings of schedulers"),
+    ("agent/servers", "lists of servers"),
+    ("allocation/*/checks", "health checks"),
+    ("allocation/*/services", "services of an allocation"),
+    ("client/allocation/*/checks", "health checks"),
+    ("client/allocation/*/exec", "commands in running tasks"),
+    ("client/allocation/*/pause", "pausing tasks"),
+    ("client/fs/stream/**", "following files"),
+    (
+        "client/gc",
+        "garbage collection by this route (PUT /v1/system/gc is offered)",
+    ),
+    ("client/identity", "identities of nodes"),
+    ("client/metadata", "changing a node's metadata"),
+    (
+        "deployment/allocation-health/*",
+        "setting an allocation's health",
+    ),
+    ("deployment/fail/*", "failing a deployment"),
+    ("deployment/pause/*", "pausing a deployment"),
+    ("deployment/promote/*", "promoting a deployment"),
+    ("deployment/unblock/*", "unblocking a deployment"),
+    ("evaluations/count", "counting evaluations"),
+    ("event/stream", "the event stream"),
+    ("jobs/statuses", "overviews of jobs"),
+    ("namespace/**", "namespaces"),
+    ("namespaces", "namespaces"),
+    ("node/*/drain", "draining a node"),
+    ("node/*/eligibility", "changing a node's eligibility"),
+    ("node/*/evaluate", "evaluating a node"),
+    ("node/*/purge", "removing a node"),
+    ("node/pool/**", "node pools"),
+    ("node/pools", "node pools"),
+    ("operator/**", "operating servers"),
+    ("plugin/**", "CSI plugins"),
+    (
+        "plugins",
+        "CSI plugins (GET /v1/agent/plugins lists this agent's)",
+    ),
+    ("quota/**", "quotas"),
+    ("quota-usages", "quotas"),
+    ("quotas", "quotas"),
+    ("raft/**", "operating servers"),
+    ("recommendation/**", "recommendations"),
+    ("recommendations/**", "recommendations"),
+    ("scaling/**", "scaling policies"),
+    ("search/**", "searching"),
+    ("sentinel/**", "Sentinel policies"),
+    ("system/reconcile/summaries", "reconciling summaries"),
+    ("volume/**", "volumes"),
+    ("volumes/**", "volumes"),
+];
+
+/// What of an unknown path is shown again.
+const SHOWN: usize = 100;
+
+/// Not offered, in words: what, and where it was asked for.
+pub(super) fn not_offered(what: &str, path: &str) -> ApiError {
+    let words = format!("Drover does not offer {what} ({})", shown(path));
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, words)
+}
+
+/// Answers a request for which there is no route.
+pub(super) async fn answer(request: Request) -> ApiError {
+    let path = request.uri().path();
+    if path == "/ui" || path.starts_with("/ui/") {
+        return not_offered("a web interface", path);
+    }
+    match offered_by_nomad(path) {
+        Some(what) => not_offered(what, path),
+        None => ApiError::not_found(format!("there is no route {}", shown(path))),
+    }
+}
+
+fn shown(path: &str) -> String {
+    let cut = path
+        .char_indices()
+        .nth(SHOWN)
+        .map_or(path.len(), |(at, _)| at);
+    quote(path.get(..cut).unwrap_or_default())
+}
+
+/// What Nomad offers at this path, if this agent does not.
+pub(super) fn offered_by_nomad(path: &str) -> Option<&'static str> {
+    let path = path.strip_prefix("/v1/")?;
+    let is_there = |pattern: &str| {
+        let mut segments = path.split('/');
+        for wanted in pattern.split('/') {
+            match (wanted, segments.next()) {
+                ("**", _) => return true,
+                ("*", Some(segment)) if !segment.is_empty() => {}
+                (wanted, Some(segment)) if wanted == segment => {}
+                (_, Some(_) | None) => return false,
+            }
+        }
+        segments.next().is_none()
+    };
+    let found = NOT_OFFERED.iter().find(|(pattern, _)| is_there(pattern));
+    found.map(|(_, what)| *what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_of_a_route_that_is_not_offered_is_known_by_its_segments() {
+        for (path, what) in [
+            ("/v1/node/x/drain", Some("draining a node")),
+            ("/v1/acl/token/self", Some("ACLs")),
+            ("/v1/search", Some("searching")),
+            ("/v1/search/fuzzy", Some("searching")),
+            ("/v1/node/x/drain/y", None),
+            ("/v1/node//drain", None),
+            ("/v2/search", None),
+            ("/v1/nothing", None),
+        ] {
+            assert_eq!(offered_by_nomad(path), what, "{path}");
+        }
+    }
+}

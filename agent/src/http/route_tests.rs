@@ -1,0 +1,202 @@
+//! Routes that are not there, switches, and what a submission says beside its job.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{JobStub, Registered};
+use super::tests::{allocs, failure, register};
+use crate::testing::{Rig, job};
+
+const NONE: &str = "00000000-0000-0000-0000-000000000000";
+
+#[tokio::test]
+async fn route_that_only_nomad_has_is_answered_501_with_its_name() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    for (method, path, name) in [
+        (Method::PUT, "/v1/job/web/plan".to_owned(), "plans of jobs"),
+        (Method::GET, "/v1/job/web/scale".to_owned(), "scaling jobs"),
+        (Method::PUT, "/v1/job/a%2Fb/revert".to_owned(), "going back"),
+        (
+            Method::GET,
+            "/v1/job/web/submission?version=0".to_owned(),
+            "text of job files",
+        ),
+        (
+            Method::PUT,
+            "/v1/job/web/periodic/force".to_owned(),
+            "periodic jobs",
+        ),
+        (
+            Method::PUT,
+            "/v1/job/web/versions/x/tag".to_owned(),
+            "names of a job's versions",
+        ),
+        (
+            Method::PUT,
+            format!("/v1/node/{NONE}/drain"),
+            "draining a node",
+        ),
+        (
+            Method::PUT,
+            format!("/v1/node/{NONE}/eligibility"),
+            "eligibility",
+        ),
+        (Method::GET, "/v1/node/pools".to_owned(), "node pools"),
+        (
+            Method::GET,
+            format!("/v1/allocation/{NONE}/checks"),
+            "health checks",
+        ),
+        (
+            Method::GET,
+            format!("/v1/client/allocation/{NONE}/checks"),
+            "health checks",
+        ),
+        (
+            Method::GET,
+            format!("/v1/client/allocation/{NONE}/exec"),
+            "commands in running tasks",
+        ),
+        (Method::GET, "/v1/acl/tokens".to_owned(), "ACLs"),
+        (Method::PUT, "/v1/search".to_owned(), "searching"),
+        (
+            Method::GET,
+            "/v1/event/stream".to_owned(),
+            "the event stream",
+        ),
+        (Method::GET, "/v1/namespaces".to_owned(), "namespaces"),
+        (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
+    ] {
+        let (status, message) = failure(&rig, method, &path, "{}").await;
+        assert_eq!(status, 501, "{path}: {message}");
+        assert!(message.contains(name), "{path}: {message}");
+    }
+    let (status, message) = failure(&rig, Method::PUT, "/v1/job/web/deployments/x", "{}").await;
+    assert_eq!((status, message.as_str()), (400, "Job must be specified"));
+}
+
+#[tokio::test]
+async fn route_that_nobody_has_is_answered_404_in_a_few_words() {
+    let rig = Rig::start().await;
+    let long = format!("/v1/nothing/{}", "x".repeat(8_000));
+    for path in [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/nothing",
+        "/v1/node",
+        "/v1/jobs/",
+        "//v1/jobs",
+        &long,
+    ] {
+        let (status, message) = failure(&rig, Method::GET, path, "").await;
+        assert_eq!(status, 404, "{path}");
+        assert!(message.starts_with("there is no route \"/"), "{message}");
+        assert!(message.len() < 200, "{message}");
+    }
+    let action = format!("/v1/client/allocation/{NONE}/dance");
+    let none = (404, "resource not found".to_owned());
+    assert_eq!(failure(&rig, Method::GET, &action, "").await, none);
+    assert_eq!(failure(&rig, Method::PUT, &action, "").await, none);
+}
+
+#[tokio::test]
+async fn purge_in_a_spelling_of_go_forgets_the_job() {
+    let rig = Rig::start().await;
+    for purge in ["True", "t", "1"] {
+        register(&rig, job("web", "service", None)).await;
+        let path = format!("/v1/job/web?purge={purge}");
+        assert_eq!(failure(&rig, Method::DELETE, &path, "").await.0, 200);
+        let jobs: Vec<JobStub> = rig.client.get("/v1/jobs", &[]).await.unwrap();
+        assert_eq!(jobs, [], "{purge}");
+    }
+    register(&rig, job("web", "service", None)).await;
+    let (status, message) = failure(&rig, Method::DELETE, "/v1/job/web?purge=yes", "").await;
+    assert_eq!(status, 400, "{message}");
+    assert_eq!(allocs(&rig, "web").await[0].client_status, "running");
+}
+
+async fn submit(rig: &Rig, body: &Value) -> Registered {
+    let answer = rig
+        .client
+        .change(Method::PUT, "/v1/jobs", &[], Some(body))
+        .await;
+    answer.unwrap()
+}
+
+#[tokio::test]
+async fn counts_of_the_version_that_runs_are_kept_if_asked() {
+    let rig = Rig::start().await;
+    let with = |count: u64, memory: u64| {
+        let mut job = job("web", "service", None);
+        job["TaskGroups"][0]["Count"] = json!(count);
+        job["TaskGroups"][0]["Tasks"][0]["Resources"] = json!({ "CPU": 100, "MemoryMB": memory });
+        job
+    };
+    register(&rig, with(3, 20)).await;
+    let kept = json!({ "Job": with(1, 30), "PreserveCounts": true });
+    submit(&rig, &kept).await;
+    let group = |job: &Value| job["TaskGroups"][0].clone();
+    let now = group(&rig.client.get::<Value>("/v1/job/web", &[]).await.unwrap());
+    assert_eq!(
+        (&now["Count"], &now["Tasks"][0]["Resources"]["MemoryMB"]),
+        (&json!(3), &json!(30))
+    );
+    let kept = json!({ "Job": with(2, 40), "PreserveResources": true });
+    submit(&rig, &kept).await;
+    let now = group(&rig.client.get::<Value>("/v1/job/web", &[]).await.unwrap());
+    assert_eq!(
+        (&now["Count"], &now["Tasks"][0]["Resources"]["MemoryMB"]),
+        (&json!(2), &json!(30))
+    );
+}
+
+#[tokio::test]
+async fn priority_of_an_evaluation_is_checked_and_spoken_of() {
+    let rig = Rig::start().await;
+    let with = |priority: i64| {
+        let job = job("web", "service", None);
+        json!({ "Job": job, "EvalPriority": priority })
+    };
+    let told = submit(&rig, &with(70)).await.warnings;
+    assert!(told.contains("EvalPriority has no effect"), "{told}");
+    for bad in [-1, 101] {
+        let (status, message) =
+            failure(&rig, Method::PUT, "/v1/jobs", &with(bad).to_string()).await;
+        assert_eq!(status, 400, "{message}");
+        let path = format!("/v1/job/web?eval_priority={bad}");
+        assert_eq!(failure(&rig, Method::DELETE, &path, "").await.0, 400);
+    }
+}
+
+#[tokio::test]
+async fn job_of_a_namespace_or_pool_that_is_not_there_is_refused() {
+    let rig = Rig::start().await;
+    let long = "n".repeat(100);
+    for (field, name, words) in [
+        (
+            "Namespace",
+            "ops",
+            "job \"web\" is in nonexistent namespace \"ops\"",
+        ),
+        (
+            "NodePool",
+            "gpus",
+            "job \"web\" is in nonexistent node pool \"gpus\"",
+        ),
+        ("Namespace", long.as_str(), "nonexistent namespace"),
+    ] {
+        let mut job = job("web", "service", None);
+        job[field] = json!(name);
+        let body = json!({ "Job": job }).to_string();
+        let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &body).await;
+        assert_eq!(status, 500, "{message}");
+        assert!(message.contains(words) && message.len() < 500, "{message}");
+    }
+    let mut job = job("web", "service", None);
+    job["NodePool"] = json!("all");
+    register(&rig, job).await;
+}
