@@ -115,10 +115,8 @@ pub(super) fn agent(top: &mut Fields, ignored: &mut Vec<String>) -> Result<Agent
     for name in &config.namespaces {
         check_namespace(name).map_err(|why| format!("namespaces: {why}"))?;
     }
-    if let Some(level) = &config.log_level {
-        if !LEVELS.contains(&level.as_str()) {
-            return Err(format!("log_level: {}", unknown("level", level, &LEVELS)));
-        }
+    if let Some(level) = (config.log_level.as_deref()).filter(|level| !LEVELS.contains(level)) {
+        return Err(format!("log_level: {}", unknown("level", level, &LEVELS)));
     }
     ignored.extend(top.ignore(WITHOUT_EFFECT));
     Ok(config)

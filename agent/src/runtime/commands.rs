@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::terminal::Terminal;
 use super::up::{Followed, Follower};
-use super::{Recording, Running, Settings, Signals, init_log, start};
+use super::{Recording, Running, Settings, Signals, flush_log, init_log, start};
 use crate::admission::{Refused, check_home};
 use crate::cli::args::{AgentArgs, UpArgs};
 use crate::cli::jobfile;
@@ -31,7 +31,9 @@ pub async fn agent(args: AgentArgs) -> ExitCode {
         }
     };
     init_log(&level(&args, &file), args.log_json || file.agent.log_json);
-    match run_agent(&args, file).await {
+    let ended = run_agent(&args, file).await;
+    flush_log();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             complain(&format!("Error: {why}"));
@@ -96,7 +98,9 @@ pub async fn up(args: UpArgs) -> ExitCode {
         false => level(&args.agent, &file),
     };
     init_log(&level, args.agent.log_json || file.agent.log_json);
-    match run_up(&args, file).await {
+    let ended = run_up(&args, file).await;
+    flush_log();
+    match ended {
         Ok(code) => code,
         Err(why) => {
             complain(&why);

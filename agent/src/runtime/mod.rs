@@ -50,3 +50,8 @@ pub struct Recording {
 pub fn init_log(level: &str, json: bool) {
     log::init(level, json);
 }
+
+/// Waits a moment until what was logged is written.
+fn flush_log() {
+    log::flush();
+}
