@@ -67,8 +67,11 @@ pub(super) async fn outcome(live: &Arc<Live>, gate: &Gate) -> io::Result<Outcome
 /// Waits until the main process of a launch has ended, whatever its shim makes of that. Comes back at once
 /// if that process cannot be watched.
 pub(super) async fn task_ended(live: &Live) {
-    let handle = live.open_task();
-    let watched = handle.and_then(|task| AsyncFd::with_interest(task, Interest::READABLE));
+    let Ok(task) = live.open_task() else {
+        return;
+    };
+    // SAFETY: the registration owns the descriptor, and nobody else has it.
+    let watched = unsafe { AsyncFd::register_with_interest(task, Interest::READABLE) };
     if let Ok(watched) = watched {
         let _ = watched.readable().await;
     }

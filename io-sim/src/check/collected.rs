@@ -104,7 +104,7 @@ impl Checker {
         let job = job_after(world, batch, &alloc.job);
         let version_goes = job.is_none_or(|job| job.version(alloc.job_version).is_none());
         let newer = |other: &&CollectedAlloc| other.alloc.modify_index > alloc.modify_index;
-        let newer = after.values().copied().filter(|one| newer(&one)).count();
+        let newer = after.values().copied().filter(|one| newer(one)).count();
         let kept = after.contains_key(&alloc.id);
         self.sometimes(
             Property::SometimesACollectedRecordExpires,
