@@ -340,7 +340,7 @@ fn kill_reaches_everything() {
 fn held_up(meanwhile: impl FnOnce(&OwnedFd)) -> (Rig, Result<Live, StartError>, OwnedFd) {
     let rig = Rig::new();
     let gate = fifo(&rig, "gate");
-    let mut task = Task::sh(1, "echo ran; exec sleep 1000");
+    let mut task = Task::sh(1, "exec sleep 1000");
     task.procs = vec![gate.clone()];
     let (started, main) = std::thread::scope(|scope| {
         let starting = scope.spawn(|| rig.start(&task));

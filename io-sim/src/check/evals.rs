@@ -126,13 +126,15 @@ fn has_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> b
     done || allocs.any(|alloc| alloc.group == *group && alloc.index == index)
 }
 
-/// Whether a copy of the latest version is there that shall run.
+/// Whether a copy of the latest version is there that shall run, and has not failed: what only its poststop
+/// tasks keep from being over is to be replaced.
 fn runs_copy(view: View<'_>, job: &JobRecord, group: &GroupName, index: u32) -> bool {
     let key = job.job.key();
     let mut allocs = view.allocs_of(&key).map(AllocRunner::record);
     allocs.any(|alloc| {
         let here = alloc.group == *group && alloc.index == index;
         let latest = alloc.job_version == job.job.version;
-        here && latest && !alloc.finished && alloc.desired == DesiredStatus::Run
+        let runs = !alloc.finished && !alloc.status.is_terminal();
+        here && latest && runs && alloc.desired == DesiredStatus::Run
     })
 }
