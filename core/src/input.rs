@@ -73,6 +73,16 @@ pub enum DriverInput {
         /// Why not.
         failure: Failure,
     },
+    /// What was to start the task was killed before it could say how that went, which is no failure of
+    /// the task's program. That one may nevertheless have run.
+    StartLost {
+        /// The operation.
+        op: Op,
+        /// What was to be started.
+        launch: LaunchId,
+        /// What happened, for a person to read.
+        why: String,
+    },
     /// What a launch of an earlier life of the agent has become.
     Recovered {
         /// The operation.
@@ -142,6 +152,7 @@ impl DriverInput {
         match self {
             DriverInput::Started { launch, .. }
             | DriverInput::StartFailed { launch, .. }
+            | DriverInput::StartLost { launch, .. }
             | DriverInput::Recovered { launch, .. }
             | DriverInput::Exited { launch, .. }
             | DriverInput::Stopped { launch, .. }
@@ -162,6 +173,8 @@ pub enum Found {
     Exited(ExitResult),
     /// It never started, and by having been asked for it never will.
     NeverStarted,
+    /// It ran when the machine went down: another boot's. Nothing of it is alive.
+    Rebooted,
     /// It may have run; nothing of it can be found, or what is left has no owner. Destroying it
     /// ends what is left.
     Gone(String),

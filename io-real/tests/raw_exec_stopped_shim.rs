@@ -14,9 +14,11 @@ use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use drover_core::op::Failure;
 use drover_io_real::shim::ShimHome;
+use drover_io_real::shim::record::{Record, State};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 
 /// What a driver said until it gave the answer that was waited for.
 #[derive(Default)]
@@ -227,6 +229,41 @@ fn next_agent_ends_a_task_whose_shim_does_not_answer() {
     assert!(!ended.unwrap().unwrap().is_success());
     assert!(heard.says("did not answer, and was killed"));
     assert_gone(&mut world, 1, &[main, shim]);
+}
+
+#[test]
+fn start_whose_shim_is_killed_is_lost_and_no_failure_of_the_task() {
+    let mut world = World::new("lost-start");
+    for program in fs::read_dir(world.data.path().join("bin")).unwrap() {
+        let program = program.unwrap().path();
+        fs::remove_file(&program).unwrap();
+        fs::write(&program, "#!/bin/sh\nkill -9 $$\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let asked = world.ask_start(1, sh("exec sleep 1000"));
+    match world.hear() {
+        DriverInput::StartLost { op, why, .. } => {
+            assert_eq!(op, asked);
+            assert!(why.contains("shim was killed"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(destroy(&mut world, 1).1, Ok(None));
+    world.assert_no_group(1);
+}
+
+#[test]
+fn launch_of_another_boot_is_found_cut_off_by_a_reboot() {
+    let mut world = World::new("rebooted");
+    let name = LaunchId(1).to_string();
+    let id = name.as_bytes().try_into().unwrap();
+    let mut record = Record::new(id, [b'0'; 36], State::Running);
+    // A number that lives, and is another's in this boot.
+    record.task.pid = i32::try_from(std::process::id()).unwrap();
+    fs::write(world.run_dir().join(format!("{name}.r")), record.encode()).unwrap();
+    assert_eq!(world.recover(1), Found::Rebooted);
+    assert_eq!(destroy(&mut world, 1).1, Ok(None));
+    world.assert_gone(1);
 }
 
 #[test]

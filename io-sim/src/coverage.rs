@@ -248,10 +248,12 @@ fn driver(said: &DriverInput) -> &'static str {
         DriverInput::Started { .. } => "started",
         DriverInput::StartFailed { failure, .. } if failure.recoverable => "start failed for now",
         DriverInput::StartFailed { .. } => "start failed",
+        DriverInput::StartLost { .. } => "start lost",
         DriverInput::Recovered { found, .. } => match found {
             Found::Running => "found running",
             Found::Exited(_) => "found ended",
             Found::NeverStarted => "found never started",
+            Found::Rebooted => "found ended by a reboot",
             Found::Gone(_) => "found gone",
         },
         DriverInput::Exited { result, .. } if result.is_success() => "exited well",

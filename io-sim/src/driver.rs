@@ -132,6 +132,9 @@ impl World {
             };
             return self.tell(life, op, launch, patience, input);
         }
+        if op != Op(0) && self.strikes(Fault::LoseStart, &name) {
+            return self.lose_start(life, op, launch);
+        }
         self.spawn(life, launch);
         if op == Op(0) {
             return;
@@ -156,6 +159,19 @@ impl World {
             network,
         };
         self.tell(life, op, launch, patience, input);
+    }
+
+    /// What starts a process is killed: half of those had let the program go.
+    fn lose_start(&mut self, life: u64, op: Op, launch: LaunchId) {
+        let name = self.names.known_launch(launch);
+        if self.choices.either("lost start", &name) {
+            self.spawn(life, launch);
+        } else if let Some(process) = self.processes.get_mut(&launch) {
+            process.tombstone = true;
+        }
+        let why = "what starts it was killed".to_owned();
+        let input = DriverInput::StartLost { op, launch, why };
+        self.tell(life, op, launch, self.patience.start, input);
     }
 
     fn spawn(&mut self, life: u64, launch: LaunchId) {
@@ -266,6 +282,8 @@ impl World {
         let found = if process.starts == 0 {
             process.tombstone = true;
             Found::NeverStarted
+        } else if process.rebooted {
+            Found::Rebooted
         } else if lost || (!process.alive && process.exit.is_none()) {
             process.unknowable = true;
             Found::Gone("nothing of it can be found".to_owned())

@@ -97,6 +97,8 @@ kinds! {
     KillProcess = "the process will end by itself",
     /// The driver's condition changes, there and back.
     FlapDriver = "the driver flaps",
+    /// What starts a process is killed before it can say that it did, or before it does.
+    LoseStart = "what starts the process is killed",
     /// The driver's plugin is gone: nobody knows how what it ran ends.
     LosePlugin = "the driver's plugin is gone",
     /// The agent dies after a step.

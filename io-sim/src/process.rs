@@ -27,6 +27,8 @@ pub struct Process {
     pub tombstone: bool,
     /// How it ended, once it did and if anybody can know.
     pub exit: Option<ExitResult>,
+    /// Whether it lived when the machine went down.
+    pub rebooted: bool,
     /// Whether the world gave anybody reason to say that the exit is unknown.
     pub unknowable: bool,
     /// Whether the agent that lives now is told of its end.
@@ -51,6 +53,7 @@ impl Process {
             alive: false,
             tombstone: false,
             exit: None,
+            rebooted: false,
             unknowable: false,
             watched: false,
             destroyed: false,

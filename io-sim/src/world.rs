@@ -629,6 +629,7 @@ impl World {
         for process in self.processes.values_mut() {
             if process.alive {
                 process.alive = false;
+                process.rebooted = true;
                 process.unknowable = true;
             } else if process.starts == 0 && process.claims > 0 {
                 process.tombstone = true;

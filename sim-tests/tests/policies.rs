@@ -132,6 +132,101 @@ fn what_a_reboot_cut_off_did_not_succeed() {
     });
 }
 
+/// The machine restarts, and the agent with it. How long it takes until the job's task runs again.
+fn reboot_until_it_runs(sim: &mut Sim, job: &str) -> Result<Span, Violation> {
+    sim.until(SOON, |sim| sim.runs(job, "main"))?;
+    let starts = sim.world.starts_of("main");
+    sim.run(Span::secs(5))?;
+    sim.reboot();
+    sim.restart()?;
+    let began = sim.world.now().at;
+    sim.until(SOON, |sim| {
+        sim.runs(job, "main") && sim.world.starts_of("main") == starts + 1
+    })?;
+    Ok(sim.world.now().at - began)
+}
+
+#[test]
+fn service_cut_off_by_a_reboot_starts_again_at_once_at_no_cost() {
+    for attempts in [0, 1] {
+        for_seeds(30, |sim| {
+            let delay = Span::secs(3600);
+            let main = task("main").restarts(attempts, DAY, delay, RestartMode::Fail);
+            sim.register(&service("web", [main]));
+            for _ in 0..3 {
+                let pause = reboot_until_it_runs(sim, "web")?;
+                let soon = pause < Span::secs(30);
+                sim.expect_that(soon, &format!("it runs soon, not after {pause}"))?;
+            }
+            sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
+            sim.peace()
+        });
+    }
+}
+
+#[test]
+fn batch_work_cut_off_by_a_reboot_begins_again_if_its_policy_has_attempts() {
+    for_seeds(30, |sim| {
+        let delay = Span::secs(3600);
+        let main = task("main").restarts(1, DAY, delay, RestartMode::Fail);
+        sim.register(&batch("sum", [main.ends("20s", 0)]));
+        for _ in 0..3 {
+            reboot_until_it_runs(sim, "sum")?;
+        }
+        sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
+        sim.peace()
+    });
+}
+
+/// The agent dies after it was told of the reboot, at any moment: the next one knows it, too.
+#[test]
+fn reboot_is_remembered_when_the_agent_dies_right_after() {
+    for_seeds(60, |sim| {
+        let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.reboot();
+        sim.restart()?;
+        sim.world.faults = Faults::only(&[Fault::Crash, Fault::CrashInStep], 200).budget(3);
+        sim.until(Span::secs(3600), |sim| sim.runs("web", "main"))?;
+        sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn start_that_was_lost_is_made_again_at_no_cost() {
+    for_seeds(40, |sim| {
+        sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(3);
+        let main = task("main").restarts(0, DAY, Span::secs(3600), RestartMode::Fail);
+        sim.register(&service("web", [main]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
+        sim.peace()
+    });
+}
+
+/// A task that always has its start lost does not start for ever.
+#[test]
+fn starts_that_are_always_lost_are_paid_for_after_three() {
+    for_seeds(40, |sim| {
+        sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(20);
+        let main = task("main").restarts(2, DAY, Span::secs(1), RestartMode::Fail);
+        sim.register(&batch("sum", [main]));
+        sim.until(SOON, |sim| {
+            sim.all_over("sum", ClientStatus::Failed) || sim.runs("sum", "main")
+        })?;
+        let alloc = sim.allocs("sum").into_iter().next();
+        let task = alloc.and_then(|alloc| alloc.task(&"main".into()));
+        let key = task.map(|task| task.spec().key.clone()).unwrap_or_default();
+        let tries = sim.world.launches_of(&key).count();
+        // The first seed has no faults.
+        let expected = if sim.runs("sum", "main") { 1 } else { 6 };
+        let what = format!("the first, three that are free, two that are paid for: not {tries}");
+        sim.expect_that(tries == expected, &what)
+    });
+}
+
 /// An allocation whose task was restarted proves its health from the restart on, and one that never
 /// does is unhealthy when its time is over.
 #[test]

@@ -86,10 +86,12 @@ fn driver_input(said: &DriverInput) -> String {
             };
             format!("start failed{again}")
         }
+        DriverInput::StartLost { .. } => "start lost".to_owned(),
         DriverInput::Recovered { found, .. } => match found {
             Found::Running => "found running".to_owned(),
             Found::Exited(result) => format!("found ended, {}", exit(result)),
             Found::NeverStarted => "found never started".to_owned(),
+            Found::Rebooted => "ended by the machine's restart".to_owned(),
             Found::Gone(_) => "not found".to_owned(),
         },
         DriverInput::Exited { result, .. } => format!("exited, {}", exit(result)),

@@ -170,6 +170,18 @@ pub struct Launch {
     pub exit: Option<ExitResult>,
     /// If it could not be started: whether another try may help.
     pub start_failed: Option<bool>,
+    /// If its program is not the reason that it is over: what is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Loss>,
+}
+
+/// Why a launch is over, where its program is not the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Loss {
+    /// The machine restarted while it ran.
+    Reboot,
+    /// What was to start it was killed before it could say how that went.
+    Start,
 }
 
 /// How much of a task's restart budget is used. Wall time, because it must outlive the agent.
@@ -180,6 +192,14 @@ pub struct RestartBudget {
     pub used: u32,
     /// When this interval began.
     pub since: Option<Timestamp>,
+    /// How many starts in a row were lost through no fault of the program.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_starts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A task: everything of it that must outlive the agent.

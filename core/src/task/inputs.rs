@@ -9,6 +9,7 @@ use crate::input::{DriverInput, Found, HookOutput};
 use crate::model::alloc::ExitResult;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
+use crate::store::record::Loss;
 
 impl TaskRunner {
     /// A driver says something of this task. What is late, doubled or of an earlier launch is
@@ -26,6 +27,7 @@ impl TaskRunner {
         match input {
             DriverInput::Started { op, .. } => self.on_started(cx, op),
             DriverInput::StartFailed { op, failure, .. } => self.on_start_failed(cx, op, failure),
+            DriverInput::StartLost { op, why, .. } => self.on_start_lost(cx, op, &why),
             DriverInput::Recovered { op, found, .. } => self.on_recovered(cx, op, found),
             DriverInput::Exited { result, .. } => self.on_exited(cx, result),
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result),
@@ -93,6 +95,28 @@ impl TaskRunner {
         }
     }
 
+    /// The program had no part in it, so another start need not be paid for.
+    fn on_start_lost(&mut self, cx: &mut Cx<'_>, op: Op, why: &str) {
+        match &self.phase {
+            Phase::Starting(awaited) if awaited.op == op => {
+                if let Some(launch) = &mut self.edit().launch {
+                    launch.lost = Some(Loss::Start);
+                }
+                self.give_up_start(cx, Failure::recoverable(why));
+            }
+            Phase::Starting(_)
+            | Phase::Waiting
+            | Phase::Preparing(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => cx.count_stale(),
+        }
+    }
+
     pub(super) fn give_up_start(&mut self, cx: &mut Cx<'_>, failure: Failure) {
         let event = TaskEvent::new(EventType::DriverFailure, cx.now.wall, &failure.message)
             .detail("driver_error", &failure.message);
@@ -130,6 +154,13 @@ impl TaskRunner {
                 record.restarting = false;
                 self.phase = Phase::Waiting;
                 self.save(cx);
+            }
+            Found::Rebooted => {
+                if let Some(launch) = &mut self.edit().launch {
+                    launch.lost = Some(Loss::Reboot);
+                }
+                let why = "the machine restarted while the task ran";
+                self.ended(cx, ExitResult::unknown(why));
             }
             Found::Gone(why) => self.ended(cx, ExitResult::unknown(why)),
         }

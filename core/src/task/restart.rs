@@ -2,6 +2,14 @@
 //!
 //! Rules and their order are Nomad's, with what its users had to report put right: the
 //! budget survives a restart of the agent, and a changed policy holds from its next use.
+//!
+//! **What is not the program's doing costs nothing.** A restart of the machine is no exit: a task of a
+//! service or system job starts again at once, whatever its policy says, as after a restored client in
+//! Nomad. So does batch work, from its beginning, unless its policy has no attempts: `attempts = 0` is how
+//! people say that work must not be repeated, and a power cut is no reason to do it twice. It fails
+//! then, and the reschedule policy decides; where that allows nothing either, the work is done at most
+//! once. A start that was lost because the task's shim was killed is made again after a moment, three
+//! times in a row; more look like the task's own doing, and are paid for as any failed start.
 
 use crate::model::alloc::ExitResult;
 use crate::model::policy::{RestartMode, RestartRules};
@@ -20,6 +28,21 @@ pub enum Ending {
     },
     /// An operator asked for a restart: no cost, no delay.
     Asked,
+    /// The machine restarted while it ran.
+    Rebooted,
+    /// What was to start it was killed.
+    StartLost,
+}
+
+/// What the policy of a task says, and what kind of work the task is.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The rules of its job file.
+    pub rules: RestartRules,
+    /// Whether it is started again even though it succeeded, as tasks of services are.
+    pub on_success: bool,
+    /// Whether its job runs to completion.
+    pub is_batch: bool,
 }
 
 /// What follows.
@@ -46,36 +69,65 @@ pub enum Decision {
 /// Why a restart is nothing special; display messages leave it out.
 pub const WITHIN_POLICY: &str = "Restart within policy";
 
-/// Decides, and books the start in `budget`. `on_success` says whether the task is started again
-/// even though it succeeded, as those of services are.
+/// Why a task starts again that ran when the machine went down.
+pub const REBOOTED: &str = "The machine restarted";
+
+/// Why a task starts again whose start was lost.
+pub const START_LOST: &str = "The start was lost through no fault of the task";
+
+/// So many lost starts in a row cost nothing.
+pub const FREE_LOST_STARTS: u32 = 3;
+
+/// How long after a lost start the next one is made.
+const LOST_START_DELAY: Span = Span::secs(1);
+
+/// Decides, and books the start in `budget`.
 pub fn decide(
-    rules: &RestartRules,
+    policy: &Policy,
     budget: &mut RestartBudget,
-    on_success: bool,
     ending: &Ending,
     now: Timestamp,
 ) -> Decision {
-    let success = matches!(ending, Ending::Exit(exit) if exit.is_success());
-    if *ending == Ending::Asked {
-        return Decision::Restart {
-            delay: Span::ZERO,
-            jitter: false,
-            reason: "",
-        };
-    }
-    if success && !on_success {
-        return Decision::Done;
-    }
-    if rules.attempts == 0 {
+    let at_once = |reason| Decision::Restart {
+        delay: Span::ZERO,
+        jitter: false,
+        reason,
+    };
+    let no_restarts = policy.rules.attempts == 0;
+    let unrecoverable = match ending {
+        Ending::Asked => return at_once(""),
+        Ending::Rebooted if policy.is_batch && no_restarts => false,
+        Ending::Rebooted => return at_once(REBOOTED),
+        Ending::StartLost => {
+            budget.lost_starts = budget.lost_starts.saturating_add(1);
+            if budget.lost_starts <= FREE_LOST_STARTS {
+                return Decision::Restart {
+                    delay: LOST_START_DELAY,
+                    jitter: true,
+                    reason: START_LOST,
+                };
+            }
+            false
+        }
+        Ending::Exit(exit) if exit.is_success() && !policy.on_success => return Decision::Done,
+        Ending::Exit(_) => false,
+        Ending::StartFailed { recoverable } => !recoverable,
+    };
+    if no_restarts {
         return Decision::Fail {
             reason: "Policy allows no restarts".to_owned(),
         };
     }
-    if *ending == (Ending::StartFailed { recoverable: false }) {
+    if unrecoverable {
         return Decision::Fail {
             reason: "Error was unrecoverable".to_owned(),
         };
     }
+    by_attempts(&policy.rules, budget, now)
+}
+
+/// One more attempt, if the interval has room for it.
+fn by_attempts(rules: &RestartRules, budget: &mut RestartBudget, now: Timestamp) -> Decision {
     let since = open_interval(rules, budget, now);
     budget.used = budget.used.saturating_add(1);
     if budget.used <= rules.attempts {
@@ -109,6 +161,7 @@ fn open_interval(rules: &RestartRules, budget: &mut RestartBudget, now: Timestam
             *budget = RestartBudget {
                 used: 0,
                 since: Some(now),
+                ..*budget
             };
             now
         }
@@ -131,6 +184,24 @@ mod tests {
         mode: RestartMode::Fail,
     };
 
+    fn policy(rules: RestartRules, is_batch: bool) -> Policy {
+        Policy {
+            rules,
+            on_success: !is_batch,
+            is_batch,
+        }
+    }
+
+    /// What follows a first failure of a batch task.
+    fn decide_batch(
+        rules: RestartRules,
+        budget: &mut RestartBudget,
+        ending: &Ending,
+        now: Timestamp,
+    ) -> Decision {
+        decide(&policy(rules, true), budget, ending, now)
+    }
+
     fn failed() -> Ending {
         Ending::Exit(ExitResult::code(3))
     }
@@ -142,7 +213,7 @@ mod tests {
     #[test]
     fn attempts_are_counted_by_interval() {
         let mut budget = RestartBudget::default();
-        let mut next = |second| decide(&RULES, &mut budget, false, &failed(), at(second));
+        let mut next = |second| decide_batch(RULES, &mut budget, &failed(), at(second));
         let again = Decision::Restart {
             delay: RULES.delay,
             jitter: true,
@@ -159,11 +230,11 @@ mod tests {
         let mut budget = RestartBudget::default();
         let good = Ending::Exit(ExitResult::code(0));
         assert_eq!(
-            decide(&RULES, &mut budget, false, &good, at(0)),
+            decide_batch(RULES, &mut budget, &good, at(0)),
             Decision::Done
         );
         assert!(matches!(
-            decide(&RULES, &mut budget, true, &good, at(0)),
+            decide(&policy(RULES, false), &mut budget, &good, at(0)),
             Decision::Restart { .. }
         ));
     }
@@ -173,7 +244,7 @@ mod tests {
         let mut budget = RestartBudget::default();
         let lost = Ending::Exit(ExitResult::unknown("gone"));
         assert!(matches!(
-            decide(&RULES, &mut budget, false, &lost, at(0)),
+            decide_batch(RULES, &mut budget, &lost, at(0)),
             Decision::Restart { .. }
         ));
     }
@@ -186,8 +257,8 @@ mod tests {
             ..RULES
         };
         let mut budget = RestartBudget::default();
-        decide(&rules, &mut budget, false, &failed(), at(0));
-        let Decision::Restart { delay, .. } = decide(&rules, &mut budget, false, &failed(), at(20))
+        decide_batch(rules, &mut budget, &failed(), at(0));
+        let Decision::Restart { delay, .. } = decide_batch(rules, &mut budget, &failed(), at(20))
         else {
             panic!("mode delay never fails")
         };
@@ -201,7 +272,7 @@ mod tests {
             attempts: 0,
             ..RULES
         };
-        let decision = decide(&rules, &mut budget, false, &Ending::Asked, at(0));
+        let decision = decide_batch(rules, &mut budget, &Ending::Asked, at(0));
         assert!(matches!(
             decision,
             Decision::Restart {
@@ -215,11 +286,57 @@ mod tests {
     #[test]
     fn a_clock_set_back_opens_no_new_budget() {
         let mut budget = RestartBudget::default();
-        decide(&RULES, &mut budget, false, &failed(), at(1000));
-        decide(&RULES, &mut budget, false, &failed(), at(500));
+        decide_batch(RULES, &mut budget, &failed(), at(1000));
+        decide_batch(RULES, &mut budget, &failed(), at(500));
         assert!(matches!(
-            decide(&RULES, &mut budget, false, &failed(), at(501)),
+            decide_batch(RULES, &mut budget, &failed(), at(501)),
             Decision::Fail { .. }
         ));
+    }
+
+    #[test]
+    fn reboot_costs_nothing_and_ends_only_batch_work_without_attempts() {
+        let none = RestartRules {
+            attempts: 0,
+            ..RULES
+        };
+        let at_once = Decision::Restart {
+            delay: Span::ZERO,
+            jitter: false,
+            reason: REBOOTED,
+        };
+        for (rules, is_batch) in [(RULES, false), (RULES, true), (none, false)] {
+            let mut budget = RestartBudget::default();
+            for second in 0..5 {
+                let policy = policy(rules, is_batch);
+                let decision = decide(&policy, &mut budget, &Ending::Rebooted, at(second));
+                assert_eq!(decision, at_once);
+            }
+            assert_eq!(budget, RestartBudget::default());
+        }
+        let mut budget = RestartBudget::default();
+        let decision = decide_batch(none, &mut budget, &Ending::Rebooted, at(0));
+        assert!(matches!(decision, Decision::Fail { .. }), "{decision:?}");
+    }
+
+    #[test]
+    fn lost_starts_are_free_three_times_in_a_row() {
+        let mut budget = RestartBudget::default();
+        let mut next = |second| decide_batch(RULES, &mut budget, &Ending::StartLost, at(second));
+        for second in 0..3 {
+            let free = Decision::Restart {
+                delay: LOST_START_DELAY,
+                jitter: true,
+                reason: START_LOST,
+            };
+            assert_eq!(next(second), free);
+        }
+        let paid = Decision::Restart {
+            delay: RULES.delay,
+            jitter: true,
+            reason: WITHIN_POLICY,
+        };
+        assert_eq!([next(3), next(4)], [paid.clone(), paid]);
+        assert!(matches!(next(5), Decision::Fail { .. }));
     }
 }

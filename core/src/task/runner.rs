@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::destroyer::Destroyer;
 use super::identities::Identities;
-use super::restart::{self, Decision, Ending, WITHIN_POLICY};
+use super::restart::{self, Decision, Ending, Policy, WITHIN_POLICY};
 use super::scripts::Script;
 use super::spec::TaskSpec;
 use super::templates::Templates;
@@ -21,7 +21,7 @@ use crate::input::RequestId;
 use crate::model::alloc::{ClientStatus, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Awaited;
-use crate::store::record::{AllocRecord, Launch, TaskRecord};
+use crate::store::record::{AllocRecord, Launch, Loss, TaskRecord};
 use crate::store::{Key, Record};
 use crate::time::{Instant, Span, Timestamp};
 
@@ -408,12 +408,12 @@ impl TaskRunner {
         let record = self.edit();
         let launch = record.launch.take();
         let restarting = core::mem::take(&mut record.restarting);
-        let (exit, failed_start) = match launch {
+        let (exit, failed_start, lost) = match launch {
             Some(launch) => {
                 cx.forget_launch(&self.spec.driver, launch.id);
-                (launch.exit, launch.start_failed)
+                (launch.exit, launch.start_failed, launch.lost)
             }
-            None => (None, None),
+            None => (None, None, None),
         };
         if self.kill.is_some() {
             if failed_start.is_none() {
@@ -423,10 +423,12 @@ impl TaskRunner {
         }
         self.follow(
             cx,
-            match (restarting, failed_start, exit) {
-                (true, _, _) => Ending::Asked,
-                (false, Some(recoverable), _) => Ending::StartFailed { recoverable },
-                (false, None, exit) => {
+            match (restarting, lost, failed_start, exit) {
+                (true, _, _, _) => Ending::Asked,
+                (false, Some(Loss::Reboot), _, _) => Ending::Rebooted,
+                (false, Some(Loss::Start), _, _) => Ending::StartLost,
+                (false, None, Some(recoverable), _) => Ending::StartFailed { recoverable },
+                (false, None, None, exit) => {
                     Ending::Exit(exit.unwrap_or_else(|| ExitResult::unknown("never started")))
                 }
             },
@@ -435,9 +437,13 @@ impl TaskRunner {
 
     /// What follows an ending, by the restart policy.
     pub(super) fn follow(&mut self, cx: &mut Cx<'_>, ending: Ending) {
-        let (rules, on_success) = (self.spec.restart_rules(), self.spec.restarts_on_success());
+        let policy = Policy {
+            rules: self.spec.restart_rules(),
+            on_success: self.spec.restarts_on_success(),
+            is_batch: self.spec.job().job_type.runs_to_completion(),
+        };
         let budget = &mut self.edit().budget;
-        match restart::decide(&rules, budget, on_success, &ending, cx.now.wall) {
+        match restart::decide(&policy, budget, &ending, cx.now.wall) {
             Decision::Done => self.die(cx),
             Decision::Fail { reason } => self.fail(cx, &reason),
             Decision::Restart {
@@ -518,6 +524,14 @@ impl TaskRunner {
         let record = self.edit();
         record.state.state = TaskLife::Running;
         record.state.started_at = Some(wall);
+        // A start that was lost may have come to run for a moment.
+        if record
+            .launch
+            .as_ref()
+            .is_some_and(|launch| launch.lost.is_none())
+        {
+            record.budget.lost_starts = 0;
+        }
         self.event(cx, EventType::Started, "Task started by client");
     }
 

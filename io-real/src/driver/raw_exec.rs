@@ -221,6 +221,14 @@ const SHIM_CONTINUED: &str = "the task's shim was stopped, and has been continue
 /// What people read of a shim that does not answer.
 const SHIM_KILLED: &str = "the task's shim did not answer, and was killed together with the task";
 
+/// Why a launch was not started.
+enum NotStarted {
+    /// It failed.
+    Failed(Failure),
+    /// Its shim was killed meanwhile.
+    Lost(String),
+}
+
 impl World {
     /// Ends a launch and what runs beside it. What resists of its scripts hinders nothing else.
     fn destroy(&self, launch: LaunchId) -> io::Result<Ended> {
@@ -267,7 +275,10 @@ impl World {
         let (world, key, logs) = (self.clone(), task.clone(), config.logs);
         let work = move || world.start_blocking(&key, launch, &config);
         let started = self.gate.run(work).await;
-        let lost = |lost| Err(Failure::recoverable(format!("the start was lost: {lost}")));
+        let lost = |lost| {
+            let failure = Failure::recoverable(format!("the start was lost: {lost}"));
+            Err(NotStarted::Failed(failure))
+        };
         match started.unwrap_or_else(lost) {
             Ok(live) => {
                 let network = None;
@@ -279,11 +290,12 @@ impl World {
                 self.say_if_continued(&task, launch, &live);
                 self.watch(task, launch, live, logs).await;
             }
-            Err(failure) => owed.give(DriverInput::StartFailed {
+            Err(NotStarted::Failed(failure)) => owed.give(DriverInput::StartFailed {
                 op,
                 launch,
                 failure,
             }),
+            Err(NotStarted::Lost(why)) => owed.give(DriverInput::StartLost { op, launch, why }),
         }
     }
 
@@ -292,26 +304,30 @@ impl World {
         task: &TaskKey,
         launch: LaunchId,
         config: &TaskConfig,
-    ) -> Result<Arc<Live>, Failure> {
-        let (failure, remove) = match self.means.start(task, launch, config) {
+    ) -> Result<Arc<Live>, NotStarted> {
+        let (refusal, remove) = match self.means.start(task, launch, config) {
             Ok(live) => match self.held.take(launch, live) {
                 Some(live) => return Ok(live),
-                None => (Failure::fatal("it was destroyed while it started"), true),
+                None => {
+                    let failure = Failure::fatal("it was destroyed while it started");
+                    (NotStarted::Failed(failure), true)
+                }
             },
             Err(error) => {
                 let doomed = self.held.start_failed(launch);
                 let claimed = matches!(error, LaunchError::Shim(StartError::AlreadyClaimed));
-                (
-                    start_failure(&error),
-                    doomed || (claimed && self.given_up(launch)),
-                )
+                let refusal = match &error {
+                    LaunchError::Shim(StartError::Lost) => NotStarted::Lost(error.to_string()),
+                    error => NotStarted::Failed(start_failure(error)),
+                };
+                (refusal, doomed || (claimed && self.given_up(launch)))
             }
         };
         // Nobody destroys it again: its group was made after that.
         if remove && let Err(error) = destroy::remove_group(&self.means, launch) {
             tracing::warn!(%launch, %error, "cannot remove a control group");
         }
-        Err(failure)
+        Err(refusal)
     }
 
     /// Whether a launch was given up before it started.
@@ -363,9 +379,9 @@ impl World {
                 destroy::remove_group(&self.means, launch)?;
                 Found::NeverStarted
             }
+            Recovered::Rebooted => Found::Rebooted,
             Recovered::Vanished { exit: None, .. } => {
-                let why = "its shim was killed, or the machine restarted, while nobody looked";
-                Found::Gone(why.to_owned())
+                Found::Gone("its shim was killed while no agent ran".to_owned())
             }
         };
         Ok((found, None))

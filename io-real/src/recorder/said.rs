@@ -176,7 +176,7 @@ fn write_driver(places: &Places, key: &TaskKey, said: &DriverInput) -> (Said, us
             network: Some(_), ..
         }
         | DriverInput::Recovered {
-            found: Found::Exited(_) | Found::NeverStarted | Found::Gone(_),
+            found: Found::Exited(_) | Found::NeverStarted | Found::Rebooted | Found::Gone(_),
             ..
         }
         | DriverInput::Stopped { result: Err(_), .. }
@@ -184,6 +184,7 @@ fn write_driver(places: &Places, key: &TaskKey, said: &DriverInput) -> (Said, us
         | DriverInput::Executed { .. }
         | DriverInput::Destroyed { result: Err(_), .. }
         | DriverInput::StartFailed { .. }
+        | DriverInput::StartLost { .. }
         | DriverInput::Said { .. } => return OTHER,
     };
     put(places, 0, one);
@@ -437,6 +438,7 @@ mod tests {
             (recovered(Found::Running), true),
             (recovered(Found::NeverStarted), false),
             (recovered(Found::Exited(exit(None))), false),
+            (recovered(Found::Rebooted), false),
             (recovered(Found::Gone("away".to_owned())), false),
             (exited(exit(None)), true),
             (exited(ExitResult::default()), true),
@@ -456,6 +458,14 @@ mod tests {
                     op,
                     launch,
                     failure: failure(),
+                },
+                false,
+            ),
+            (
+                DriverInput::StartLost {
+                    op,
+                    launch,
+                    why: "lost".to_owned(),
                 },
                 false,
             ),

@@ -58,6 +58,7 @@ impl ShimHome {
             Recovered::Exited(_)
             | Recovered::Failed { .. }
             | Recovered::NeverStarted
+            | Recovered::Rebooted
             | Recovered::Vanished { .. } => {}
         }
         self.forget(launch)

@@ -36,7 +36,7 @@
 //! | nobody, but the shim does not answer | signals go to the task directly; a destroy kills the shim by pidfd, then the task and its group |
 //! | shim, no agent there | the task may live on until an agent comes; then it is ended, and the restart policy decides |
 //! | shim between claim and `Running` | its child sees the link close and never executes the program |
-//! | machine | everything is gone; boot ids tell, and launches are `Gone` |
+//! | machine | everything is gone; boot ids tell, and launches are `Rebooted` |
 //!
 //! Nothing is signalled that is not proved ours: by pidfd, start time and boot id, or as an
 //! unreaped child. Stopping is the kill signal, the grace, then `Destroy`: kill by the shim, then

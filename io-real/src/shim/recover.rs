@@ -40,7 +40,9 @@ pub enum Recovered {
     /// If the machine went down since the launch was saved, a record that had not reached the disk
     /// gives this answer too; nothing of the task is left then either.
     NeverStarted,
-    /// The shim was killed, or the machine restarted, while the task ran.
+    /// The machine restarted while the task ran, so nothing of it is left.
+    Rebooted,
+    /// The shim was killed while the task ran, or its record is damaged.
     Vanished {
         /// The main process, if it still runs. What is left is best killed through its cgroup.
         task: Option<Process>,
@@ -158,15 +160,21 @@ fn settle(file: &File, id: super::record::Id) -> io::Result<Recovered> {
             lock::bury(file, id, Some(&record))?;
             Recovered::NeverStarted
         }
-        (State::Running | State::Ended | State::Exited, exit) => Recovered::Vanished {
-            task: survivor(&record)?,
-            exit,
-        },
+        (State::Running | State::Ended | State::Exited, exit) => {
+            match (record.boot == lock::boot_id()?, exit) {
+                (false, None) => Recovered::Rebooted,
+                (false, exit) => Recovered::Vanished { task: None, exit },
+                (true, exit) => Recovered::Vanished {
+                    task: survivor(&record),
+                    exit,
+                },
+            }
+        }
     })
 }
 
-fn survivor(record: &Record) -> io::Result<Option<Process>> {
-    let same_boot = record.boot == lock::boot_id()?;
-    let lives = || start_time(record.task.pid) == Some(record.task.start_time);
-    Ok((same_boot && lives()).then_some(record.task))
+/// The main process, if it still runs in this boot.
+fn survivor(record: &Record) -> Option<Process> {
+    let lives = start_time(record.task.pid) == Some(record.task.start_time);
+    lives.then_some(record.task)
 }

@@ -10,6 +10,7 @@ use drover_core::store::record::Launch;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Instant;
 
+use super::lives::LostStarts;
 use super::{Checker, Property, Verdict};
 use crate::process::Process;
 use crate::world::World;
@@ -52,7 +53,8 @@ impl Checker {
             DriverInput::Started { .. } => {
                 self.exits.known_since.entry(launch).or_insert(world.at);
             }
-            DriverInput::Recovered { found, .. } => {
+            DriverInput::Recovered { op, found, .. } => {
+                self.is_found(agent, key, *op, found);
                 if *found == Found::NeverStarted {
                     self.lives.task(key).never_started += 1;
                 }
@@ -69,6 +71,7 @@ impl Checker {
                 });
                 self.sometimes(Property::SometimesAnEndOvertakesItsStart, starting);
             }
+            DriverInput::StartLost { op, .. } => self.start_is_lost(agent, key, *op),
             DriverInput::StartFailed { .. }
             | DriverInput::Stopped { .. }
             | DriverInput::Signaled { .. }
@@ -96,7 +99,16 @@ impl Checker {
         match event.kind {
             EventType::Terminated => self.told_end(world, task, event),
             EventType::Restarting => self.told_restart(world, task, event),
+            EventType::Started => {
+                let memory = self.lives.task(key);
+                // What was lost may have come to run for a moment.
+                if memory.cut_off.is_none() {
+                    memory.lost_starts = LostStarts::default();
+                }
+                Ok(())
+            }
             EventType::NotRestarting => {
+                self.the_end_was_the_tasks_own(task)?;
                 let used_up = event.display_message.starts_with("Exceeded");
                 self.sometimes(Property::SometimesABudgetIsUsedUp, used_up);
                 Ok(())
@@ -177,6 +189,7 @@ fn probe(found: &Found) -> Property {
         Found::Running => Property::SometimesATaskIsFoundRunning,
         Found::Exited(_) => Property::SometimesATaskIsFoundEnded,
         Found::NeverStarted => Property::SometimesALaunchNeverStarted,
+        Found::Rebooted => Property::SometimesARebootCutsATaskOff,
         Found::Gone(_) => Property::SometimesALaunchIsGone,
     }
 }

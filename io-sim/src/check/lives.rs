@@ -10,7 +10,7 @@ use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId, TaskName};
 use drover_core::input::TaskKey;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife, TaskState};
 use drover_core::model::policy::RestartRules;
-use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
+use drover_core::store::record::{AllocRecord, JobRecord, Loss, TaskRecord};
 use drover_core::store::{Key, Record};
 use drover_core::time::{Instant, Timestamp};
 
@@ -90,8 +90,27 @@ pub(super) struct Restart {
     pub(super) offset: i64,
     /// Whether somebody asked for it, so that it costs nothing.
     pub(super) asked: bool,
+    /// Whether the task had no part in it, so that it costs nothing.
+    pub(super) free: bool,
     /// Whether the budget had room for it.
     pub(super) within: bool,
+}
+
+/// What ended a launch of which the agent was told that the task had no part in its end. `used` is what
+/// of its budget was used then.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CutOff {
+    /// The machine restarted.
+    Reboot { used: u32 },
+    /// What was to start it was killed.
+    Start { used: u32 },
+}
+
+/// How many starts in a row were lost. A crash may forget some.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LostStarts {
+    pub(super) at_least: u32,
+    pub(super) at_most: u32,
 }
 
 /// What is known of a task.
@@ -111,6 +130,9 @@ pub(super) struct TaskMemory {
     pub(super) rules: Option<RestartRules>,
     /// How often somebody asked for a restart.
     pub(super) asks: usize,
+    /// What ended its launch, until what follows was told. A crash may make that be told again.
+    pub(super) cut_off: Option<CutOff>,
+    pub(super) lost_starts: LostStarts,
 }
 
 /// Everything that is remembered.
@@ -160,6 +182,7 @@ impl Lives {
         }
         for task in self.tasks.values_mut() {
             task.shown = TaskReported::default();
+            task.lost_starts.at_least = 0;
         }
     }
 
@@ -189,6 +212,13 @@ impl Lives {
         let memory = self.tasks.entry(key).or_default();
         let kept = record.state.restarts;
         memory.restarts.retain(|restart| restart.number <= kept);
+        // Decided once more if the disk holds what ended the launch and not what followed.
+        let ended = record.launch.as_ref().and_then(|launch| launch.lost);
+        let used = record.budget.used;
+        memory.cut_off = ended.map(|ended| match ended {
+            Loss::Reboot => CutOff::Reboot { used },
+            Loss::Start => CutOff::Start { used },
+        });
         let open = record
             .launch
             .as_ref()

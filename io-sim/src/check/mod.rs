@@ -12,6 +12,7 @@
 
 mod alone;
 mod collected;
+mod cut_off;
 mod disks;
 mod dispatch;
 mod effects;

@@ -298,6 +298,13 @@ properties! {
     RestartsStayWithinTheBudget: "restarts_stay_within_the_budget", [P25], Always;
     /// Between an end and the start that follows by policy lies at least the policy's delay.
     APauseIsAsLongAsThePolicySays: "a_pause_is_as_long_as_the_policy_says", [P25], Always;
+    /// What a restart of the machine cut off costs no attempt, and is over by it only if it is batch work
+    /// whose policy has no attempts.
+    ARebootCostsNoAttempt: "a_reboot_costs_no_attempt", [P25], Always;
+    /// What a restart of the machine cut off starts again without a pause.
+    AfterARebootNoTaskPauses: "after_a_reboot_no_task_pauses", [P25], Always;
+    /// A start that was lost through no fault of the task costs no attempt, three times in a row.
+    ALostStartIsFreeAtFirst: "a_lost_start_is_free_at_first", [P25], Always;
     /// A failed allocation is replaced as often as its reschedule policy allows.
     ReplacementsStayWithinThePolicy: "replacements_stay_within_the_policy", [P25 P3], Always;
 
@@ -502,6 +509,10 @@ properties! {
     SometimesATaskIsFoundEnded: "sometimes_a_task_is_found_ended", [P4], Sometimes;
     /// The agent died between the saving of a launch and its start.
     SometimesALaunchNeverStarted: "sometimes_a_launch_never_started", [P4], Sometimes;
+    /// A task ran when the machine went down.
+    SometimesARebootCutsATaskOff: "sometimes_a_reboot_cuts_a_task_off", [P4 P21], Sometimes;
+    /// What starts a task is killed before it says how that went.
+    SometimesAStartIsLost: "sometimes_a_start_is_lost", [P4 P21], Sometimes;
     /// What becomes of a launch can never be known.
     SometimesALaunchIsGone: "sometimes_a_launch_is_gone", [P4 P21], Sometimes;
     /// The word of an end overtakes the word of the beginning.

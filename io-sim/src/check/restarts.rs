@@ -56,10 +56,11 @@ impl TaskMemory {
             self.restarts.clear();
         }
         let mut interval = Interval::default();
-        for earlier in self.restarts.iter().filter(|earlier| !earlier.asked) {
+        let paid = |earlier: &&Restart| !earlier.asked && !earlier.free;
+        for earlier in self.restarts.iter().filter(paid) {
             interval.attempt(rules, earlier.wall);
         }
-        let room = if restart.asked {
+        let room = if restart.asked || restart.free {
             Room::Delayed
         } else {
             interval.attempt(rules, restart.wall)
@@ -116,6 +117,11 @@ impl Checker {
     ) -> Verdict {
         let rules = task.spec().restart_rules();
         let now = world.now();
+        let asked = event
+            .details
+            .get("restart_reason")
+            .is_some_and(String::is_empty);
+        let free = !asked && self.restart_is_free(task, event)?;
         let memory = self.lives.task(&task.spec().key);
         let restart = Restart {
             number: task.state().restarts,
@@ -123,10 +129,8 @@ impl Checker {
             wall: now.wall,
             life: world.life,
             offset: world.wall_offset,
-            asked: event
-                .details
-                .get("restart_reason")
-                .is_some_and(String::is_empty),
+            asked,
+            free,
             within: false,
         };
         let room = memory.book(&rules, restart);
@@ -145,6 +149,7 @@ impl Checker {
         launch: LaunchId,
     ) -> Verdict {
         let memory = self.lives.task(key);
+        memory.cut_off = None;
         memory.launches.push(launch);
         let (starts, paid) = (memory.launches.len(), memory.paid());
         let last = memory.restarts.last().copied();

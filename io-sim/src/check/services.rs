@@ -31,6 +31,7 @@ impl Services {
         let over = match said {
             DriverInput::Exited { .. }
             | DriverInput::StartFailed { .. }
+            | DriverInput::StartLost { .. }
             | DriverInput::Destroyed { result: Ok(_), .. } => true,
             DriverInput::Recovered { found, .. } => *found != Found::Running,
             DriverInput::Started { .. }

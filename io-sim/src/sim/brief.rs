@@ -112,10 +112,12 @@ fn heard(said: &DriverInput) -> String {
         DriverInput::StartFailed { failure, .. } => {
             format!("start failed ({})", failure.message)
         }
+        DriverInput::StartLost { .. } => "start lost".to_owned(),
         DriverInput::Recovered { found, .. } => match found {
             Found::Running => "found running".to_owned(),
             Found::Exited(exit) => format!("found ended {}", ended(exit)),
             Found::NeverStarted => "found never started".to_owned(),
+            Found::Rebooted => "ended by the machine's restart".to_owned(),
             Found::Gone(_) => "not found".to_owned(),
         },
         DriverInput::Exited { result, .. } => format!("exited {}", ended(result)),

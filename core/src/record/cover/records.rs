@@ -88,7 +88,12 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
             },
         launch,
         runs,
-        budget: RestartBudget { used, since },
+        budget:
+            RestartBudget {
+                used,
+                since,
+                lost_starts,
+            },
         hooks_done,
         reserved,
         templates,
@@ -116,6 +121,9 @@ fn of_task_record(fold: &mut Fold, record: &TaskRecord) {
     let given = count(reserved.mounts.len()) | count(reserved.nodes.len()) << 32;
     let secrets = u64::from(!secrets.is_empty());
     fold.row([sizes, given, count(templates.len()), secrets]);
+    if *lost_starts > 0 {
+        fold.row([u64::from(*lost_starts), 3, 0, 0]);
+    }
     if !identities.is_empty() {
         of_identities(fold, identities);
     }
@@ -138,10 +146,12 @@ fn of_launch(fold: &mut Fold, launch: &Launch) {
         run,
         exit,
         start_failed,
+        lost,
     } = launch;
     let (ended, exit) = exit.as_ref().map_or((0, 0), of_exit);
     let start_failed = start_failed.map_or(0, |recoverable| 1 + u64::from(recoverable));
-    let flags = ended | start_failed << 8 | u64::from(run.0) << 32;
+    let lost = lost.map_or(0, |loss| 1 + loss as u64);
+    let flags = ended | start_failed << 8 | lost << 12 | u64::from(run.0) << 32;
     fold.row([low(id.0), high(id.0), flags, exit]);
 }
 

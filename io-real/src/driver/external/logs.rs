@@ -115,7 +115,9 @@ impl Collectors {
                 live.end_shim(SHIM_TIME)?;
                 self.begin(task, launch, logs).map(Some)
             }
-            Recovered::Vanished { .. } => self.begin(task, launch, logs).map(Some),
+            Recovered::Rebooted | Recovered::Vanished { .. } => {
+                self.begin(task, launch, logs).map(Some)
+            }
             Recovered::Exited(_) | Recovered::Failed { .. } | Recovered::NeverStarted => Ok(None),
         }
     }

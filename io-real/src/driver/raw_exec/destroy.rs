@@ -84,7 +84,9 @@ fn find_and_end(means: &Means, launch: LaunchId) -> io::Result<Ended> {
             task.map_or(Ok(()), kill)?;
             Ok(Ended::of(exit))
         }
-        Recovered::Failed { .. } | Recovered::NeverStarted => Ok(Ended::default()),
+        Recovered::Failed { .. } | Recovered::NeverStarted | Recovered::Rebooted => {
+            Ok(Ended::default())
+        }
     }
 }
 
