@@ -123,6 +123,8 @@ impl Checker {
             .is_some_and(String::is_empty);
         let free = !asked && self.restart_is_free(task, event)?;
         let memory = self.lives.task(&task.spec().key);
+        // Whatever ended the launch: this followed.
+        memory.cut_off = None;
         let restart = Restart {
             number: task.state().restarts,
             at: now.at,
