@@ -29,7 +29,7 @@ usage: drover-sim-tests COMMAND
   exhaust   tries every order in small worlds, all of them or the named one
             [NAME] [--states 200000]
   hunt      plants each known bug in a copy of the tree, builds it and searches for it
-            [NAMES] [--check] [--seconds 60] [--json]
+            [NAMES] [--check] [--some N --by WORD] [--seconds 60] [--json]
   hashes    prints a number for the run of each seed, to compare machines
             [--from SEED] [--seeds 100]";
 

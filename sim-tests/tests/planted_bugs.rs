@@ -60,6 +60,27 @@ fn a_planted_bug_names_a_scenario_that_exists() {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
+/// So would a test of another package.
+#[test]
+fn planted_bug_names_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let bugs = all(&root).unwrap_or_default();
+    let tests: Vec<_> = bugs.iter().filter_map(|bug| bug.test.as_ref()).collect();
+    assert!(!tests.is_empty());
+    for test in tests {
+        let package = root.join(test.package.trim_start_matches("drover-"));
+        let files = match test.target.as_str() {
+            "lib" => below(&package.join("src")),
+            file => vec![package.join("tests").join(format!("{file}.rs"))],
+        };
+        let head = format!("fn {}(", test.name);
+        assert!(
+            files.iter().any(|file| read(file).contains(&head)),
+            "{test:?}"
+        );
+    }
+}
+
 /// What the table of history names, is there.
 #[test]
 fn the_history_names_only_what_exists() {
@@ -96,6 +117,15 @@ fn known_names(here: &Path) -> BTreeSet<String> {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
+}
+
+/// All files below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let inside = |path: PathBuf| match path.is_dir() {
+        true => below(&path),
+        false => vec![path],
+    };
+    files(folder).into_iter().flat_map(inside).collect()
 }
 
 fn read(path: &Path) -> String {

@@ -202,10 +202,13 @@ mod tests {
             Progress::Failed("b", Failure::fatal("no b"))
         );
         let mut clean = Pipeline::new(OnError::Collect);
-        assert_eq!(
-            clean.advance(&table, failing),
-            Progress::Finished(vec!["no b".to_owned()])
-        );
+        let mut begun = Vec::new();
+        let finished = clean.advance(&table, |hook| {
+            begun.push(hook);
+            failing(hook)
+        });
+        assert_eq!(finished, Progress::Finished(vec!["no b".to_owned()]));
+        assert_eq!(begun, table, "each hook has its turn");
     }
 
     #[test]

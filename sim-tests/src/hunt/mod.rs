@@ -1,6 +1,6 @@
 //! The hunt: planted bugs, each built into a copy of the tree and searched for.
 //!
-//! `hunt [NAMES] [--check] [--seconds N] [--json]`. A search that cannot find a known bug proves
+//! `hunt [NAMES] [--check] [--some N --by WORD] [--seconds N] [--json]`. A search that cannot find a known bug proves
 //! nothing about unknown ones; and where no bug is planted (`none`), it must find none.
 
 pub mod patch;
@@ -8,9 +8,11 @@ mod seek;
 mod table;
 mod tree;
 
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use drover_io_sim::Fold;
 use patch::Patch;
 use seek::{Found, Workshop};
 use table::Row;
@@ -25,6 +27,9 @@ struct Wanted {
     check: bool,
     json: bool,
     seconds: u64,
+    /// So many of those that searching finds, and the word that chooses them.
+    some: Option<usize>,
+    by: String,
 }
 
 /// Does what the words of a command line ask for.
@@ -32,7 +37,10 @@ struct Wanted {
 pub fn command(words: impl Iterator<Item = String>) -> ExitCode {
     let hunted = wanted(words).and_then(|wanted| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let bugs = chosen(patch::all(&root)?, &wanted.names)?;
+        let bugs = match wanted.some {
+            Some(many) => some(patch::all(&root)?, many, &wanted.by),
+            None => chosen(patch::all(&root)?, &wanted.names)?,
+        };
         if wanted.check {
             return check(&root, &bugs).map(|()| true);
         }
@@ -61,6 +69,11 @@ fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
                 let seconds = words.next().and_then(|word| word.parse().ok());
                 wanted.seconds = seconds.ok_or("--seconds needs a number")?;
             }
+            "--some" => {
+                let many = words.next().and_then(|word| word.parse().ok());
+                wanted.some = Some(many.ok_or("--some needs a number")?);
+            }
+            "--by" => wanted.by = words.next().ok_or("--by needs a word")?,
             option if option.starts_with('-') => return Err(format!("unknown option {option}")),
             name => wanted.names.push(name.to_owned()),
         }
@@ -81,6 +94,21 @@ fn chosen(bugs: Vec<Patch>, names: &[String]) -> Result<Vec<Option<Patch>>, Stri
         None => Err(format!("there is no sim-tests/bugs/{name}.patch")),
     };
     names.iter().map(named).collect()
+}
+
+/// So many of the bugs that are found by searching: the same ones for the same word, such as the hash of
+/// a commit, and others for others.
+fn some(bugs: Vec<Patch>, many: usize, by: &str) -> Vec<Option<Patch>> {
+    let searched = |bug: &Patch| bug.scenario.is_none() && bug.test.is_none();
+    let mut bugs: Vec<Patch> = bugs.into_iter().filter(searched).collect();
+    bugs.sort_by_cached_key(|bug| {
+        let mut hash = Fold::default();
+        hash.write(by.as_bytes());
+        hash.write(bug.name.as_bytes());
+        hash.finish()
+    });
+    bugs.truncate(many);
+    bugs.into_iter().map(Some).collect()
 }
 
 fn check(root: &Path, bugs: &[Option<Patch>]) -> Result<(), String> {
@@ -130,6 +158,9 @@ fn look_for(
     seconds: u64,
 ) -> Result<Found, String> {
     let _planted = bug.map(|bug| tree.plant(bug)).transpose()?;
+    if let Some(test) = bug.and_then(|bug| bug.test.as_ref()) {
+        return workshop.elsewhere(test);
+    }
     workshop.build()?;
     let by_search = workshop.search(seconds)?;
     if by_search.found {

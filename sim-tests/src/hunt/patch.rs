@@ -15,7 +15,34 @@ pub struct Patch {
     pub story: String,
     /// The scenario that is known to notice it, if its story ends with a line that says so.
     pub scenario: Option<String>,
+    /// The test that notices it, of a part that the simulated world does not reach, if a line of its
+    /// story names one.
+    pub test: Option<Elsewhere>,
     files: Vec<FilePatch>,
+}
+
+/// A test of another package: `Test: PACKAGE TARGET NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The package.
+    pub package: String,
+    /// The file in its `tests/`, without the ending; `lib` for tests that stand beside the code.
+    pub target: String,
+    /// The test's name.
+    pub name: String,
+}
+
+impl Elsewhere {
+    fn parse(words: &str) -> Option<Elsewhere> {
+        let mut words = words.split_whitespace().map(str::to_owned);
+        let (package, target) = (words.next()?, words.next()?);
+        let name = words.next()?;
+        words.next().is_none().then_some(Elsewhere {
+            package,
+            target,
+            name,
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +69,7 @@ impl Patch {
             name: name.to_owned(),
             story: String::new(),
             scenario: None,
+            test: None,
             files: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
@@ -70,6 +98,9 @@ impl Patch {
         let Some(file) = self.files.last_mut() else {
             if let Some(name) = line.strip_prefix("Scenario: ") {
                 self.scenario = Some(name.trim().to_owned());
+            } else if let Some(words) = line.strip_prefix("Test: ") {
+                let test = Elsewhere::parse(words);
+                self.test = Some(test.ok_or("a test is PACKAGE TARGET NAME")?);
             } else if !line.starts_with("--- ") {
                 self.story.push_str(line);
                 self.story.push('\n');

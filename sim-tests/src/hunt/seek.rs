@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use drover_io_sim::Search;
 use serde_json::Value;
 
+use super::patch::Elsewhere;
+
 /// How a bug was found, or that it was not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Found {
@@ -55,12 +57,16 @@ pub(super) struct Workshop {
 
 impl Workshop {
     fn cargo(&self, words: &[&str]) -> Command {
+        self.cargo_of("drover-sim-tests", words)
+    }
+
+    fn cargo_of(&self, package: &str, words: &[&str]) -> Command {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = Command::new(cargo);
         command
             .args(words)
             .args(["--offline", "--profile", PROFILE])
-            .args(["-p", "drover-sim-tests"])
+            .args(["-p", package])
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             // Many turn this off for builds that begin with nothing. From bug to bug, what did not
@@ -80,6 +86,38 @@ impl Workshop {
             return Ok(());
         }
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// Runs a test of another package.
+    ///
+    /// # Errors
+    /// That it cannot be built or run.
+    pub(super) fn elsewhere(&self, test: &Elsewhere) -> Result<Found, String> {
+        let of = match test.target.as_str() {
+            "lib" => vec!["--lib"],
+            file => vec!["--test", file],
+        };
+        let words = [&["test", "--no-run", "--quiet"], &of[..]].concat();
+        let built = self.cargo_of(&test.package, &words).output();
+        let built = built.map_err(|why| format!("cargo: {why}"))?;
+        if !built.status.success() {
+            return Err(String::from_utf8_lossy(&built.stderr).into_owned());
+        }
+        let words = [&["test"], &of[..], &[test.name.as_str()]].concat();
+        let tests = self.cargo_of(&test.package, &words);
+        let began = Instant::now();
+        let output = run(tests, SCENARIOS).map_err(|why| format!("cargo: {why}"))?;
+        let seconds = began.elapsed().as_secs_f64();
+        let failed = output
+            .as_deref()
+            .is_none_or(|text| text.lines().any(|line| failed_test(line).is_some()));
+        Ok(match failed {
+            true => Found {
+                search: "test".to_owned(),
+                ..scenario(&test.name, seconds)
+            },
+            false => Found::default(),
+        })
     }
 
     /// Lets the program search for so many seconds. One that hangs has found something.

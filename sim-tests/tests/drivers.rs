@@ -1,0 +1,35 @@
+//! What drivers accept, as the simulated world's does.
+
+use drover_core::model::event::EventType;
+use drover_core::time::Span;
+use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, task};
+use drover_sim_tests::for_seeds;
+use drover_sim_tests::look::Look;
+
+#[test]
+fn mock_task_with_an_unknown_option_fails_with_its_name() {
+    for_seeds(20, |sim| {
+        let main = task("main").ends("1s", 0).with("runfor", "1s");
+        let job = batch("sum", [main]);
+        sim.register(&changed(&job, |group| *group = group.clone().never_again()));
+        sim.until(Span::secs(600), |sim| sim.dead("sum", "main"))?;
+        let task = sim.task("sum", "main");
+        let events = task
+            .map(|task| task.state().events.as_slice())
+            .unwrap_or_default();
+        let names_it = events.iter().any(|event| {
+            let refused = matches!(
+                event.kind,
+                EventType::FailedValidation | EventType::DriverFailure
+            );
+            refused && event.display_message.contains("runfor")
+        });
+        sim.expect_that(
+            names_it,
+            &format!("an event that names the option: {events:?}"),
+        )?;
+        let never_ran = task.is_some_and(|task| task.state().started_at.is_none());
+        sim.expect_that(never_ran, "it never ran")?;
+        sim.peace()
+    });
+}
