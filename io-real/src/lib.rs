@@ -22,7 +22,7 @@ pub mod gate;
 pub mod hooks;
 pub mod identity;
 mod journal;
-mod memory;
+pub mod memory;
 pub mod migrate;
 pub mod node;
 pub mod on_the_way;

@@ -2,16 +2,40 @@
 //!
 //! glibc gives back what is freed at the end of a heap, never what is freed in the middle of it. A burst
 //! of jobs, and each snapshot that the recorder writes, leave heaps that are nearly empty and stay
-//! resident: after 500 jobs that came and went 57 MiB of one heap alone. Asking for it back takes
-//! milliseconds, so it is done seldom, and never by the thread that owns the core.
+//! resident: after 500 jobs that came and went 57 MiB of one heap alone, and two thirds of what 300
+//! running tasks seemed to cost. Asking for it back takes milliseconds, so it is done seldom: as soon as
+//! there is nothing to do after much was done, else now and then; and never by the thread that owns the
+//! core.
+//!
+//! glibc also gives each thread that allocates a heap of its own, up to eight for each processor. Of the
+//! two dozen threads that help with the start of tasks each would leave one behind that is nearly empty;
+//! so there are two, that of the core's thread and one for all others.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// After so many steps of the core it may be worth while.
+use tokio::time::Instant;
+
+/// After so many steps of the core it may be worth while when there is nothing to do.
+const SOME_STEPS: u32 = 200;
+
+/// After so many also while there is.
 const MANY_STEPS: u32 = 2_000;
 
-/// The shortest pause between two times.
+/// There is nothing to do if there was nothing for so long.
+const REST: Duration = Duration::from_millis(250);
+
+/// The shortest pause between two times while there is nothing to do, and while there is.
+const PAUSE_AT_REST: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// Has all threads but the first share a heap. For the start of an agent.
+pub fn share_heaps() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes no pointers, and may be called by any thread at any time.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
 
 /// Gives back to the system what was freed.
 pub(crate) fn give_back() {
@@ -25,32 +49,43 @@ pub(crate) fn give_back() {
 /// Gives memory back now and then, after much was done.
 #[derive(Debug)]
 pub(crate) struct GivesBack {
+    /// Since it was last given back.
     steps: u32,
     last: Instant,
+    /// When the last step began.
+    busy: Instant,
 }
 
 impl GivesBack {
     pub(crate) fn new() -> GivesBack {
+        let now = Instant::now();
         GivesBack {
             steps: 0,
-            last: Instant::now(),
+            last: now,
+            busy: now,
         }
     }
 
-    /// The core did one more step.
+    /// The core did one more step, which began then.
     #[inline]
-    pub(crate) fn step(&mut self) {
+    pub(crate) fn step(&mut self, began: Instant) {
         self.steps = self.steps.saturating_add(1);
-        if self.steps >= MANY_STEPS {
-            self.after_many();
+        self.busy = began;
+        if self.steps >= MANY_STEPS && began - self.last >= PAUSE {
+            self.work(began);
         }
     }
 
+    /// When to give it back if there is no step until then.
+    pub(crate) fn due_at_rest(&self) -> Option<Instant> {
+        let due = (self.busy + REST).max(self.last + PAUSE_AT_REST);
+        (self.steps >= SOME_STEPS).then_some(due)
+    }
+
+    /// There was no step until then.
     #[cold]
-    fn after_many(&mut self) {
-        if self.last.elapsed() >= PAUSE {
-            (self.steps, self.last) = (0, Instant::now());
-            drop(tokio::task::spawn_blocking(give_back));
-        }
+    pub(crate) fn work(&mut self, now: Instant) {
+        (self.steps, self.last) = (0, now);
+        drop(tokio::task::spawn_blocking(give_back));
     }
 }

@@ -96,6 +96,8 @@ enum Next {
     Answer(Input),
     Knock(Knock),
     Timeout,
+    /// There was nothing to do for a while.
+    Rest,
 }
 
 impl Node {
@@ -157,11 +159,15 @@ impl Node {
     }
 
     async fn next(&mut self) -> Next {
-        let until = self.sleep_until();
+        let (timeout, rest) = (self.sleep_until(), self.memory.due_at_rest());
+        let (until, then) = match rest {
+            Some(rest) if rest < timeout => (rest, Next::Rest),
+            _ => (timeout, Next::Timeout),
+        };
         tokio::select! {
             Some(input) = self.answers.recv() => Next::Answer(input),
             Some(knock) = self.inside.knocks.recv() => Next::Knock(knock),
-            () = sleep_until(until) => Next::Timeout,
+            () = sleep_until(until) => then,
         }
     }
 
@@ -184,10 +190,14 @@ impl Node {
             Next::Knock(Knock::Local(..) | Knock::Operator(..) | Knock::Shutdown(_))
             | Next::Answer(_)
             | Next::Timeout => Work::Step,
+            Next::Rest => {
+                self.memory.work(began);
+                return false;
+            }
         };
         self.hand_in(next);
         let done = self.drain();
-        self.memory.step();
+        self.memory.step(began);
         self.inside.worked(work, began.elapsed());
         done
     }
@@ -210,6 +220,7 @@ impl Node {
                 self.handle(now, Input::Operator(request, input));
             }
             Next::Knock(Knock::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
+            Next::Rest => {}
         }
     }
 

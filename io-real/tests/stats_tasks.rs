@@ -6,11 +6,13 @@ mod common;
 
 use common::driver::{World, key, sh};
 use common::hear;
-use drover_core::ids::LaunchId;
+use drover_core::ids::{AllocId, LaunchId};
+use drover_core::input::TaskKey;
 use drover_core::stats::usage::{TaskUsage, Usage};
 use drover_io_real::driver::Driver;
 use drover_io_real::gate::Gate;
 use drover_io_real::stats::{Depth, Disks, HostSampler, Looked, Sampler};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A task that is up, keeps a processor busy and waits for a child.
@@ -81,6 +83,41 @@ fn what_is_gone_keeps_what_was_measured_last() {
     world.end_quietly(1);
     // Its processes are not known yet, so it is looked for again.
     assert_eq!(look(&mut world, &sampler, 1).unwrap(), last);
+}
+
+#[test]
+fn tasks_beside_the_one_that_is_looked_at_first_are_measured_with_it() {
+    let mut world = World::new("stats-among");
+    let sampler = sampler(&mut world);
+    let running = [1, 2, 3].map(|launch| {
+        world.start(launch, sh("exec sleep 1000")).unwrap();
+        let task = TaskKey {
+            alloc: AllocId(launch),
+            ..key()
+        };
+        Looked {
+            task,
+            launch: LaunchId(launch),
+            driver: "raw_exec".into(),
+        }
+    });
+    let others = async { Ok::<_, Infallible>(running.to_vec()) };
+    let asked = vec![running[1].clone()];
+    let look = sampler.look_among(asked, Depth::Processes, Some(1000.0), others);
+    world.life().runtime.block_on(look).unwrap();
+    for looked in &running {
+        let usage = sampler.board().task(&looked.task).cloned();
+        let usage = usage.expect("it is measured, though another one was asked for");
+        assert!(usage.usage.memory.rss.is_some() && usage.usage.cpu.percent.is_some());
+    }
+    // From now on all are known: whoever looks at one asks nobody for the others.
+    let others = async { Err::<Vec<Looked>, _>("the others are asked for again") };
+    let asked = vec![running[2].clone()];
+    let look = sampler.look_among(asked, Depth::Totals, None, others);
+    assert_eq!(world.life().runtime.block_on(look), Ok(()));
+    for launch in [1, 2, 3] {
+        world.end_quietly(launch);
+    }
 }
 
 #[test]

@@ -106,6 +106,12 @@ impl Outline {
     }
 }
 
+/// All tasks that run.
+fn all_running(view: View<'_>) -> Vec<Looked> {
+    let running = view.allocs().map(|alloc| Outline::of(alloc).running);
+    running.flatten().collect()
+}
+
 /// MHz of a core of this node, if that is known.
 pub(super) fn mhz_of_a_core(node: &Node) -> Option<f64> {
     let number = |name: &str| node.attributes.get(name)?.parse::<f64>().ok();
@@ -177,11 +183,12 @@ pub(super) async fn alloc(
     });
     let (alloc, mhz) = known.await??;
     let sampler = &api.measures.tasks;
-    let running = alloc.running.clone();
-    tokio::join!(
-        sampler.look(running, Depth::Processes, mhz),
+    let (running, others) = (alloc.running.clone(), api.door.ask(all_running));
+    let (looked, ()) = tokio::join!(
+        sampler.look_among(running, Depth::Processes, mhz, others),
         sampler.look_at_devices(&alloc.record.devices)
     );
+    looked?;
     let usage = match &task {
         None => alloc.usage(sampler),
         Some(name) => alloc.usage_of(sampler, name),

@@ -33,6 +33,7 @@ use drover_io_real::fingerprint::{self, Context, PROBES, Probe, Prober};
 use drover_io_real::gate::Gate;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::identity::{Issuer, Key};
+use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
@@ -123,6 +124,7 @@ impl From<StoreError> for SetupError {
 /// # Errors
 /// See [`SetupError`]; nothing was started or changed then.
 pub fn start(settings: &Settings) -> Result<Running, SetupError> {
+    memory::share_heaps();
     let data_dir = DataDir::open(&settings.data_dir)?;
     let opened = Store::open_with(data_dir.path(), settings.accept_state_loss)?;
     let mut remarks: Vec<String> = opened

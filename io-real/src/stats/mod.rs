@@ -8,8 +8,9 @@
 //! - **Everything is measured on request.** A sample is good for a second, whoever asks, and its
 //!   encoded answer is kept as long (`agent/src/http/kept.rs`; an allocation's also ends with the
 //!   state's index). Percentages need two samples: the first request, and one after a minute
-//!   without any, takes a tenth of a second more. Files of a control group stay open between
-//!   requests, and are closed by the first request after a minute without any.
+//!   without any, takes a tenth of a second more. In that time the other tasks are measured too,
+//!   so that asking for hundreds of allocations one after the other takes it once. Files of a control
+//!   group stay open between requests, and are closed by the first request after a minute without any.
 //! - **Plugins** measure by themselves; they are listened to while somebody asks ([`listening`]).
 //!   GPUs are asked by the request itself, only those that it is about.
 //! - **Where numbers come from** ([`counters`]): control groups of version 2, version 1 groups of

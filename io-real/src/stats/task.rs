@@ -108,7 +108,7 @@ impl Watched {
     }
 
     /// Whether there is a sample that the next one can be compared with.
-    fn has_recent(&self, now: Instant, depth: Depth) -> bool {
+    pub(super) fn has_recent(&self, now: Instant, depth: Depth) -> bool {
         let recent = |last: &Sample| now - last.at < RECENT && last.depth >= depth;
         self.last.as_ref().is_some_and(recent)
     }
