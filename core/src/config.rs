@@ -19,6 +19,42 @@ pub const KEPT_CHILDREN: usize = 100;
 /// How many records of allocations are kept whose directories are gone, unless told otherwise.
 pub const KEPT_RECORDS: usize = 5_000;
 
+/// How old it becomes what nothing depends on any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Retention {
+    /// A dead job, since something last happened to it.
+    pub jobs: Span,
+    /// An evaluation.
+    pub evals: Span,
+    /// A deployment.
+    pub deployments: Span,
+    /// The record of an allocation whose directory is gone.
+    pub records: Span,
+}
+
+impl Retention {
+    /// Nothing is kept.
+    pub const NOTHING: Retention = Retention {
+        jobs: Span::ZERO,
+        evals: Span::ZERO,
+        deployments: Span::ZERO,
+        records: Span::ZERO,
+    };
+}
+
+impl Default for Retention {
+    /// As in Nomad, where records live as long as evaluations: here they stay for days, there are
+    /// only so many of them.
+    fn default() -> Retention {
+        Retention {
+            jobs: Span::secs(4 * 3600),
+            evals: Span::secs(3600),
+            deployments: Span::secs(3600),
+            records: Span::secs(7 * 24 * 3600),
+        }
+    }
+}
+
 /// Everything that does not change while the agent lives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Config {
@@ -42,6 +78,9 @@ pub struct Config {
     /// How many records are kept of allocations whose directories are gone; then the oldest goes.
     #[serde(default)]
     pub kept_records: usize,
+    /// How old it becomes what nothing depends on any more; for ever if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
     /// How many allocations are cleaned away at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
@@ -229,6 +268,7 @@ impl Config {
             keep_terminal: 50,
             kept_children: KEPT_CHILDREN,
             kept_records: KEPT_RECORDS,
+            retention: Some(Retention::default()),
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             secrets_in_memory: true,

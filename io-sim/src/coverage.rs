@@ -192,6 +192,7 @@ impl Coverage {
     fn timer(&mut self, agent: &Agent) {
         match agent.poll_timeout() {
             Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
+            Some((_, TimerName::Garbage)) => self.reach("garbage", "any", "time"),
             Some((_, TimerName::Job(_))) => self.reach("job", "wanted", "time"),
             Some((_, TimerName::Alloc(id, timer))) => {
                 let alloc = agent.view().alloc(id);

@@ -24,6 +24,9 @@ pub struct Disk {
     /// How many commits were written.
     #[serde(skip)]
     pub commits: u64,
+    /// How many of them forgot something old and wrote nothing.
+    #[serde(skip)]
+    pub(crate) forgetting: u64,
 }
 
 impl Disk {
@@ -56,6 +59,8 @@ impl Disk {
     pub(crate) fn write(&mut self, id: CommitId, batch: Batch) -> Option<Key> {
         let again = self.last == Some(id);
         let mut unchanged = None;
+        let forgets = |record: &Option<Record>| record.is_none();
+        self.forgetting += u64::from(batch.values().all(forgets));
         for (key, record) in batch {
             if self.records.get(&key) == record.as_ref() && !again {
                 unchanged = Some(key.clone());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drover_core::config::{Config, Preemption, RoomLimits};
+use drover_core::config::{Config, Preemption, Retention, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::manager::ProbeConfig;
@@ -47,6 +47,11 @@ pub fn listening(mut config: Config) -> Config {
     config.device_plugins = vec![PLUGINS[0].0.into()];
     config.kept_children = KEPT_CHILDREN;
     config.kept_records = KEPT_RECORDS;
+    // Longer than the peace at the end, in which nothing is to change.
+    config.retention = Some(Retention {
+        jobs: Span::secs(100 * 3600),
+        ..Retention::default()
+    });
     config.preemption = Preemption {
         service: true,
         batch: true,

@@ -30,6 +30,7 @@ pub fn for_seeds_keeping(count: u64, ended: usize, scenario: impl Fn(&mut Sim) -
     let world = |seed| {
         let mut config = Config::new(0, node(), "/alloc");
         config.keep_terminal = ended;
+        config.retention = None;
         Sim::with_config(seed, config)
     };
     for_worlds(count, world, scenario);

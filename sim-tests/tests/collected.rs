@@ -4,8 +4,8 @@
 use drover_core::agent::ShownAlloc;
 use drover_core::config::Config;
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, OperatorInput, RestartScope};
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::input::{OperatorInput, RestartScope};
 use drover_core::model::alloc::{ClientStatus, TaskState};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -50,7 +50,15 @@ fn all_collected(sim: &Sim, job: &str, copies: usize) -> bool {
 
 /// Everything that ended is collected.
 fn collect(sim: &mut Sim) -> Result<(), Violation> {
-    sim.ask(LocalInput::Collect);
+    let ended: Vec<AllocId> = (sim.view().into_iter())
+        .flat_map(|view| view.allocs())
+        .map(|alloc| alloc.record())
+        .filter(|alloc| alloc.finished)
+        .map(|alloc| alloc.id)
+        .collect();
+    for alloc in ended {
+        sim.operate(OperatorInput::Collect { alloc });
+    }
     sim.until(Span::secs(600), |sim| {
         let mut allocs = sim.view().into_iter().flat_map(|view| view.allocs());
         !allocs.any(|alloc| alloc.record().finished)
@@ -90,7 +98,14 @@ fn collected_records_survive_each_crash() {
                 let all = shown(sim, "many");
                 all.len() == 3 && all.iter().all(|alloc| alloc.record().finished)
             })?;
-            sim.ask(LocalInput::Collect);
+            for alloc in sim
+                .allocs("many")
+                .iter()
+                .map(|alloc| alloc.record().id)
+                .collect::<Vec<_>>()
+            {
+                sim.operate(OperatorInput::Collect { alloc });
+            }
             sim.run(Span::secs(300))?;
             // Who died before it could answer forgot that it was asked.
             collect(sim)?;

@@ -12,8 +12,8 @@ use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
-use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::{for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -470,7 +470,8 @@ const DAYS: Span = Span::secs(3 * 24 * 3600);
 /// found this, in one of 200,000 seeds.
 #[test]
 fn who_was_replaced_often_enough_stays_as_it_is() {
-    for_seeds(60, |sim| {
+    // Dead jobs are kept for ever.
+    for_seeds_keeping(60, 50, |sim| {
         let main = task("main").ends("1s", 1);
         let main = main.restarts(0, DAYS, Span::secs(1), RestartMode::Fail);
         let group = group("g", [main]).reschedules(2, Span::secs(5));

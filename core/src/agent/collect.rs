@@ -29,6 +29,7 @@ impl Agent {
     /// Cleans away what is too much. Returns what it touched.
     pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
         let all = core::mem::take(&mut self.collect_all);
+        self.forget_garbage(now, all);
         let keep = if all { 0 } else { self.config.keep_terminal };
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());

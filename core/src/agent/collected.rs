@@ -71,12 +71,16 @@ impl Collected {
         }
     }
 
+    pub(super) fn oldest(&self) -> Option<&Arc<CollectedAlloc>> {
+        let (_, oldest) = self.by_age.first()?;
+        self.records.get(oldest)
+    }
+
     /// The oldest, if there are more than `most` or it did not change since `since`.
     fn expired(&self, most: usize, since: Timestamp) -> Option<AllocId> {
-        let (_, oldest) = self.by_age.first()?;
-        let record = self.records.get(oldest)?;
+        let record = self.oldest()?;
         let too_many = self.records.len() > most;
-        (too_many || record.alloc.modify_time < since).then_some(*oldest)
+        (too_many || record.alloc.modify_time <= since).then_some(record.alloc.id)
     }
 }
 
@@ -117,7 +121,7 @@ impl Agent {
         }
     }
 
-    fn forget_record(&mut self, id: AllocId) {
+    pub(super) fn forget_record(&mut self, id: AllocId) {
         self.collected.remove(id);
         self.shared.ledger.delete(Key::Collected(id));
     }

@@ -9,6 +9,7 @@ mod operator;
 mod pending;
 mod plugins;
 mod restore;
+mod retention;
 mod room;
 mod scheduling;
 mod services;
@@ -63,6 +64,9 @@ pub struct Agent {
     /// Whether ended allocations are to be counted, and whether all of them are to go.
     collect_due: bool,
     collect_all: bool,
+    /// When garbage is looked for that only time makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    garbage_at: Option<Instant>,
     #[serde(default)]
     machine: Machine,
 }
@@ -74,6 +78,8 @@ pub enum TimerName {
     Store,
     /// A probe, a driver or a plugin is asked again, or did not answer.
     Machine,
+    /// Garbage is looked for that only time makes.
+    Garbage,
     /// A job has to be looked at again.
     Job(JobKey),
     /// One of an allocation.
@@ -105,6 +111,7 @@ impl Agent {
             told_index: 0,
             collect_due,
             collect_all: false,
+            garbage_at: None,
             machine: Machine::default(),
         };
         agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
@@ -202,6 +209,7 @@ impl Agent {
             self.local.look_again.remove(&key);
             self.local.mark(&key);
         }
+        self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.look_at_machine(now);
         while let Some((at, id)) = self.queue.first().copied()
             && at <= now.at
@@ -246,9 +254,11 @@ impl Agent {
             (*at, TimerName::Alloc(*id, name))
         });
         let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
+        let garbage = self.garbage_due().map(|at| (at, TimerName::Garbage));
         store
             .into_iter()
             .chain(machine)
+            .chain(garbage)
             .chain(job)
             .chain(alloc)
             .min_by_key(|(at, _)| *at)
@@ -459,7 +469,7 @@ impl Agent {
             self.set_timer(id, deadline.map(|(at, _)| at));
         }
         if gone || concerns_job {
-            self.alloc_changed(&before, gone);
+            self.alloc_changed(now, &before, gone);
         }
     }
 

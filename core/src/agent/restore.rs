@@ -40,6 +40,9 @@ impl Agent {
         self.restore_collected(saved);
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
+        if !jobs.is_empty() {
+            self.expect_garbage(now);
+        }
         let all: BTreeSet<AllocId> = self.allocs.keys().copied().collect();
         self.settle(now, all);
     }

@@ -89,7 +89,7 @@ impl Checker {
     }
 
     /// A record stays for as long as the job's version does, unless there are as many as are kept that
-    /// are newer.
+    /// are newer, or all garbage is asked to go.
     fn collected_alloc_keeps_its_record(
         &mut self,
         world: &World,
@@ -110,7 +110,8 @@ impl Checker {
             Property::SometimesACollectedRecordExpires,
             !kept && newer > 0,
         );
-        let holds = kept || job_goes || version_goes || newer >= self.kept_records;
+        let asked = self.replies.collects();
+        let holds = kept || asked || job_goes || version_goes || newer >= self.kept_records;
         self.holds(Property::CollectedAllocKeepsItsRecord, holds, || {
             format!("{} is forgotten, {newer} newer ones are kept", alloc.name)
         })

@@ -20,6 +20,7 @@ mod ending;
 mod evals;
 mod exits;
 mod forward;
+mod garbage;
 mod groups;
 mod identities;
 mod lives;
@@ -47,7 +48,7 @@ mod waits;
 mod words;
 
 use drover_core::agent::Agent;
-use drover_core::config::{Config, RoomLimits};
+use drover_core::config::{Config, Retention, RoomLimits};
 use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
 use drover_core::ids::AllocId;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
@@ -143,6 +144,8 @@ pub struct Checker {
     kept_children: usize,
     /// How many records of collected allocations it keeps.
     kept_records: usize,
+    /// How old it lets become what nothing depends on.
+    retention: Option<Retention>,
     /// How full the disk may be, and whether the agent was told that it is fuller, and cleaned
     /// nothing away for it yet.
     room: Option<RoomLimits>,
@@ -160,6 +163,7 @@ impl Default for Checker {
             keep_terminal: usize::MAX,
             kept_children: usize::MAX,
             kept_records: usize::MAX,
+            retention: None,
             parallel_destroys: usize::MAX,
             ..Config::new(0, Node::default(), "")
         })
@@ -191,6 +195,7 @@ impl Checker {
             keep_terminal: config.keep_terminal,
             kept_children: config.kept_children,
             kept_records: config.kept_records,
+            retention: config.retention,
             room: config.room,
             crowded: false,
             leaving: false,

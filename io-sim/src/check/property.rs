@@ -421,6 +421,9 @@ properties! {
     CollectedRecordIsTrue: "collected_record_is_true", [P21 P27], Always;
     /// No more records of allocations whose directories are gone are kept than are meant to be.
     CollectedRecordsAreBounded: "collected_records_are_bounded", [P15], Always;
+    /// A job that nobody asked to forget is forgotten only when it is dead and old, or all garbage was
+    /// asked to go; an evaluation only when it is old or one of many, and not its job's latest.
+    OnlyGarbageIsForgotten: "only_garbage_is_forgotten", [P17], Always;
     /// A disk that was promised to another node is there for as long as that was said.
     APromisedDiskStays: "a_promised_disk_stays", [P17 P7], Always;
     /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
@@ -487,6 +490,8 @@ properties! {
     DispatchedJobsGo: "dispatched_jobs_go", [P15], AtRest;
     /// Whoever asks again with the same token for a job to be made gets the same job.
     OneJobForOneToken: "one_job_for_one_token", [P26], AtRest;
+    /// Old evaluations and deployments on which nothing depends are gone.
+    GarbageGoes: "garbage_goes", [P15], AtRest;
     /// Each record on the disk belongs to a job, and histories are as long as they may be.
     TheDiskHoldsNoStrays: "the_disk_holds_no_strays", [P15 P14], AtRest;
     /// Where the leader is over, its group is.

@@ -52,6 +52,7 @@ impl Checker {
     ) -> Verdict {
         self.one_commit_at_a_time(id, batch)?;
         self.collected_records(world, agent, batch)?;
+        self.only_garbage_is_forgotten(world, batch)?;
         for (key, record) in batch {
             if let (Key::Alloc(alloc), None) = (key, record) {
                 self.records_go_last(world, *alloc)?;

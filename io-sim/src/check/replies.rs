@@ -55,6 +55,11 @@ impl Replies {
         self.asked.values().any(collect)
     }
 
+    /// Whether somebody asked to forget the job, or all garbage.
+    fn may_forget(&self, key: &JobKey) -> bool {
+        self.purged.contains(key) || self.collects()
+    }
+
     /// Whether this life was asked to clean away this allocation.
     pub(super) fn collects_one(&self, id: AllocId) -> bool {
         let collect = |asked: &Input| match asked {
@@ -71,6 +76,15 @@ impl Replies {
             _ => false,
         };
         self.asked.values().any(purge)
+    }
+
+    /// Whether this life was asked to stop the job.
+    pub(super) fn stops(&self, key: &JobKey) -> bool {
+        let stop = |asked: &Input| match asked {
+            Input::Local(_, LocalInput::Deregister { job, .. }) => job == key,
+            _ => false,
+        };
+        self.asked.values().any(stop)
     }
 
     /// Whether this life was asked to delete the variable.
@@ -141,14 +155,14 @@ impl Checker {
                 Reply::Registered { job_index, .. },
             ) => match saved_job(world, &job.key()) {
                 Some(saved) => saved.job.job_modify_index >= *job_index,
-                None => self.replies.purged.contains(&job.key()),
+                None => self.replies.may_forget(&job.key()),
             },
             (
                 Input::Local(_, LocalInput::Dispatch { dispatch, .. }),
                 Reply::Dispatched { job, .. },
             ) => match saved_job(world, job) {
                 Some(saved) => is_made_by(&saved.job, dispatch),
-                None => self.replies.purged.contains(job) || self.replies.collects(),
+                None => self.replies.may_forget(job),
             },
             (
                 Input::Local(_, LocalInput::Deregister { job, .. }),

@@ -64,6 +64,7 @@ impl Checker {
         self.one_job_for_one_token(agent)?;
         self.a_token_is_good(world, agent)?;
         self.the_disk_holds_no_strays(world)?;
+        self.garbage_goes(world)?;
         self.the_disk_holds_what_is_known(world, agent)
     }
 

@@ -31,7 +31,10 @@ pub(super) fn play(job: &Job, plan: &Plan, seed: u64, tell: bool) -> Outcome {
         dynamic_ports: (20_000, 32_000),
         ..node()
     };
-    let mut sim = Sim::with_config(seed, Config::new(0, node, "/alloc"));
+    let mut config = Config::new(0, node, "/alloc");
+    // What the job did is asked for at the end, days later.
+    config.retention = None;
+    let mut sim = Sim::with_config(seed, config);
     if tell {
         sim.world.trace.keep();
     }

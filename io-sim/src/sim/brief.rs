@@ -81,6 +81,7 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
             (Column::Of(names.alloc(id)), format!("timer {timer:?}"))
         }
         Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
+        Some((_, TimerName::Garbage)) => (Column::Agent, "timer of garbage".to_owned()),
         Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
         Some((_, TimerName::Machine)) => (Column::Agent, "timer of the machine".to_owned()),
         None => (Column::Agent, "timer".to_owned()),

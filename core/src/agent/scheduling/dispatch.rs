@@ -128,15 +128,6 @@ impl Agent {
         }
     }
 
-    /// Forgets all children of all jobs that are over.
-    pub(super) fn forget_all_children(&mut self, now: Now) {
-        let over = |record: &&Arc<JobRecord>| self.is_over(record);
-        let over = self.local.jobs.values().filter(over);
-        for key in over.map(|record| record.job.key()).collect::<Vec<_>>() {
-            self.deregister(now, &key, true);
-        }
-    }
-
     /// Whether this is a child of which nothing more is to come.
     fn is_over(&self, record: &JobRecord) -> bool {
         let job = &record.job;

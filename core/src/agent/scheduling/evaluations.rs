@@ -52,6 +52,7 @@ impl Agent {
         let eval = self.new_eval(now, key, trigger, EvalStatus::Pending);
         let eval = self.save_eval(eval);
         self.forget_old_evals(key);
+        self.expect_garbage(now);
         self.local.mark(key);
         eval
     }
@@ -220,7 +221,7 @@ impl Agent {
         }
     }
 
-    fn forget_eval(&mut self, id: EvalId) {
+    pub(in crate::agent) fn forget_eval(&mut self, id: EvalId) {
         self.local.remove_eval(id);
         self.shared.ledger.delete(Key::Eval(id));
     }

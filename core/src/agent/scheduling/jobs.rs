@@ -47,12 +47,12 @@ impl Agent {
         }
     }
 
-    /// Whether a job ran to completion and all its allocations were garbage-collected. Nomad forgets such a
-    /// job with them, so that whoever registers it again runs it again. While they are kept, the same
+    /// Whether a job ran to completion and not even records of its allocations are left. Nomad forgets such
+    /// a job with them, so that whoever registers it again runs it again. While they are kept, the same
     /// version does not run again what is complete.
     fn is_collected(&self, record: &JobRecord) -> bool {
         let key = record.job.key();
-        let left = self.local.allocs.contains_key(&key);
+        let left = self.view().shown_allocs_of(&key).next().is_some();
         let complete = record.job.job_type.runs_to_completion() && !record.done.is_empty();
         complete && !left && self.view().job_status(&key) == "dead"
     }
@@ -182,6 +182,25 @@ impl Agent {
             eval: Some(eval.id),
             index: eval.create_index,
         }
+    }
+
+    /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
+    pub(in crate::agent) fn forget_dead_job(&mut self, now: Now, key: &JobKey) {
+        let Some(known) = self.local.jobs.get(key) else {
+            return;
+        };
+        let mut record = JobRecord::clone(known);
+        let mut job = Job::clone(&record.job);
+        job.stop = true;
+        job.modify_index = cx(&self.config, &mut self.shared, now).next_index();
+        record.job = Arc::new(job);
+        record.purge = true;
+        if let Some(deployment) = record.deployment {
+            let words = "Cancelled because job is stopped";
+            self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
+        }
+        self.save_job(key, record);
+        self.local.mark(key);
     }
 
     pub(in crate::agent) fn save_job(&mut self, key: &JobKey, record: JobRecord) {

@@ -54,7 +54,6 @@ impl Agent {
             LocalInput::Collect => {
                 self.collect_all = true;
                 self.collect_due = true;
-                self.forget_all_children(now);
                 Reply::Done {
                     index: self.shared.index,
                 }
@@ -138,7 +137,8 @@ impl Agent {
     }
 
     /// An allocation's status or health changed, or it is gone.
-    pub(super) fn alloc_changed(&mut self, alloc: &AllocRecord, gone: bool) {
+    pub(super) fn alloc_changed(&mut self, now: Now, alloc: &AllocRecord, gone: bool) {
+        self.expect_garbage(now);
         let key = &alloc.job;
         if gone && let Some(of_job) = self.local.allocs.get_mut(key) {
             of_job.remove(&alloc.id);

@@ -1,0 +1,166 @@
+//! What is forgotten of jobs because nothing depends on it any more.
+
+use std::collections::BTreeSet;
+
+use drover_core::config::Retention;
+use drover_core::ids::{AllocId, EvalId, JobKey};
+use drover_core::model::eval::{DeploymentStatus, Evaluation};
+use drover_core::store::record::{AllocRecord, JobRecord};
+use drover_core::store::{Batch, Key, Record, Saved};
+use drover_core::time::{Span, Timestamp};
+
+use super::lives::saved_job;
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// How long after its time garbage may still be there.
+const SLACK: Span = Span::secs(600);
+
+/// The ids of evaluations and the like that something still refers to.
+fn alive(saved: &Saved) -> impl Iterator<Item = &AllocRecord> {
+    let allocs = saved.allocs.values().map(|alloc| &**alloc);
+    allocs.filter(|alloc| !alloc.finished)
+}
+
+/// Whether an evaluation is its job's latest.
+fn is_latest(saved: &Saved, eval: &Evaluation) -> bool {
+    let of_job = saved.evals.values().filter(|other| other.job == eval.job);
+    of_job.map(|other| other.create_index).max() == Some(eval.create_index)
+}
+
+impl Checker {
+    /// Looks at a commit that leaves.
+    pub(super) fn only_garbage_is_forgotten(&mut self, world: &World, batch: &Batch) -> Verdict {
+        let forgets = |(key, record): (&Key, &Option<Record>)| match (key, record) {
+            (Key::Job(_), Some(Record::Job(job))) => job.purge,
+            (Key::Job(_) | Key::Eval(_), None) => true,
+            _ => false,
+        };
+        if !batch.iter().any(forgets) {
+            return Ok(());
+        }
+        let saved = world.disk.saved();
+        for (key, record) in batch {
+            match (key, record) {
+                (Key::Job(key), Some(Record::Job(job))) if job.purge => {
+                    self.a_forgotten_job_is_dead(world, batch, &saved, key)?;
+                }
+                (Key::Job(key), None) => self.a_forgotten_job_is_dead(world, batch, &saved, key)?,
+                (Key::Eval(id), None) => {
+                    self.a_forgotten_evaluation_is_old(world, batch, &saved, *id)?
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A job that nobody asked to forget is dead, for hours unless somebody asked for all garbage to go,
+    /// and no other node is to fetch its disk.
+    fn a_forgotten_job_is_dead(
+        &mut self,
+        world: &World,
+        batch: &Batch,
+        saved: &Saved,
+        key: &JobKey,
+    ) -> Verdict {
+        let before = saved_job(world, key);
+        let known = before.filter(|job| !job.purge && !job.job.dispatched);
+        let Some(job) = known.filter(|_| !self.replies.purges(key)) else {
+            return Ok(());
+        };
+        let changed = |id: &AllocId| match batch.get(&Key::Alloc(*id)) {
+            Some(Some(Record::Alloc(alloc))) => Some(alloc),
+            Some(_) => None,
+            None => saved.allocs.get(id),
+        };
+        let new = batch.keys().filter_map(|key| match key {
+            Key::Alloc(id) => Some(id),
+            _ => None,
+        });
+        let ids: BTreeSet<&AllocId> = saved.allocs.keys().chain(new).collect();
+        let of_job = || {
+            let allocs = ids.iter().filter_map(|id| changed(id));
+            allocs.filter(|alloc| alloc.job == *key)
+        };
+        let wall = world.now().wall;
+        let ended = of_job().all(|alloc| alloc.finished && !alloc.is_promised(wall));
+        let stopped = job.job.stop || self.replies.stops(key);
+        let to_completion = stopped || job.job.job_type.runs_to_completion();
+        let old = self.replies.collects() || {
+            // As it was before it was told to go.
+            let before = saved.allocs.values().filter(|alloc| alloc.job == *key);
+            let latest = before.map(|alloc| alloc.modify_time).max();
+            let since = latest.unwrap_or(job.job.submit_time);
+            self.is_old(since, wall, |limits| limits.jobs)
+        };
+        let holds = ended && old && to_completion;
+        self.holds(Property::OnlyGarbageIsForgotten, holds, || {
+            format!("{key}: ended {ended}, old {old}, to an end {to_completion}")
+        })
+    }
+
+    /// An evaluation goes with its job, when there are too many, or when it is old and not the latest.
+    fn a_forgotten_evaluation_is_old(
+        &mut self,
+        world: &World,
+        batch: &Batch,
+        saved: &Saved,
+        id: EvalId,
+    ) -> Verdict {
+        let Some(eval) = saved.evals.get(&id) else {
+            return Ok(());
+        };
+        let gone = |job: &JobRecord| job.purge;
+        let job_goes = matches!(batch.get(&Key::Job(eval.job.clone())), Some(None))
+            || saved_job(world, &eval.job).is_none_or(gone)
+            || self.replies.purges(&eval.job);
+        let newer =
+            |other: &Evaluation| other.job == eval.job && other.create_index > eval.create_index;
+        let replaced = batch.values().flatten().any(|record| match record {
+            Record::Eval(other) => newer(other),
+            _ => false,
+        });
+        let latest = is_latest(saved, eval) && !replaced;
+        let old = self.replies.collects()
+            || self.is_old(eval.time, world.now().wall, |limits| limits.evals);
+        let holds = job_goes || replaced || old && !latest;
+        self.holds(Property::OnlyGarbageIsForgotten, holds, || {
+            format!("{eval:?}: old {old}, latest {latest}")
+        })
+    }
+
+    fn is_old(&self, since: Timestamp, now: Timestamp, limit: impl Fn(Retention) -> Span) -> bool {
+        self.retention
+            .is_some_and(|limits| now - since >= limit(limits))
+    }
+
+    /// At rest nothing is left that is garbage for a while.
+    pub(super) fn garbage_goes(&mut self, world: &World) -> Verdict {
+        let Some(limits) = self.retention else {
+            return Ok(());
+        };
+        let (saved, wall) = (world.disk.saved(), world.now().wall);
+        // A clock that was set makes all of it younger or older than it is.
+        let overdue = |since: Timestamp, limit: Span| (wall - since).0 > limit.0 + SLACK.0;
+        let eval = saved.evals.values().find(|eval| {
+            let used = alive(&saved).any(|alloc| alloc.eval == eval.id);
+            overdue(eval.time, limits.evals) && !used && !is_latest(&saved, eval)
+        });
+        self.holds(Property::GarbageGoes, eval.is_none(), || {
+            format!("{eval:?}")
+        })?;
+        let deployment = saved.deployments.values().find(|one| {
+            let job = saved.jobs.get(&one.job);
+            let current = job.is_some_and(|job| job.deployment == Some(one.id));
+            let used = alive(&saved).any(|alloc| alloc.deployment == Some(one.id));
+            let version = job.and_then(|job| job.version(one.job_version));
+            let since = version.map_or(Timestamp(0), |job| job.submit_time);
+            let over = one.status != DeploymentStatus::Running;
+            over && overdue(since, limits.deployments) && !used && !current
+        });
+        self.holds(Property::GarbageGoes, deployment.is_none(), || {
+            format!("{deployment:?}")
+        })
+    }
+}
