@@ -87,6 +87,9 @@ fn configuration_of_nomad_has_its_effects() {
           meta {
             rack = "r1"
           }
+          reserved {
+            cpu = 100
+          }
           host_network "here" {
             interface = "lo"
             cidr      = "127.0.0.0/8"
@@ -113,6 +116,7 @@ fn configuration_of_nomad_has_its_effects() {
             && node["Attributes"]["nomad.version"].is_string()
     });
     assert_eq!(node["Meta"]["rack"], "r1");
+    assert_eq!(node["ReservedResources"]["Cpu"]["CpuShares"], 100);
     assert_eq!(node["Attributes"]["nomad.version"], "2.0.5");
     assert_eq!(
         node["Attributes"]["drover.version"],

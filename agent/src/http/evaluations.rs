@@ -1,7 +1,9 @@
 //! Evaluations.
 
 use axum::extract::{Path, State};
+use drover_core::agent::View;
 use drover_core::ids::EvalId;
+use drover_core::model::eval::Evaluation;
 
 use super::Api;
 use super::answer::{self, Answer};
@@ -9,7 +11,7 @@ use super::blocking::{Seen, look};
 use super::errors::ApiError;
 use super::jobs::page;
 use super::params::{Params, check_prefix, has_prefix, uuid};
-use super::shapes::{AllocStub, EvalShape};
+use super::shapes::{AllocStub, EvalShape, EvalStub};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("eval", params.prefix())?;
@@ -43,8 +45,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     let seen = look(&api, &params, move |view| match view.eval(id) {
         Some(eval) => {
             let mut shape = EvalShape::of(view, eval);
-            // None is made for another here: what cannot be placed waits in its job.
-            shape.related_evals = related.then(Vec::new);
+            shape.related_evals = related.then(|| related_to(view, eval));
             Seen {
                 index: eval.modify_index,
                 value: Some(shape),
@@ -76,4 +77,28 @@ pub(super) async fn allocations(
     })
     .await?;
     answer::read(&params, seen.index, &seen.value)
+}
+
+/// The evaluations that one came of and that came of it, and so on: all of a chain but itself.
+fn related_to(view: View<'_>, eval: &Evaluation) -> Vec<EvalStub> {
+    let linked = |a: &Evaluation, b: &Evaluation| {
+        [a.blocked_eval, a.previous_eval].contains(&Some(b.id))
+            || [b.blocked_eval, b.previous_eval].contains(&Some(a.id))
+    };
+    let mut others: Vec<&Evaluation> = (view.evals().map(|other| &**other))
+        .filter(|other| other.job == eval.job && other.id != eval.id)
+        .collect();
+    let mut chain = vec![eval];
+    let mut done = 0;
+    while let Some(from) = chain.get(done).copied() {
+        let (near, far) = others.into_iter().partition(|other| linked(from, other));
+        chain.extend::<Vec<_>>(near);
+        others = far;
+        done += 1;
+    }
+    let mut stubs: Vec<EvalStub> = (chain.into_iter().skip(1))
+        .map(|other| EvalStub::of(view, other))
+        .collect();
+    stubs.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
+    stubs
 }

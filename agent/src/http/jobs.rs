@@ -26,7 +26,9 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let seen = look(&api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.covers(&job.namespace) && job.id.starts_with(asked.prefix())
+            asked.covers(&job.namespace)
+                && job.id.starts_with(asked.prefix())
+                && asked.filter.is_none_or(|filter| filter.takes(job))
         });
         let with_meta = asked.flag("meta");
         let stubs = wanted.map(|record| {

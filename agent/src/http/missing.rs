@@ -64,7 +64,7 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("recommendation/**", "recommendations"),
     ("recommendations/**", "recommendations"),
     ("scaling/**", "scaling policies"),
-    ("search/**", "searching"),
+    ("search/fuzzy", "fuzzy searching"),
     ("sentinel/**", "Sentinel policies"),
     ("system/reconcile/summaries", "reconciling summaries"),
     ("volume/**", "volumes"),
@@ -128,8 +128,7 @@ mod tests {
         for (path, what) in [
             ("/v1/node/x/drain", Some("draining a node")),
             ("/v1/acl/token/self", Some("ACLs")),
-            ("/v1/search", Some("searching")),
-            ("/v1/search/fuzzy", Some("searching")),
+            ("/v1/search/fuzzy", Some("fuzzy searching")),
             ("/v1/node/x/drain/y", None),
             ("/v1/node//drain", None),
             ("/v2/search", None),

@@ -12,6 +12,7 @@ mod dispatch;
 mod errors;
 mod evaluations;
 pub mod files;
+mod filter;
 pub mod guard;
 mod handles;
 mod identity;
@@ -26,6 +27,7 @@ mod nodes;
 mod params;
 mod plugins;
 mod scheduler;
+mod search;
 mod serve;
 mod services;
 pub mod shapes;
@@ -40,6 +42,8 @@ mod field_tests;
 mod file_tests;
 #[cfg(test)]
 mod route_tests;
+#[cfg(test)]
+mod search_tests;
 #[cfg(test)]
 mod stats_tests;
 #[cfg(test)]
@@ -192,5 +196,6 @@ fn routes() -> Router<Api> {
         )
         .route("/v1/vars", get(vars::list))
         .route("/v1/var/{*path}", any(vars::any))
+        .route("/v1/search", put(search::search).post(search::search))
         .route("/v1/system/gc", put(agent::collect))
 }

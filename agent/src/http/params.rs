@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Query};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use drover_core::text::{parse_duration, quote};
 
 use super::errors::ApiError;
+use super::filter::JobFilter;
 use super::serve::Caller;
 
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
@@ -46,6 +46,8 @@ pub(super) struct Params {
     pub(super) pretty: bool,
     /// How many elements a page has at most; 0 for no pages.
     pub(super) per_page: usize,
+    /// Which jobs are listed; all unless given.
+    pub(super) filter: Option<JobFilter>,
     /// The connection that it came over.
     pub(super) caller: Caller,
 }
@@ -79,10 +81,6 @@ impl Params {
         if !matches!(params.get("stale"), None | Some("" | "true" | "false")) {
             let words = "Expect `true` or `false` for `stale` query string parameter";
             return Err(ApiError::bad(words));
-        }
-        if params.non_empty("filter").is_some() {
-            let words = "filter expressions are not supported by this version";
-            return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words));
         }
         for name in SWITCHES {
             for value in params.all(name) {
@@ -169,6 +167,9 @@ impl<S: Sync> FromRequestParts<S> for Params {
             return Err(ApiError::bad("the query string makes no sense"));
         };
         let mut params = Params::parse(given)?;
+        if let Some(expression) = params.non_empty("filter") {
+            params.filter = Some(JobFilter::of(parts.uri.path(), expression)?);
+        }
         params.caller = parts.extensions.get().cloned().unwrap_or_default();
         Ok(params)
     }
@@ -265,12 +266,6 @@ mod tests {
         );
         assert!(message(("stale", "maybe")).is_err());
         assert!(message(("per_page", "x")).is_err());
-        assert_eq!(
-            params(&[("filter", "x")])
-                .map(drop)
-                .map_err(|e| e.status.as_u16()),
-            Err(501)
-        );
     }
 
     #[test]

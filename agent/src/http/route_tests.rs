@@ -61,7 +61,7 @@ async fn route_that_only_nomad_has_is_answered_501_with_its_name() {
             "commands in running tasks",
         ),
         (Method::GET, "/v1/acl/tokens".to_owned(), "ACLs"),
-        (Method::PUT, "/v1/search".to_owned(), "searching"),
+        (Method::PUT, "/v1/search/fuzzy".to_owned(), "fuzzy"),
         (
             Method::GET,
             "/v1/event/stream".to_owned(),

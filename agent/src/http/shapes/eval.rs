@@ -46,7 +46,36 @@ pub struct EvalShape {
     pub snapshot_index: u64,
     /// Those that came of it or that it came of, if they are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub related_evals: Option<Vec<serde_json::Value>>,
+    pub related_evals: Option<Vec<EvalStub>>,
+    pub create_index: u64,
+    pub modify_index: u64,
+    pub create_time: i64,
+    pub modify_time: i64,
+}
+
+/// An evaluation beside another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are the field's")]
+pub struct EvalStub {
+    #[serde(rename = "ID")]
+    pub id: String,
+    pub priority: i64,
+    #[serde(rename = "Type")]
+    pub job_type: String,
+    pub triggered_by: String,
+    pub namespace: String,
+    #[serde(rename = "JobID")]
+    pub job_id: String,
+    #[serde(rename = "NodeID")]
+    pub node_id: String,
+    #[serde(rename = "DeploymentID")]
+    pub deployment_id: String,
+    pub status: String,
+    pub status_description: String,
+    pub next_eval: String,
+    pub previous_eval: String,
+    pub blocked_eval: String,
     pub create_index: u64,
     pub modify_index: u64,
     pub create_time: i64,
@@ -145,6 +174,32 @@ impl EvalShape {
             create_time: eval.time.0,
             modify_time: eval.time.0,
             ..EvalShape::default()
+        }
+    }
+}
+
+impl EvalStub {
+    /// An evaluation as it is shown beside another.
+    pub fn of(view: View<'_>, eval: &Evaluation) -> EvalStub {
+        let whole = EvalShape::of(view, eval);
+        EvalStub {
+            id: whole.id,
+            priority: whole.priority,
+            job_type: whole.job_type,
+            triggered_by: whole.triggered_by,
+            namespace: whole.namespace,
+            job_id: whole.job_id,
+            node_id: String::new(),
+            deployment_id: whole.deployment_id,
+            status: whole.status,
+            status_description: whole.status_description,
+            next_eval: whole.next_eval,
+            previous_eval: whole.previous_eval,
+            blocked_eval: whole.blocked_eval,
+            create_index: whole.create_index,
+            modify_index: whole.modify_index,
+            create_time: whole.create_time,
+            modify_time: whole.modify_time,
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::client::ClientConfig;
+use crate::config::node::Reserved;
 use crate::times;
 
 /// Something that happened to the node.
@@ -120,10 +121,11 @@ pub(super) fn resources(view: View<'_>) -> Value {
     })
 }
 
-/// What the node keeps for itself: nothing, until somebody can say so.
-pub(super) fn reserved() -> Value {
+/// What the node keeps for itself: a part of its processors, since of the rest nothing can be kept yet.
+pub(super) fn reserved(reserved: &Reserved) -> Value {
+    let cores = (!reserved.cores.is_empty()).then_some(&reserved.cores);
     json!({
-        "Cpu": { "CpuShares": 0, "ReservedCpuCores": Value::Null },
+        "Cpu": { "CpuShares": reserved.mhz, "ReservedCpuCores": cores },
         "Memory": { "MemoryMB": 0 },
         "Disk": { "DiskMB": 0 },
         "Networks": { "ReservedHostPorts": "" },

@@ -20,7 +20,7 @@ pub use alloc::{
 };
 pub use audit::AuditShape;
 pub(super) use audit::audited;
-pub use eval::{DeploymentGroup, DeploymentShape, EvalShape};
+pub use eval::{DeploymentGroup, DeploymentShape, EvalShape, EvalStub};
 pub use job::{
     Children, Dispatched, GroupSummary, HandedAlloc, Handover, JobStub, JobSummary, Registered,
     Stopped, Validated, Versions, full_job, register_answer, summary,

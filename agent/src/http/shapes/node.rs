@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::machine::{self, Asked, Event};
+use crate::config::node::Reserved;
 use crate::http::Settings;
 use crate::times;
 
@@ -47,6 +48,9 @@ pub struct NodeShape {
     pub probes: Vec<Asked>,
     /// How the plugins of devices are doing.
     pub device_plugins: Vec<Asked>,
+    /// What the node keeps for itself, in a form of our own.
+    #[serde(skip)]
+    pub(super) reserved: Reserved,
 }
 
 /// A driver of the node.
@@ -97,6 +101,7 @@ impl NodeShape {
             node_resources: machine::resources(view),
             probes: machine::probes(view, &settings.client),
             device_plugins: machine::plugins(view),
+            reserved: settings.client.node.reserved.clone(),
         }
     }
 
@@ -108,7 +113,7 @@ impl NodeShape {
                 ("SecretID", json!("")),
                 ("DrainStrategy", Value::Null),
                 ("LastDrain", Value::Null),
-                ("ReservedResources", machine::reserved()),
+                ("ReservedResources", machine::reserved(&self.reserved)),
                 ("CSIControllerPlugins", json!({})),
                 ("CSINodePlugins", json!({})),
                 ("HostNetworks", Value::Null),
@@ -145,7 +150,10 @@ impl NodeShape {
             }
             fields.insert("LastDrain".to_owned(), Value::Null);
             if with_resources {
-                fields.insert("ReservedResources".to_owned(), machine::reserved());
+                fields.insert(
+                    "ReservedResources".to_owned(),
+                    machine::reserved(&self.reserved),
+                );
             } else {
                 fields.remove("NodeResources");
             }
