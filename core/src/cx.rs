@@ -38,6 +38,11 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// A new allocation id.
+    pub fn alloc_id(&mut self) -> AllocId {
+        AllocId(self.next_uuid())
+    }
+
     /// The next 128 bits, as an id of version 4.
     fn next_uuid(&mut self) -> u128 {
         let bits = (u128::from(self.next_u64()) << 64) | u128::from(self.next_u64());
@@ -108,11 +113,6 @@ impl Cx<'_> {
     /// A new launch id.
     pub fn launch_id(&mut self) -> LaunchId {
         LaunchId(self.shared.rng.next_uuid())
-    }
-
-    /// A new allocation id.
-    pub fn alloc_id(&mut self) -> AllocId {
-        AllocId(self.shared.rng.next_uuid())
     }
 
     /// A new evaluation id.

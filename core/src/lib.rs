@@ -57,6 +57,7 @@ pub mod local;
 pub mod model;
 pub mod op;
 pub mod record;
+pub mod scheduler;
 pub mod stats;
 pub mod store;
 pub mod stream;

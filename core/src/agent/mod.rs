@@ -22,10 +22,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use self::collected::Collected;
+pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use machine::Machine;
 pub use pending::{Awaiting, Pending};
 pub use plugins::{Condition, Listened};
-pub use scheduling::{MAX_CHILDREN, PREEMPTION_MARGIN};
+pub use scheduling::MAX_CHILDREN;
 pub use services::{Registration, choose};
 pub use shown::ShownAlloc;
 pub use view::{AllocView, View};
@@ -386,16 +387,20 @@ impl Agent {
                 continue;
             }
             let known = !self.shared.unsettled;
-            match known.then(|| self.local.next_marked()).flatten() {
-                Some(key) if self.shutdown.is_none() => {
-                    touched = self.reconcile(now, &key);
+            let due = if known {
+                self.local.take_marked()
+            } else {
+                Vec::new()
+            };
+            if !due.is_empty() {
+                if self.shutdown.is_none() {
+                    touched = self.schedule(now, due);
                 }
-                Some(_) => {}
-                // What jobs still need of what ended is known only when they were looked at.
-                None if known && core::mem::take(&mut self.collect_due) => {
-                    touched = self.collect(now);
-                }
-                None => break,
+            } else if known && core::mem::take(&mut self.collect_due) {
+                // What jobs still need of what ended is known only when they were planned.
+                touched = self.collect(now);
+            } else {
+                break;
             }
         }
         self.end_step(now);

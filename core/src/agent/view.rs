@@ -14,13 +14,13 @@ use crate::config::Preemption;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
 use crate::input::ShutdownMode;
-use crate::local::reconcile;
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::variable::{Variable, VariableKey};
+use crate::scheduler::reconcile;
 use crate::store::collected::CollectedAlloc;
 use crate::store::record::{AllocRecord, JobRecord};
 

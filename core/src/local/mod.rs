@@ -2,8 +2,6 @@
 //! node.
 
 pub mod constraint;
-pub mod ports;
-pub mod reconcile;
 pub mod regexp;
 pub mod version;
 
@@ -112,16 +110,15 @@ impl Local {
         }
     }
 
-    /// The next job that has to be looked at.
-    pub fn next_marked(&mut self) -> Option<JobKey> {
-        loop {
-            let (marked, key) = self.dirty.pop_first()?;
-            let record = self.jobs.get(&key);
-            if record.is_none_or(|record| record.job.priority == marked.0) {
-                return Some(key);
-            }
-            // It has become more or less important since.
-            self.mark(&key);
-        }
+    /// The jobs that have to be looked at, the most important first. They are not marked any more.
+    pub fn take_marked(&mut self) -> Vec<JobKey> {
+        let marked = core::mem::take(&mut self.dirty);
+        // They may have become more or less important since.
+        let known = marked.into_iter().filter_map(|(_, key)| {
+            let record = self.jobs.get(&key)?;
+            Some((Reverse(record.job.priority), key))
+        });
+        let by_priority: BTreeSet<(Reverse<i64>, JobKey)> = known.collect();
+        by_priority.into_iter().map(|(_, key)| key).collect()
     }
 }

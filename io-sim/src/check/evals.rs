@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use drover_core::agent::{Agent, View};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{EvalId, GroupName, JobKey};
-use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::eval::{EvalStatus, Evaluation};
+use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::JobRecord;
 
 use super::{Checker, Property, Verdict};

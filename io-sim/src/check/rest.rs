@@ -7,12 +7,12 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::RoomLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey};
 use drover_core::local::KEPT_EVALS;
-use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Stage;
+use drover_core::scheduler::reconcile::copies;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, DeploymentId, JobKey};
-use drover_core::local::reconcile::copies;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Stage;
+use drover_core::scheduler::reconcile::copies;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Span, Timestamp};
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::local::reconcile::copies;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::scheduler::reconcile::copies;
 use drover_core::time::Span;
 use serde::Serialize;
 

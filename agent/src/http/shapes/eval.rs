@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::View;
-use drover_core::local::reconcile::copies;
 use drover_core::model::eval::{Deployment, EvalStatus, Evaluation};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
+use drover_core::scheduler::reconcile::copies;
 use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 

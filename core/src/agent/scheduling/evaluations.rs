@@ -8,38 +8,13 @@
 
 use std::sync::Arc;
 
-use super::placing::NotPlaced;
 use crate::agent::{Agent, cx};
 use crate::ids::{EvalId, JobKey};
 use crate::local::KEPT_EVALS;
 use crate::model::eval::{EvalStatus, Evaluation, Trigger};
+use crate::scheduler::Unplaced;
 use crate::store::{Key, Record};
 use crate::time::Now;
-
-/// What a plan could not place of a job.
-#[derive(Debug, Default)]
-pub(super) struct Unplaced {
-    /// Groups that have to wait, with the reasons.
-    pub(super) failed: Vec<(String, String)>,
-    /// Whether it depends on something that has yet to be heard of this machine.
-    pub(super) unknown: bool,
-}
-
-impl Unplaced {
-    /// Whether a copy of this group could not be placed.
-    pub(super) fn names(&self, group: &str) -> bool {
-        self.failed.iter().any(|(name, _)| name == group)
-    }
-
-    /// A copy of this group is not placed. Of all copies the first says why.
-    pub(super) fn add(&mut self, group: &str, why: NotPlaced) {
-        match why {
-            NotPlaced::Unknown => self.unknown = true,
-            NotPlaced::Failed(_) if self.names(group) => {}
-            NotPlaced::Failed(why) => self.failed.push((group.to_owned(), why)),
-        }
-    }
-}
 
 impl Agent {
     /// Notes that a job is to be considered, and why; the plan itself follows once the node is known.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::rollout::new_deployment;
 use crate::agent::{Agent, cx};
-use crate::alloc::remote::{Handed, RemotePrevious};
+use crate::alloc::remote::Handed;
 use crate::effect::{Refusal, Reply};
-use crate::ids::{AllocId, GroupName, JobKey};
+use crate::ids::JobKey;
 use crate::model::eval::{DeploymentStatus, Trigger};
 use crate::model::job::Job;
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
@@ -79,22 +79,6 @@ impl Agent {
             self.save_job(&key, record);
         }
         reply
-    }
-
-    /// What a copy that is placed replaces on another node, if nobody here took that over yet.
-    pub(super) fn handed_to(
-        &mut self,
-        key: &JobKey,
-        group: &GroupName,
-        index: u32,
-    ) -> Option<RemotePrevious> {
-        let known = self.local.jobs.get(key)?;
-        let mut handed = known.handed.iter();
-        let at = handed.position(|handed| handed.is_for(group, index))?;
-        let mut record = JobRecord::clone(known);
-        let handed = record.handed.remove(at);
-        self.save_job(key, record);
-        Some(handed.from)
     }
 
     fn new_version(
@@ -211,33 +195,7 @@ impl Agent {
         self.local.jobs.insert(key.clone(), record);
     }
 
-    /// A job that is to be forgotten goes when its last allocation is gone.
-    pub(super) fn purge(
-        &mut self,
-        now: Now,
-        key: &JobKey,
-        record: &JobRecord,
-    ) -> BTreeSet<AllocId> {
-        let mut touched = BTreeSet::new();
-        if !record.purge {
-            return touched;
-        }
-        let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
-        for id in &ids {
-            let alloc = self.allocs.get(id).map(|alloc| alloc.record());
-            if alloc.is_some_and(|alloc| alloc.finished && !alloc.destroying) {
-                // The job may be wanted again before the last of them is gone.
-                self.clean_away(now, *id);
-                touched.insert(*id);
-            }
-        }
-        if ids.is_empty() {
-            self.forget_job(now, key);
-        }
-        touched
-    }
-
-    fn forget_job(&mut self, now: Now, key: &JobKey) {
+    pub(super) fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
         self.local.unknown.remove(key);

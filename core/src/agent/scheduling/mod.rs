@@ -1,29 +1,29 @@
-//! The scheduling side: requests about jobs, and carrying out what reconciliation asks for.
+//! The scheduling side of the agent: requests about jobs, and the plans that are made of them
+//! ([`crate::scheduler`]) and carried out (`apply.rs`).
 
+mod apply;
 mod dispatch;
 mod evaluations;
 mod jobs;
-mod placing;
-mod preempting;
 mod rollout;
 
 pub use dispatch::MAX_CHILDREN;
-pub use preempting::PREEMPTION_MARGIN;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use super::{Agent, cx};
+use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{LocalInput, RequestId};
-use crate::local::reconcile::{self, Seen};
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::Trigger;
+use crate::model::group::TaskGroup;
+use crate::model::job::Job;
+use crate::scheduler::{self, AllocState, NotPlaced, Snapshot};
 use crate::store::record::AllocRecord;
-use crate::time::{Instant, Now};
+use crate::time::Now;
 
 /// An allocation shall end, and its record says why.
 pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
@@ -34,6 +34,16 @@ pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
         });
     }
     alloc.stop(cx);
+}
+
+fn state_of(alloc: &AllocRunner) -> AllocState<'_> {
+    AllocState {
+        record: alloc.record(),
+        never_ran: alloc.never_ran(),
+        has_remains: alloc.has_remains(),
+        is_nearly_over: alloc.is_nearly_over(),
+        fetches_disk: alloc.fetches_disk(),
+    }
 }
 
 impl Agent {
@@ -79,61 +89,44 @@ impl Agent {
         }
     }
 
-    /// Compares what is wanted with what runs, and carries the difference out. Returns the
-    /// allocations that changed.
-    pub(super) fn reconcile(&mut self, now: Now, key: &JobKey) -> BTreeSet<AllocId> {
-        let mut touched = BTreeSet::new();
-        let Some(record) = self.local.jobs.get(key).cloned() else {
-            return touched;
-        };
-        self.look_at_deployment(key);
-        let ids = self.local.allocs.get(key).cloned().unwrap_or_default();
-        let records: Vec<Arc<AllocRecord>> = ids
-            .iter()
-            .filter_map(|id| self.allocs.get(id))
-            .map(|alloc| alloc.record().clone())
-            .collect();
-        let allocs: Vec<&AllocRecord> = records.iter().map(|record| &**record).collect();
-        let seen = Seen {
+    /// What plans depend on, as it is now.
+    fn snapshot(&self, now: Now, due: Vec<JobKey>) -> Snapshot<'_> {
+        Snapshot {
             now,
-            due: self.local.due.get(key),
-            rollout_failed: self.rollout_failed(&record),
-        };
-        let plan = reconcile::reconcile(&record, &allocs, seen);
-        for (id, why) in plan.stop {
-            if let Some(alloc) = self.allocs.get_mut(&id) {
-                stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
-                touched.insert(id);
-            }
+            due,
+            jobs: &self.local.jobs,
+            deployments: &self.local.deployments,
+            allocs: self.allocs.values().map(state_of).collect(),
+            allocs_of: &self.local.allocs,
+            replaced_at: &self.local.due,
+            node: &self.config.node,
+            offers: self.machine.devices().offers(),
+            awaits_first_reports: self.machine.awaits_first_news(),
+            preemption: self.config.preemption,
+            rng: self.shared.rng.clone(),
         }
-        for id in plan.update {
-            if let Some(alloc) = self.allocs.get_mut(&id) {
-                let cx = &mut cx(&self.config, &mut self.shared, now);
-                alloc.update(cx, record.job.clone(), record.deployment);
-                touched.insert(id);
-            }
-        }
-        self.note_due(now, key, plan.due);
-        touched.extend(self.place_all(now, key, &record, plan.place));
-        touched.extend(self.purge(now, key, &record));
-        self.forget_siblings(now, &record);
-        touched
     }
 
-    /// Remembers when failed allocations of a job are replaced, and to look at the job then.
-    fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
-        let next = due.values().copied().filter(|at| *at > now.at).min();
-        let before = match next {
-            Some(at) => self.local.look_again.insert(key.clone(), at),
-            None => self.local.look_again.remove(key),
-        };
-        // What ended was perhaps kept until then.
-        self.collect_due |= before.is_some() && next.is_none();
-        if due.is_empty() {
-            self.local.due.remove(key);
-        } else {
-            self.local.due.insert(key.clone(), due);
-        }
+    /// Makes a plan for the jobs that are due and carries it out. Returns the allocations that changed.
+    pub(super) fn schedule(&mut self, now: Now, due: Vec<JobKey>) -> BTreeSet<AllocId> {
+        let plan = scheduler::plan(&self.snapshot(now, due));
+        self.apply(now, plan)
+    }
+
+    /// Whether this node can run the group, in words for whoever asks before placing anything.
+    pub(in crate::agent) fn check_admission(
+        &self,
+        job: &Job,
+        group: &TaskGroup,
+    ) -> Result<(), String> {
+        let awaits_first_reports = self.machine.awaits_first_news();
+        let node = &self.config.node;
+        scheduler::admits(node, awaits_first_reports, job, group).map_err(|why| match why {
+            NotPlaced::Unknown => {
+                "the node does not know yet what it has; try again soon".to_owned()
+            }
+            NotPlaced::Failed(why) => why,
+        })
     }
 
     /// An allocation's status or health changed, or it is gone.

@@ -1,15 +1,13 @@
-//! Roll-outs (deployments) of new versions, and when they are over.
+//! The records of roll-outs (deployments) of new versions.
 
 use std::sync::Arc;
 
 use crate::agent::Agent;
 use crate::cx::Cx;
 use crate::ids::{DeploymentId, JobKey};
-use crate::local::reconcile;
 use crate::model::eval::{Deployment, DeploymentStatus};
-use crate::model::group::TaskGroup;
 use crate::model::job::{Job, JobType};
-use crate::store::record::{AllocRecord, JobRecord};
+use crate::store::record::JobRecord;
 use crate::store::{Key, Record};
 
 impl Agent {
@@ -54,59 +52,14 @@ impl Agent {
         }
     }
 
-    pub(super) fn rollout_failed(&self, record: &JobRecord) -> bool {
-        let rollout = record
-            .deployment
-            .and_then(|id| self.local.deployments.get(&id));
-        rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Failed)
-    }
-
-    /// Whether the roll-out of the latest version is over.
-    pub(super) fn look_at_deployment(&mut self, key: &JobKey) {
-        let Some(record) = self.local.jobs.get(key).cloned() else {
-            return;
-        };
-        let Some(id) = record.deployment else { return };
-        let running = |d: &Arc<Deployment>| d.status == DeploymentStatus::Running;
-        if !self.local.deployments.get(&id).is_some_and(running) {
-            return;
-        }
-        let of_job = self.local.allocs.get(key).into_iter().flatten();
-        let allocs: Vec<&AllocRecord> = of_job
-            .filter_map(|id| self.allocs.get(id))
-            .map(|alloc| &**alloc.record())
-            .filter(|alloc| alloc.deployment == Some(id))
-            .collect();
-        let verdict = |alloc: &AllocRecord| alloc.health.map(|health| health.healthy);
-        if allocs.iter().any(|alloc| verdict(alloc) == Some(false)) {
-            let words = "Failed due to unhealthy allocations";
-            return self.end_deployment(id, DeploymentStatus::Failed, words);
-        }
-        // Each copy counts once, however often it was replaced; only those of watched groups do.
-        let proved = |group: &TaskGroup, index| {
-            let here = |alloc: &&AllocRecord| {
-                alloc.group.as_str() == group.name
-                    && alloc.index == index
-                    && !alloc.desired.is_terminal()
-            };
-            let mut here = allocs.iter().copied().filter(here);
-            here.any(|alloc| verdict(alloc) == Some(true))
-        };
-        let mut watched = record
-            .job
-            .task_groups
-            .iter()
-            .filter(|group| group.update.is_some());
-        let complete = watched.all(|group| {
-            (0..reconcile::copies(&record.job, group)).all(|index| proved(group, index))
-        });
-        if complete {
-            let words = "Deployment completed successfully";
-            self.end_deployment(id, DeploymentStatus::Successful, words);
-            let mut stable = JobRecord::clone(&record);
-            Arc::make_mut(&mut stable.job).stable = true;
-            self.save_job(key, stable);
-        }
+    /// The latest version of a job proved itself.
+    pub(super) fn mark_stable(&mut self, id: DeploymentId) {
+        let key = self.local.deployments.get(&id).map(|one| one.job.clone());
+        let known = key.and_then(|key| self.local.jobs.get_key_value(&key));
+        let Some((key, known)) = known else { return };
+        let (key, mut stable) = (key.clone(), JobRecord::clone(known));
+        Arc::make_mut(&mut stable.job).stable = true;
+        self.save_job(&key, stable);
     }
 }
 

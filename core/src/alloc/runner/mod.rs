@@ -31,6 +31,7 @@ use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::TaskLife;
 use crate::model::job::Job;
+use crate::model::task::Stage;
 use crate::op::Op;
 use crate::store::record::AllocRecord;
 use crate::store::{Key, Record, Saved};
@@ -218,6 +219,18 @@ impl AllocRunner {
         self.tasks
             .iter()
             .all(|task| task.record().runs == Run::default())
+    }
+
+    /// Whether it ends by itself, or has done what it was to do and only what follows is left: it
+    /// is not preempted, or its work would be done again. When it is over its claims are free.
+    pub fn is_nearly_over(&self) -> bool {
+        let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
+        let is_leader = |task: &&TaskRunner| task.spec().task().leader;
+        let tasks = self.tasks.iter();
+        self.record.status.is_terminal()
+            || self.is_ending()
+            || (tasks.clone().filter(is_main)).all(TaskRunner::ended_for_good)
+            || tasks.filter(is_leader).any(TaskRunner::ended_for_good)
     }
 
     /// Whether it is over and something of it may be alive nevertheless.

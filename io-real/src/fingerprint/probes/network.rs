@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use drover_core::fingerprint::{Address, Fingerprint, Network};
-use drover_core::local::ports::host_network_attribute;
+use drover_core::scheduler::ports::host_network_attribute;
 
 use super::super::put::{plain, put};
 use super::super::{Context, HostNetwork, InterfaceAddress, ProbeError, Root, Settings};

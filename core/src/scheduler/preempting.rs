@@ -17,22 +17,14 @@
 //! See `docs/preemption.md` for what users see.
 
 use core::cmp::Reverse;
-use std::collections::BTreeSet;
 
-use super::Agent;
-use super::placing::Claim;
-use crate::agent::cx;
-use crate::alloc::runner::AllocRunner;
-use crate::ids::{AllocId, JobKey};
-use crate::model::alloc::DesiredStatus;
+use super::AllocState;
+use super::placing::{Claim, Pass};
+use crate::ids::AllocId;
 use crate::model::device::DeviceRequest;
-use crate::model::eval::Trigger;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
-use crate::model::task::Stage;
 use crate::store::record::AllocRecord;
-use crate::task::runner::TaskRunner;
-use crate::time::Now;
 
 /// How much more important a job must be than those whose place it takes, as in the field: 10 of the
 /// 100 steps.
@@ -51,37 +43,36 @@ struct Yielding {
     has_port: bool,
 }
 
-impl Agent {
+impl Pass<'_> {
     /// What the group needs and does not get because others hold it that were told to go or are less
     /// important: taken from as few of them as it can be, of the least important ones. None if
     /// that is not enough.
     pub(super) fn claim_from_others(
         &mut self,
-        now: Now,
         job: &Job,
         group: &TaskGroup,
         awaited: Option<AllocId>,
     ) -> Option<Claim> {
-        if !self.config.preemption.is_allowed(job.job_type) {
+        if !self.snapshot.preemption.is_allowed(job.job_type) {
             return None;
         }
         let all = self.who_yields(job, group, awaited);
         let ids = |all: &[Yielding]| all.iter().map(|one| one.id).collect::<Vec<_>>();
-        self.claim(now, group, awaited, &ids(&all)).ok()?;
+        self.claim(group, awaited, &ids(&all)).ok()?;
         let (with_port, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.has_port);
         let mut given = ids(&with_port);
-        let mut claim = self.claim(now, group, awaited, &given).ok();
+        let mut claim = self.claim(group, awaited, &given).ok();
         let mut others = others.into_iter();
         while claim.is_none() && given.len() < MAX_PREEMPTED {
             given.push(others.next()?.id);
-            claim = self.claim(now, group, awaited, &given).ok();
+            claim = self.claim(group, awaited, &given).ok();
         }
         // Some may have been taken in vain, before the one that mattered.
         for at in (with_port.len()..given.len()).rev() {
             let mut fewer = given.clone();
             fewer.remove(at);
             if claim.is_some()
-                && let Ok(enough) = self.claim(now, group, awaited, &fewer)
+                && let Ok(enough) = self.claim(group, awaited, &fewer)
             {
                 (given, claim) = (fewer, Some(enough));
             }
@@ -96,68 +87,30 @@ impl Agent {
 
     /// Who would make room, in the order in which they are asked.
     fn who_yields(&self, job: &Job, group: &TaskGroup, awaited: Option<AllocId>) -> Vec<Yielding> {
-        let yields = |id: AllocId| {
-            let alloc = self.allocs.get(&id)?;
-            let record = alloc.record();
+        let yields = |alloc: &AllocState<'_>| {
+            let record = self.record(alloc);
             let (has_port, has_device) = holds_some_of(record, group);
-            let holder = self.local.jobs.get(&record.job);
+            let holder = self.snapshot.jobs.get(&record.job);
             let priority = holder.map_or(i64::MIN, |holder| holder.job.priority);
             // That it goes is remembered; of what ends otherwise, a crash may make something that
             // runs again.
             let was_told = record.desired.is_terminal();
-            let goes = was_told
-                || (!is_nearly_over(alloc) && priority <= job.priority - PREEMPTION_MARGIN);
+            let goes =
+                was_told || (!alloc.is_nearly_over && priority <= job.priority - PREEMPTION_MARGIN);
             (goes && (has_port || has_device)).then_some(Yielding {
                 place: (!was_told, priority, Reverse(record.create_index)),
-                id,
+                id: record.id,
                 has_port,
             })
         };
-        let holders = self.holders(awaited).filter(|alloc| !alloc.finished);
-        let mut all: Vec<_> = holders.filter_map(|alloc| yields(alloc.id)).collect();
+        let holders = self.snapshot.allocs.iter().filter(|alloc| {
+            let record = alloc.record;
+            !record.finished && Some(record.id) != awaited
+        });
+        let mut all: Vec<_> = holders.filter_map(yields).collect();
         all.sort_unstable_by_key(|one| one.place);
         all
     }
-
-    /// Ends those whose place `by` takes. Returns them.
-    pub(super) fn preempt(&mut self, now: Now, by: AllocId) -> Vec<AllocId> {
-        let preempts = self.allocs.get(&by).map(|by| by.record().preempts.clone());
-        let mut jobs: BTreeSet<JobKey> = BTreeSet::new();
-        let preempts = preempts.unwrap_or_default();
-        for id in &preempts {
-            let Some(alloc) = self.allocs.get_mut(id) else {
-                continue;
-            };
-            // Who was told already is only awaited.
-            if alloc.record().desired.is_terminal() {
-                continue;
-            }
-            let cx = &mut cx(&self.config, &mut self.shared, now);
-            alloc.edit(cx, |record| {
-                record.desired = DesiredStatus::Evict;
-                record.desired_description = format!("Preempted by alloc ID {by}").into();
-                record.preempted_by = Some(by);
-            });
-            alloc.stop(cx);
-            jobs.insert(alloc.job_key().clone());
-        }
-        for job in jobs {
-            self.evaluate(now, &job, Trigger::Preemption);
-        }
-        preempts
-    }
-}
-
-/// Whether an allocation ends by itself, or has done what it was to do and only what follows is left: it
-/// is not told to go, or its work would be done again. When it is over its place is looked at anew.
-fn is_nearly_over(alloc: &AllocRunner) -> bool {
-    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
-    let is_leader = |task: &&TaskRunner| task.spec().task().leader;
-    let tasks = alloc.tasks().iter();
-    alloc.record().status.is_terminal()
-        || alloc.is_ending()
-        || (tasks.clone().filter(is_main)).all(TaskRunner::ended_for_good)
-        || tasks.filter(is_leader).any(TaskRunner::ended_for_good)
 }
 
 /// Whether an allocation holds a port that the group wants by its number, and a device of a kind that

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::cx::Cx;
+use crate::cx::Rng;
 use crate::model::group::{Port, TaskGroup};
+use crate::model::node::Node;
 use crate::store::record::AssignedPort;
 use crate::text::quote;
 
@@ -17,7 +18,8 @@ const RANDOM_TRIES: usize = 20;
 /// # Errors
 /// Names the port that is taken, or says that the range is used up.
 pub fn assign(
-    cx: &mut Cx<'_>,
+    node: &Node,
+    rng: &mut Rng,
     group: &TaskGroup,
     held: &BTreeSet<u16>,
     ending: &BTreeSet<u16>,
@@ -36,7 +38,7 @@ pub fn assign(
                 port.label, port.value
             ));
         };
-        ports.push(assigned(cx, port, value)?);
+        ports.push(assigned(node, port, value)?);
     }
     for port in &network.dynamic_ports {
         let taken = |value| {
@@ -44,21 +46,21 @@ pub fn assign(
                 .iter()
                 .any(|ports| ports.contains(&value))
         };
-        let value = pick(cx, taken).ok_or("dynamic port selection failed: none is left")?;
+        let value = pick(node, rng, taken).ok_or("dynamic port selection failed: none is left")?;
         own.insert(value);
-        ports.push(assigned(cx, port, value)?);
+        ports.push(assigned(node, port, value)?);
     }
     Ok(ports)
 }
 
-fn pick(cx: &mut Cx<'_>, taken: impl Fn(u16) -> bool) -> Option<u16> {
-    let (first, last) = cx.config.node.dynamic_ports;
+fn pick(node: &Node, rng: &mut Rng, taken: impl Fn(u16) -> bool) -> Option<u16> {
+    let (first, last) = node.dynamic_ports;
     if first == 0 || first > last {
         return None;
     }
     let range = u64::from(last - first) + 1;
     for _ in 0..RANDOM_TRIES {
-        let offset = u16::try_from(cx.shared.rng.next_u64() % range).unwrap_or(0);
+        let offset = u16::try_from(rng.next_u64() % range).unwrap_or(0);
         if !taken(first + offset) {
             return Some(first + offset);
         }
@@ -72,8 +74,7 @@ pub fn host_network_attribute(name: &str) -> String {
 }
 
 /// The node's address in the network that the port is to be reached through.
-fn host_address(cx: &Cx<'_>, port: &Port) -> Result<String, String> {
-    let node = &cx.config.node;
+fn host_address(node: &Node, port: &Port) -> Result<String, String> {
     if matches!(port.host_network.as_str(), "" | "default") {
         return Ok(node.address.clone());
     }
@@ -90,7 +91,7 @@ fn host_address(cx: &Cx<'_>, port: &Port) -> Result<String, String> {
     })
 }
 
-fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> Result<AssignedPort, String> {
+fn assigned(node: &Node, port: &Port, value: u16) -> Result<AssignedPort, String> {
     let to = match port.to {
         -1 => value,
         to => number(to).unwrap_or(0),
@@ -99,7 +100,7 @@ fn assigned(cx: &Cx<'_>, port: &Port, value: u16) -> Result<AssignedPort, String
         label: port.label.clone(),
         value,
         to,
-        host_ip: host_address(cx, port)?,
+        host_ip: host_address(node, port)?,
     })
 }
 

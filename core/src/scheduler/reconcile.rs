@@ -12,7 +12,7 @@ use crate::time::{Instant, Now, Span, Timestamp};
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct Changes {
     /// Allocations to make.
     pub place: Vec<Placement>,
     /// Allocations to end, and why.
@@ -48,7 +48,7 @@ pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 pub struct Seen<'a> {
     /// The clocks.
     pub now: Now,
-    /// The times of the last comparison in this life of the agent ([`Plan::due`]): the wall clock
+    /// The times of the last comparison in this life of the agent ([`Changes::due`]): the wall clock
     /// may have been set since, and shall neither delay nor hurry a replacement.
     pub due: Option<&'a BTreeMap<AllocId, Instant>>,
     /// Whether the roll-out of the latest version went wrong and goes no further.
@@ -56,8 +56,8 @@ pub struct Seen<'a> {
 }
 
 /// Compares. `allocs` are all of this job's that still have records.
-pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], seen: Seen<'_>) -> Plan {
-    let mut plan = Plan::default();
+pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], seen: Seen<'_>) -> Changes {
+    let mut plan = Changes::default();
     if job.job.stop {
         plan.stop
             .extend(wanted_to_run(allocs).map(|alloc| (alloc.id, JOB_STOPPED)));
@@ -96,7 +96,7 @@ pub fn copies(job: &Job, group: &TaskGroup) -> u32 {
 }
 
 fn reconcile_group(
-    plan: &mut Plan,
+    plan: &mut Changes,
     record: &JobRecord,
     group: &TaskGroup,
     allocs: &[&AllocRecord],

@@ -1,0 +1,214 @@
+//! The scheduler: what is to be done so that what runs on this node is what should run.
+//!
+//! [`plan`] is pure: a [`Snapshot`] in, a list of actions with their reasons out. It carries nothing
+//! out and remembers nothing; `agent/scheduling/apply.rs` carries plans out and decides nothing.
+//!
+//! It goes through the jobs that are due, the highest priority first, so that what becomes free is not
+//! given to a job that has to leave it at once. For each job, in this order:
+//!
+//! 1. whether the roll-out of its latest version is over (`rollout.rs`);
+//! 2. what of it is stopped, updated in place, replaced now or later ([`reconcile`]);
+//! 3. for each copy that is missing: whether this node can run it at all (`feasibility.rs`), with which
+//!    ports and devices, what it replaces, and whose disk it takes over (`placing.rs`). If others hold
+//!    what it claims, the choice of the claim is also the choice of whom it preempts (`preempting.rs`);
+//! 4. what is removed because the job is purged.
+//!
+//! A plan sees what it decided for jobs before: their claims are taken. It ends after a job for which it
+//! ends an allocation: the jobs that follow ([`Plan::rest`]) are planned when it is known what that
+//! frees at once.
+
+mod feasibility;
+mod placing;
+pub mod ports;
+mod preempting;
+pub mod reconcile;
+mod rollout;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use feasibility::admits;
+pub use preempting::PREEMPTION_MARGIN;
+pub use snapshot::{AllocState, Snapshot};
+
+use self::placing::Pass;
+use self::reconcile::{Changes, Placement, Seen};
+use crate::cx::Rng;
+use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
+use crate::model::eval::DeploymentStatus;
+use crate::model::job::Job;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::Instant;
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In this order.
+    pub actions: Vec<Action>,
+    /// Jobs that are planned after this plan had its first effects.
+    pub rest: Vec<JobKey>,
+    /// The random numbers that follow.
+    pub rng: Rng,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A roll-out is over, for this reason. If it succeeded, its version is stable.
+    EndRollout(DeploymentId, DeploymentStatus, &'static str),
+    /// An allocation is told to end, for this reason.
+    Stop(AllocId, &'static str),
+    /// An allocation takes this version as it is.
+    Update(AllocId, Arc<Job>, Option<DeploymentId>),
+    /// When failed allocations of a job are replaced, those included whose time has come.
+    ReplaceAt(JobKey, BTreeMap<AllocId, Instant>),
+    /// An allocation is made.
+    Place(Box<NewAlloc>),
+    /// Everything of a job was considered, and this could not be placed.
+    Considered(JobKey, Unplaced),
+    /// What is left of an ended allocation is removed, because its job is purged.
+    Remove(AllocId),
+    /// Nothing is left of a job that is purged.
+    Forget(JobKey),
+    /// All of a job is planned.
+    Planned(Arc<JobRecord>),
+}
+
+/// An allocation to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAlloc {
+    /// Its record, without what is known only when it is made: times, indexes and the evaluation.
+    pub record: AllocRecord,
+    /// Its job's version.
+    pub job: Arc<Job>,
+    /// The allocation whose slot it gets.
+    pub replaces: Option<AllocId>,
+    /// Whether it replaces the allocation on another node that its job remembers for this copy.
+    pub takes_over: bool,
+    /// Of those that it preempts, the ones that were not told to end before.
+    pub evicts: Vec<AllocId>,
+    /// Whether what it replaces runs an old version, and ends for it.
+    pub outdates: bool,
+}
+
+/// What a plan could not place of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unplaced {
+    /// Groups that have to wait, with the reasons.
+    pub failed: Vec<(String, String)>,
+    /// Whether it depends on something that has yet to be reported of this machine.
+    pub unknown: bool,
+}
+
+impl Unplaced {
+    /// Whether a copy of this group could not be placed.
+    fn names(&self, group: &str) -> bool {
+        self.failed.iter().any(|(name, _)| name == group)
+    }
+
+    /// A copy of this group is not placed. Of all copies the first says why.
+    fn add(&mut self, group: &str, why: NotPlaced) {
+        match why {
+            NotPlaced::Unknown => self.unknown = true,
+            NotPlaced::Failed(_) if self.names(group) => {}
+            NotPlaced::Failed(why) => self.failed.push((group.to_owned(), why)),
+        }
+    }
+}
+
+/// Why a copy of a group is not placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotPlaced {
+    /// Something that it lacks may still be found on this machine.
+    Unknown,
+    /// What it lacks.
+    Failed(String),
+}
+
+/// Makes a plan for the jobs that are due.
+pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
+    let mut pass = Pass::new(snapshot);
+    let mut due = snapshot.due.iter();
+    for key in due.by_ref() {
+        if let Some(record) = snapshot.jobs.get(key) {
+            plan_job(&mut pass, key, record);
+        }
+        if pass.ends_something() {
+            break;
+        }
+    }
+    let rest = due.cloned().collect();
+    pass.into_plan(rest)
+}
+
+fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
+    let snapshot = pass.snapshot;
+    let allocs = snapshot.records_of(key);
+    let mut rollout_failed = rollout::failed_before(snapshot, record);
+    if let Some((id, status, why)) = rollout::verdict(snapshot, record, &allocs) {
+        rollout_failed |= status == DeploymentStatus::Failed;
+        pass.actions.push(Action::EndRollout(id, status, why));
+    }
+    let seen = Seen {
+        now: snapshot.now,
+        due: snapshot.replaced_at.get(key),
+        rollout_failed,
+    };
+    let changes = reconcile::reconcile(record, &allocs, seen);
+    let Changes {
+        place,
+        stop,
+        update,
+        due,
+    } = changes;
+    for (id, why) in stop {
+        pass.stop(id);
+        pass.actions.push(Action::Stop(id, why));
+    }
+    for id in update {
+        let update = Action::Update(id, record.job.clone(), record.deployment);
+        pass.actions.push(update);
+    }
+    pass.actions.push(Action::ReplaceAt(key.clone(), due));
+    let unplaced = place_all(pass, key, record, place);
+    pass.actions.push(Action::Considered(key.clone(), unplaced));
+    if record.purge {
+        purge(pass, key, &allocs);
+    }
+    pass.actions.push(Action::Planned(record.clone()));
+}
+
+fn place_all(
+    pass: &mut Pass<'_>,
+    key: &JobKey,
+    record: &JobRecord,
+    placements: Vec<Placement>,
+) -> Unplaced {
+    let mut unplaced = Unplaced::default();
+    for placement in placements {
+        let group: GroupName = placement.group.clone();
+        // What one copy did not get from others, the next does not get either.
+        let first = !unplaced.names(group.as_str());
+        match pass.place(key, record, placement, first) {
+            Ok(new) => pass.actions.push(Action::Place(Box::new(new))),
+            Err(why) => unplaced.add(group.as_str(), why),
+        }
+    }
+    unplaced
+}
+
+/// A job that is to be forgotten goes when its last allocation is gone.
+fn purge(pass: &mut Pass<'_>, key: &JobKey, allocs: &[&AllocRecord]) {
+    // The job may be wanted again before the last of them is gone.
+    let ended = allocs
+        .iter()
+        .filter(|alloc| alloc.finished && !alloc.destroying);
+    pass.actions
+        .extend(ended.map(|alloc| Action::Remove(alloc.id)));
+    if allocs.is_empty() {
+        pass.actions.push(Action::Forget(key.clone()));
+    }
+}

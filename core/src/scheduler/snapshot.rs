@@ -1,0 +1,87 @@
+//! What a plan is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::Preemption;
+use crate::cx::Rng;
+use crate::device::choose::Offer;
+use crate::ids::{AllocId, DeploymentId, JobKey};
+use crate::model::eval::Deployment;
+use crate::model::node::Node;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::{Instant, Now};
+
+/// The state of a node at one moment, as far as plans depend on it.
+#[derive(Clone, Debug)]
+pub struct Snapshot<'a> {
+    /// The clocks.
+    pub now: Now,
+    /// The jobs that a plan is wanted for, the highest priority first.
+    pub due: Vec<JobKey>,
+    /// All jobs.
+    pub jobs: &'a BTreeMap<JobKey, Arc<JobRecord>>,
+    /// All roll-outs.
+    pub deployments: &'a BTreeMap<DeploymentId, Arc<Deployment>>,
+    /// All allocations whose directories are not removed yet, by id.
+    pub allocs: Vec<AllocState<'a>>,
+    /// Which of them belong to which job.
+    pub allocs_of: &'a BTreeMap<JobKey, BTreeSet<AllocId>>,
+    /// When failed allocations are replaced, as the last plan in this life of the agent said: the wall
+    /// clock may have been set since, and shall neither delay nor hurry a replacement.
+    pub replaced_at: &'a BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    /// What is known of the node.
+    pub node: &'a Node,
+    /// Devices that may be chosen from.
+    pub offers: Vec<Offer<'a>>,
+    /// Whether a probe, a driver or a plugin may still report for the first time.
+    pub awaits_first_reports: bool,
+    /// Which types of jobs may preempt.
+    pub preemption: Preemption,
+    /// Where ids and ports are drawn from; [`super::Plan::rng`] goes on from there.
+    pub rng: Rng,
+}
+
+/// An allocation, and what may be alive of it.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocState<'a> {
+    /// Its record.
+    pub record: &'a AllocRecord,
+    /// Whether none of its tasks was ever started.
+    pub never_ran: bool,
+    /// Whether its run is over and something of it may be alive nevertheless.
+    pub has_remains: bool,
+    /// Whether it ends by itself, or has done what it was to do.
+    pub is_nearly_over: bool,
+    /// Whether its group's disk follows it to other nodes.
+    pub fetches_disk: bool,
+}
+
+impl<'a> AllocState<'a> {
+    /// An allocation that runs and goes on running.
+    pub fn running(record: &'a AllocRecord) -> AllocState<'a> {
+        AllocState {
+            record,
+            never_ran: false,
+            has_remains: false,
+            is_nearly_over: false,
+            fetches_disk: false,
+        }
+    }
+}
+
+impl<'a> Snapshot<'a> {
+    /// The records of a job's allocations.
+    pub(super) fn records_of(&self, job: &JobKey) -> Vec<&'a AllocRecord> {
+        let ids = self.allocs_of.get(job).into_iter().flatten();
+        ids.filter_map(|id| self.alloc(*id))
+            .map(|alloc| alloc.record)
+            .collect()
+    }
+
+    /// The allocation of this id.
+    pub(super) fn alloc(&self, id: AllocId) -> Option<&AllocState<'a>> {
+        let found = self.allocs.binary_search_by_key(&id, |one| one.record.id);
+        found.ok().and_then(|at| self.allocs.get(at))
+    }
+}

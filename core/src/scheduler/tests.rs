@@ -1,0 +1,382 @@
+//! Plans of small snapshots.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::*;
+use crate::config::Preemption;
+use crate::ids::{GroupName, JobKey};
+use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus};
+use crate::model::eval::Deployment;
+use crate::model::group::{Network, Port, TaskGroup};
+use crate::model::job::JobType;
+use crate::model::node::{DriverInfo, Node};
+use crate::model::task::Task;
+use crate::store::record::AssignedPort;
+use crate::time::{Now, Timestamp};
+
+/// A node with its jobs and allocations.
+#[derive(Default)]
+struct World {
+    node: Node,
+    jobs: BTreeMap<JobKey, Arc<JobRecord>>,
+    deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
+    allocs: BTreeMap<AllocId, AllocRecord>,
+    allocs_of: BTreeMap<JobKey, BTreeSet<AllocId>>,
+    replaced_at: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    preempting: bool,
+    unknown: bool,
+}
+
+impl World {
+    fn new() -> World {
+        let works = DriverInfo {
+            detected: true,
+            healthy: true,
+            ..DriverInfo::default()
+        };
+        let node = Node {
+            datacenter: "dc1".to_owned(),
+            drivers: [("mock".to_owned(), works)].into(),
+            dynamic_ports: (20000, 20001),
+            ..Node::default()
+        };
+        World {
+            node,
+            preempting: true,
+            ..World::default()
+        }
+    }
+
+    /// A service of one group `g` with these ports by number.
+    fn job(&mut self, id: &str, priority: i64, count: i64, ports: &[i64]) -> JobKey {
+        let port = |value: &i64| Port {
+            label: format!("p{value}"),
+            value: *value,
+            ..Port::default()
+        };
+        let network = Network {
+            reserved_ports: ports.iter().map(port).collect(),
+            ..Network::default()
+        };
+        let task = Task {
+            name: "t".to_owned(),
+            driver: "mock".to_owned(),
+            ..Task::default()
+        };
+        let group = TaskGroup {
+            name: "g".to_owned(),
+            count: Some(count),
+            networks: vec![network],
+            tasks: vec![task],
+            ..TaskGroup::default()
+        };
+        let job = Job {
+            id: id.to_owned(),
+            job_type: JobType::Service,
+            priority,
+            datacenters: vec!["*".to_owned()],
+            task_groups: vec![group],
+            ..Job::default()
+        };
+        let key = job.key();
+        let record = JobRecord {
+            job: Arc::new(job),
+            versions: Vec::new(),
+            purge: false,
+            deployment: None,
+            done: BTreeSet::new(),
+            handed: Vec::new(),
+        };
+        self.jobs.insert(key.clone(), Arc::new(record));
+        key
+    }
+
+    /// Changes the latest version of a job.
+    fn change(&mut self, key: &JobKey, change: impl FnOnce(&mut JobRecord)) {
+        if let Some(known) = self.jobs.get_mut(key) {
+            change(Arc::make_mut(known));
+        }
+    }
+
+    /// An allocation of the first copy that runs and holds these ports.
+    fn runs(&mut self, id: u128, job: &JobKey, ports: &[u16]) -> AllocId {
+        let port = |value: &u16| AssignedPort {
+            value: *value,
+            ..AssignedPort::default()
+        };
+        let record = AllocRecord {
+            id: AllocId(id),
+            job: job.clone(),
+            group: GroupName::from("g"),
+            status: ClientStatus::Running,
+            ports: ports.iter().map(port).collect(),
+            create_index: u64::try_from(id).unwrap_or(0),
+            ..AllocRecord::default()
+        };
+        self.allocs.insert(record.id, record);
+        let of_job = self.allocs_of.entry(job.clone()).or_default();
+        of_job.insert(AllocId(id));
+        AllocId(id)
+    }
+
+    fn alloc(&mut self, id: AllocId) -> &mut AllocRecord {
+        self.allocs.entry(id).or_default()
+    }
+
+    fn snapshot(&self, due: &[&JobKey]) -> Snapshot<'_> {
+        Snapshot {
+            now: Now::default(),
+            due: due.iter().map(|key| (*key).clone()).collect(),
+            jobs: &self.jobs,
+            deployments: &self.deployments,
+            allocs: self.allocs.values().map(AllocState::running).collect(),
+            allocs_of: &self.allocs_of,
+            replaced_at: &self.replaced_at,
+            node: &self.node,
+            offers: Vec::new(),
+            awaits_first_reports: self.unknown,
+            preemption: Preemption {
+                service: self.preempting,
+                ..Preemption::default()
+            },
+            rng: Rng::new(1),
+        }
+    }
+
+    fn plan(&self, due: &[&JobKey]) -> Plan {
+        plan(&self.snapshot(due))
+    }
+}
+
+fn placed(plan: &Plan) -> Vec<&NewAlloc> {
+    let placed = plan.actions.iter().filter_map(|action| match action {
+        Action::Place(new) => Some(&**new),
+        Action::EndRollout(..)
+        | Action::Stop(..)
+        | Action::Update(..)
+        | Action::ReplaceAt(..)
+        | Action::Considered(..)
+        | Action::Remove(_)
+        | Action::Forget(_)
+        | Action::Planned(_) => None,
+    });
+    placed.collect()
+}
+
+fn failures(plan: &Plan) -> Vec<String> {
+    let of = |action: &Action| match action {
+        Action::Considered(_, unplaced) => unplaced.failed.clone(),
+        Action::EndRollout(..)
+        | Action::Stop(..)
+        | Action::Update(..)
+        | Action::ReplaceAt(..)
+        | Action::Place(_)
+        | Action::Remove(_)
+        | Action::Forget(_)
+        | Action::Planned(_) => Vec::new(),
+    };
+    let failed = plan.actions.iter().flat_map(of);
+    failed.map(|(_, why)| why).collect()
+}
+
+#[test]
+fn missing_copies_are_placed_with_their_index() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 2, &[]);
+    let plan = world.plan(&[&web]);
+    let indexes: Vec<u32> = placed(&plan).iter().map(|new| new.record.index).collect();
+    assert_eq!(indexes, [0, 1]);
+    assert_eq!(failures(&plan), Vec::<String>::new());
+}
+
+#[test]
+fn job_that_runs_as_wanted_changes_nothing() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    world.runs(1, &web, &[]);
+    let plan = world.plan(&[&web]);
+    assert!(placed(&plan).is_empty());
+    let stops = |action: &Action| matches!(action, Action::Stop(..));
+    assert!(!plan.actions.iter().any(stops), "{:?}", plan.actions);
+}
+
+#[test]
+fn copy_too_many_is_stopped_with_the_reason() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 0, &[]);
+    let id = world.runs(1, &web, &[]);
+    let plan = world.plan(&[&web]);
+    let stop = Action::Stop(id, "alloc not needed due to job update");
+    assert!(plan.actions.contains(&stop), "{:?}", plan.actions);
+}
+
+#[test]
+fn port_of_the_same_priority_is_waited_for_and_named() {
+    let mut world = World::new();
+    let (web, other) = (
+        world.job("web", 50, 1, &[80]),
+        world.job("other", 50, 1, &[80]),
+    );
+    world.runs(1, &other, &[80]);
+    let plan = world.plan(&[&web]);
+    assert!(placed(&plan).is_empty());
+    assert_eq!(failures(&plan), ["reserved port collision p80=80"]);
+}
+
+#[test]
+fn port_of_lower_priority_is_preempted_where_it_is_claimed() {
+    let mut world = World::new();
+    let (web, low) = (
+        world.job("web", 50, 1, &[80]),
+        world.job("low", 10, 1, &[80]),
+    );
+    let id = world.runs(1, &low, &[80]);
+    let plan = world.plan(&[&web]);
+    let evicted: Vec<_> = placed(&plan).iter().map(|new| new.evicts.clone()).collect();
+    assert_eq!(evicted, [vec![id]]);
+}
+
+#[test]
+fn preemption_that_is_not_allowed_waits() {
+    let mut world = World::new();
+    let (web, low) = (
+        world.job("web", 50, 1, &[80]),
+        world.job("low", 10, 1, &[80]),
+    );
+    world.runs(1, &low, &[80]);
+    world.preempting = false;
+    assert_eq!(failures(&world.plan(&[&web])).len(), 1);
+}
+
+#[test]
+fn holder_that_ends_already_is_awaited_and_not_evicted_again() {
+    let mut world = World::new();
+    let (web, low) = (
+        world.job("web", 50, 1, &[80]),
+        world.job("low", 10, 0, &[80]),
+    );
+    let id = world.runs(1, &low, &[80]);
+    world.alloc(id).desired = DesiredStatus::Stop;
+    let plan = world.plan(&[&web]);
+    let new = placed(&plan);
+    assert_eq!(new.len(), 1);
+    assert_eq!(
+        (&new[0].record.preempts, new[0].evicts.len()),
+        (&vec![id], 0)
+    );
+}
+
+#[test]
+fn second_job_of_a_plan_does_not_get_what_the_first_got() {
+    let mut world = World::new();
+    let (one, two) = (
+        world.job("one", 60, 1, &[80]),
+        world.job("two", 60, 1, &[80]),
+    );
+    let plan = world.plan(&[&one, &two]);
+    let jobs: Vec<_> = placed(&plan).iter().map(|new| new.job.id.clone()).collect();
+    assert_eq!(jobs, ["one"]);
+    assert_eq!(failures(&plan), ["reserved port collision p80=80"]);
+}
+
+#[test]
+fn plan_that_ends_something_leaves_the_jobs_that_follow() {
+    let mut world = World::new();
+    let (one, two) = (world.job("one", 60, 0, &[]), world.job("two", 50, 1, &[]));
+    world.runs(1, &one, &[]);
+    let first = world.plan(&[&one, &two]);
+    assert!(placed(&first).is_empty());
+    assert_eq!(first.rest, std::slice::from_ref(&two));
+    assert_eq!(placed(&world.plan(&[&two])).len(), 1);
+}
+
+#[test]
+fn node_without_the_driver_is_named_once_everything_reported() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 2, &[]);
+    world.node.drivers.clear();
+    let why = "driver \"mock\" of task \"t\" is not there";
+    assert_eq!(failures(&world.plan(&[&web])), [why]);
+    world.unknown = true;
+    let plan = world.plan(&[&web]);
+    let considered = Action::Considered(
+        web,
+        Unplaced {
+            failed: Vec::new(),
+            unknown: true,
+        },
+    );
+    assert!(plan.actions.contains(&considered), "{:?}", plan.actions);
+}
+
+#[test]
+fn old_version_is_ended_by_what_outdates_it() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    let id = world.runs(1, &web, &[]);
+    world.change(&web, |record| {
+        let old = record.job.clone();
+        let job = Arc::make_mut(&mut record.job);
+        job.version = 1;
+        job.task_groups[0].tasks[0]
+            .env
+            .insert("A".to_owned(), "b".to_owned());
+        record.versions.push(old);
+    });
+    let plan = world.plan(&[&web]);
+    let new = placed(&plan);
+    assert_eq!(new.len(), 1);
+    assert_eq!((new[0].replaces, new[0].outdates), (Some(id), true));
+}
+
+#[test]
+fn rollout_with_an_unhealthy_copy_fails_and_goes_no_further() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 2, &[]);
+    let rollout = DeploymentId(7);
+    let deployment = Deployment {
+        id: rollout,
+        job: web.clone(),
+        job_version: 0,
+        status: DeploymentStatus::Running,
+        description: String::new(),
+        create_index: 1,
+        modify_index: 1,
+    };
+    world.deployments.insert(rollout, Arc::new(deployment));
+    world.change(&web, |record| record.deployment = Some(rollout));
+    let id = world.runs(1, &web, &[]);
+    world.alloc(id).deployment = Some(rollout);
+    world.alloc(id).health = Some(DeploymentHealth {
+        healthy: false,
+        timestamp: Timestamp(0),
+    });
+    let why = "Failed due to unhealthy allocations";
+    let end = Action::EndRollout(rollout, DeploymentStatus::Failed, why);
+    assert!(world.plan(&[&web]).actions.contains(&end));
+}
+
+#[test]
+fn purged_job_is_forgotten_when_nothing_of_it_is_left() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    world.change(&web, |record| {
+        Arc::make_mut(&mut record.job).stop = true;
+        record.purge = true;
+    });
+    let id = world.runs(1, &web, &[]);
+    world.alloc(id).finished = true;
+    world.alloc(id).desired = DesiredStatus::Stop;
+    assert!(world.plan(&[&web]).actions.contains(&Action::Remove(id)));
+    world.allocs.clear();
+    world.allocs_of.clear();
+    assert!(world.plan(&[&web]).actions.contains(&Action::Forget(web)));
+}
+
+#[test]
+fn same_snapshot_gives_the_same_plan() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 3, &[]);
+    assert_eq!(world.plan(&[&web]), world.plan(&[&web]));
+}
