@@ -166,11 +166,13 @@ fn job(id: &str, kind: &str, count: u64, command: &str, args: &[&str]) -> Value 
         "TaskGroups": [{
             "Name": "g",
             "Count": count,
+            "EphemeralDisk": { "SizeMB": 10 },
             "Tasks": [{
                 "Name": "t",
                 "Driver": "raw_exec",
                 "Config": { "command": command, "args": args },
                 "Resources": { "CPU": 1, "MemoryMB": 10 },
+                "LogConfig": { "MaxFiles": 1, "MaxFileSizeMB": 5 },
             }],
         }],
     })

@@ -30,11 +30,13 @@ struct Kept {
 fn shell_job(id: &str, script: &str) -> Value {
     json!({ "Job": { "ID": id, "TaskGroups": [{
         "Name": "g",
+        "EphemeralDisk": { "SizeMB": 10 },
         "RestartPolicy": { "Attempts": 100, "Delay": 1_000_000, "Mode": "delay" },
         "Tasks": [{
             "Name": "t",
             "Driver": "raw_exec",
             "Config": { "command": "/bin/sh", "args": ["-c", script] },
+            "LogConfig": { "MaxFiles": 1, "MaxFileSizeMB": 5 },
         }],
     }] } })
 }

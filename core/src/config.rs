@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::claims::resources::{Overcommit, Reserved};
 use crate::fingerprint::manager::ProbeConfig;
 use crate::input::Room;
 use crate::model::job::JobType;
@@ -94,6 +95,12 @@ pub struct Config {
     /// Whose jobs may take the place of less important ones.
     #[serde(default = "nobody_preempts")]
     pub preemption: Preemption,
+    /// Memory and disk space that allocations do not get.
+    #[serde(default)]
+    pub reserved: Reserved,
+    /// How much of what the node has allocations may hold together.
+    #[serde(default = "nothing_is_counted")]
+    pub overcommit: Overcommit,
     /// How long the core waits for the outside.
     pub patience: Patience,
     /// What is asked about the machine, and when.
@@ -121,6 +128,15 @@ fn nobody_preempts() -> Preemption {
     Preemption {
         system: false,
         ..Preemption::default()
+    }
+}
+
+/// As it was before there was such a setting.
+fn nothing_is_counted() -> Overcommit {
+    Overcommit {
+        cpu: u64::MAX,
+        memory: u64::MAX,
+        disk: u64::MAX,
     }
 }
 
@@ -273,6 +289,8 @@ impl Config {
             preemption: Preemption::default(),
             secrets_in_memory: true,
             room: None,
+            reserved: Reserved::default(),
+            overcommit: Overcommit::default(),
             patience: Patience::default(),
             probes: Vec::new(),
             drivers: Vec::new(),

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drover_core::claims::resources::Amounts;
 use drover_core::config::{Config, Preemption, Retention, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::manager::ProbeConfig;
-use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind};
+use drover_core::fingerprint::{Core, Fingerprint, Plugin, PluginKind, Processors, Resources};
 use drover_core::input::{
     DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput, Room,
 };
@@ -28,6 +29,8 @@ pub(crate) const DRIVER: &str = "mock_driver";
 const PLUGINS: [(&str, &str, usize); 2] = [("acme", "fpga", 3), ("bolt", "gpu", 2)];
 /// The probe that finds the last of the plugins; the others are configured.
 const FINDER: &str = "bolt.so";
+/// How many cores tasks may have for themselves on a machine with bounded resources: 1 to this.
+pub(crate) const CORES: u32 = 4;
 /// The fact that the essential probe finds.
 pub(crate) const FACT: &str = "sim.fact";
 
@@ -90,6 +93,8 @@ pub(crate) struct Machine {
     pub(crate) devices: BTreeMap<&'static str, BTreeMap<String, bool>>,
     /// Whether others fill most of the disk.
     crowded: bool,
+    /// What it has of counted resources, if that is bounded.
+    pub(crate) has: Option<Amounts>,
 }
 
 impl Default for Machine {
@@ -104,6 +109,7 @@ impl Default for Machine {
             generation: 0,
             devices: PLUGINS.iter().map(whole).collect(),
             crowded: false,
+            has: None,
         }
     }
 }
@@ -169,6 +175,25 @@ impl Machine {
     }
 }
 
+/// What a probe finds on a machine with so much of each. Of its cores the first is reserved.
+fn resources(has: Amounts) -> Resources {
+    let core = |id: u32| Core {
+        id,
+        disabled: id == 0,
+        ..Core::default()
+    };
+    Resources {
+        processors: Some(Processors {
+            total_compute: has.cpu,
+            usable_compute: has.cpu,
+            cores: (0..=CORES).map(core).collect(),
+        }),
+        memory_mb: Some(has.memory),
+        disk_mb: Some(has.disk),
+        ..Resources::default()
+    }
+}
+
 /// What the plugin of these devices wants their task to be given.
 pub(crate) fn reservation(devices: &[AssignedDevices]) -> HookOutput {
     let mut given = HookOutput::default();
@@ -219,7 +244,9 @@ impl World {
                         version: "0.1.0".to_owned(),
                     };
                     let found = (&**probe == FINDER).then(plugin);
+                    let has = self.machine.has.filter(|_| &**probe == "host");
                     Ok(Fingerprint {
+                        resources: has.map(resources).unwrap_or_default(),
                         attributes: known.into_iter().collect(),
                         plugins: found.into_iter().collect(),
                         ..Fingerprint::default()

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use drover_core::agent::{Agent, View};
+use drover_core::claims::resources::Amounts;
 use drover_core::config::Config;
 use drover_core::effect::{Effect, StoreEffect};
 use drover_core::input::{Input, RequestId, ShutdownMode};
@@ -129,7 +130,13 @@ impl Sim {
 
     /// The same, with these settings.
     pub fn with_config(seed: u64, config: Config) -> Sim {
-        let world = World::new(seed, config.patience);
+        Sim::with_resources(seed, config, None)
+    }
+
+    /// The same, on a machine that has so much of what is counted; as much as anybody wants if none.
+    pub fn with_resources(seed: u64, config: Config, has: Option<Amounts>) -> Sim {
+        let mut world = World::new(seed, config.patience);
+        world.machine.has = has;
         let checker = Checker::new(&config);
         let mut sim = Sim {
             world,

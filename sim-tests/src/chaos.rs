@@ -1,5 +1,6 @@
 //! Random jobs, random requests, random faults: each seed is another script.
 
+use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
@@ -58,6 +59,12 @@ pub fn script(seed: u64) -> Script {
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
     }
+    let has = scarce(&mut dice, &mut jobs);
+    if has.is_some() {
+        for _ in 0..dice.below(3, "acts of the machine", "") {
+            acts.push(resize(&mut dice));
+        }
+    }
     let faults = Faults::swarm(seed);
     let searches = [
         Search::Seeds,
@@ -75,7 +82,52 @@ pub fn script(seed: u64) -> Script {
         jobs,
         acts,
         then: Span::secs(120),
+        has,
         ..Script::default()
+    }
+}
+
+/// In some worlds the machine has little, and jobs ask for much of it.
+fn scarce(dice: &mut Choices, jobs: &mut [Job]) -> Option<Amounts> {
+    if dice.below(6, "scarce", "") != 1 {
+        return None;
+    }
+    for job in jobs {
+        for task in &mut job.task_groups[0].tasks {
+            let entity = format!("{} {}", job.id, task.name);
+            let wants = &mut task.resources;
+            wants.memory_mb = dice
+                .one_of(&[300, 10, 600], "memory", &entity)
+                .unwrap_or(10);
+            wants.cpu = dice.one_of(&[100, 100, 900], "cpu", &entity).unwrap_or(100);
+            wants.memory_max_mb = dice.one_of(&[0, 9000], "memory max", &entity).unwrap_or(0);
+            wants.cores = dice.one_of(&[0, 0, 0, 1, 2], "cores", &entity).unwrap_or(0);
+        }
+    }
+    Some(some_machine(dice))
+}
+
+fn some_machine(dice: &mut Choices) -> Amounts {
+    Amounts {
+        cpu: dice.one_of(&[4000, 1000], "has cpu", "").unwrap_or(4000),
+        memory: dice
+            .one_of(&[1000, 500, 2000], "has memory", "")
+            .unwrap_or(1000),
+        disk: dice
+            .one_of(&[10_000, 900], "has disk", "")
+            .unwrap_or(10_000),
+    }
+}
+
+/// The machine has more or less than before; the agent looks every 15 minutes.
+fn resize(dice: &mut Choices) -> Act {
+    let pause = dice.one_of(&[0, 1000], "pause of the machine", "");
+    Act {
+        pause: Span::secs(pause.unwrap_or(0)),
+        steps: 0,
+        what: What::Resize {
+            has: some_machine(dice),
+        },
     }
 }
 

@@ -36,4 +36,4 @@ pub mod soak;
 pub mod specimen;
 mod theme;
 
-pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, replay};
+pub use seeds::{Scenario, each_crash, for_seeds, for_seeds_keeping, for_seeds_on, replay};

@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::current;
 
+use drover_core::claims::resources::Amounts;
 use drover_core::config::Config;
-use drover_io_sim::{Sim, Violation, node, timeline};
+use drover_io_sim::{Sim, Violation, listening, node, timeline};
 
 /// How a scenario ends.
 pub type Scenario = Result<(), Violation>;
@@ -32,6 +33,19 @@ pub fn for_seeds_keeping(count: u64, ended: usize, scenario: impl Fn(&mut Sim) -
         config.keep_terminal = ended;
         config.retention = None;
         Sim::with_config(seed, config)
+    };
+    for_worlds(count, world, scenario);
+}
+
+/// The same, on a machine that has so much of what is counted.
+///
+/// # Panics
+/// When the scenario fails.
+#[track_caller]
+pub fn for_seeds_on(has: Amounts, count: u64, scenario: impl Fn(&mut Sim) -> Scenario) {
+    let world = |seed| {
+        let config = listening(Config::new(0, node(), "/alloc"));
+        Sim::with_resources(seed, config, Some(has))
     };
     for_worlds(count, world, scenario);
 }

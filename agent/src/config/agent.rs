@@ -203,6 +203,10 @@ mod tests {
             cpu    = 500
             memory = 512
             cores  = "0-1"
+            reserved_ports = "22"
+          }
+          overcommit {
+            cpu = 150
           }
           server_join {
             retry_join = ["10.0.0.2"]
@@ -232,6 +236,9 @@ mod tests {
         assert_eq!(config.client.node.meta["rack"], "r1");
         assert_eq!(config.client.node.reserved.cores.len(), 2);
         assert_eq!(config.client.node.reserved.mhz, 500);
+        assert_eq!(config.client.node.reserved.amounts.memory, 512);
+        let overcommit = config.client.node.overcommit;
+        assert_eq!((overcommit.cpu, overcommit.memory), (150, 100));
         assert_eq!(config.client.node.host_networks[0].name, "private");
         let ignored = [
             "leave_on_terminate",
@@ -239,7 +246,7 @@ mod tests {
             "ui",
             "client.host_volume",
             "client.server_join",
-            "client.reserved.memory",
+            "client.reserved.reserved_ports",
             "server.bootstrap_expect",
         ];
         for name in ignored {

@@ -148,6 +148,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
                     "host_network",
                     "meta",
                     "options",
+                    "overcommit",
                     "reserved",
                 ];
                 let why = unknown("block", other, &known);

@@ -7,8 +7,15 @@
 //!   node_pool  = "gpus"
 //!   meta { rack = "r1" }
 //!   reserved {
-//!     cores = "0-1"          # cores that tasks do not get
-//!     cpu   = 500            # MHz
+//!     cores  = "0-1"         # cores that tasks do not get
+//!     cpu    = 500           # MHz
+//!     memory = 512           # MB
+//!     disk   = 1024          # MB
+//!   }
+//!   overcommit {             # how much of the rest tasks may ask for together, in percent
+//!     cpu    = 200
+//!     memory = 100
+//!     disk   = 100
 //!   }
 //!   host_network "private" { # an address that ports of jobs may name
 //!     interface = "eth1"     # of this interface,
@@ -20,6 +27,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use drover_core::claims::resources::{self, Overcommit};
 use drover_core::model::value::Value;
 use drover_core::text::quote;
 use drover_io_real::fingerprint::{HostNetwork, Subnet};
@@ -30,6 +38,9 @@ use super::{label, unknown};
 
 /// The most cores that a machine has.
 const MOST_CORES: u32 = 4096;
+
+/// The most that may be asked for of what there is.
+const MOST_PERCENT: u64 = 10_000;
 
 /// Settings of Nomad's block that have no effect here.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
@@ -72,6 +83,8 @@ pub struct NodeConfig {
     pub meta: BTreeMap<String, String>,
     /// What tasks do not get.
     pub reserved: Reserved,
+    /// How much of the rest they may ask for together.
+    pub overcommit: Overcommit,
     /// Addresses that ports may name.
     pub host_networks: Vec<HostNetwork>,
     /// The interface at which tasks are reached.
@@ -85,6 +98,8 @@ pub struct Reserved {
     pub cores: BTreeSet<u32>,
     /// A part of the processors.
     pub mhz: u64,
+    /// Memory and disk space.
+    pub amounts: resources::Reserved,
 }
 
 /// Reads the attributes that are about the node.
@@ -111,6 +126,7 @@ impl NodeConfig {
         match block.ident.as_str() {
             "meta" => self.meta.extend(meta(block)?),
             "reserved" => self.reserved = reserved(block, ignored)?,
+            "overcommit" => self.overcommit = overcommit(block)?,
             "host_network" => {
                 let network = host_network(block)?;
                 if self.host_networks.iter().any(|it| it.name == network.name) {
@@ -149,16 +165,50 @@ fn meta(block: &Block) -> Result<BTreeMap<String, String>, String> {
 
 fn reserved(block: &Block, ignored: &mut Vec<String>) -> Result<Reserved, String> {
     let mut given = fields(&block.body)?;
-    let mhz = given.number("cpu")?.unwrap_or(0);
+    let mut amount = |name: &'static str| {
+        let value = given.number(name)?.unwrap_or(0);
+        u64::try_from(value).map_err(|_| format!("client: reserved: {name}: {value} is too few"))
+    };
+    let mhz = amount("cpu")?;
+    let amounts = resources::Reserved {
+        memory: amount("memory")?,
+        disk: amount("disk")?,
+    };
     let cores = given.text("cores")?.unwrap_or_default();
-    for name in given.ignore(&["memory", "disk", "reserved_ports"]) {
+    for name in given.ignore(&["reserved_ports"]) {
         ignored.push(format!("client.reserved.{name}"));
     }
     given.nothing_else("client: reserved")?;
     Ok(Reserved {
         cores: core_set(&cores)?,
-        mhz: u64::try_from(mhz).map_err(|_| format!("client: reserved: cpu: {mhz} is too few"))?,
+        mhz,
+        amounts,
     })
+}
+
+/// How much may be asked for of what there is: all of it unless given, and never less.
+fn overcommit(block: &Block) -> Result<Overcommit, String> {
+    let mut given = fields(&block.body)?;
+    let mut overcommit = Overcommit::default();
+    let percent = [
+        ("cpu", &mut overcommit.cpu),
+        ("memory", &mut overcommit.memory),
+        ("disk", &mut overcommit.disk),
+    ];
+    for (name, percent) in percent {
+        if let Some(number) = given.number(name)? {
+            let known = u64::try_from(number).ok();
+            *percent = known
+                .filter(|percent| (100..=MOST_PERCENT).contains(percent))
+                .ok_or_else(|| {
+                    format!(
+                        "client: overcommit: {name}: {number} is no percentage from 100 to {MOST_PERCENT}"
+                    )
+                })?;
+        }
+    }
+    given.nothing_else("client: overcommit")?;
+    Ok(overcommit)
 }
 
 /// `0-3,7`
@@ -242,6 +292,27 @@ mod tests {
         assert_eq!(read(""), Ok(vec![]));
         for bad in ["3-1", "x", "0-99999999", "-"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn resources_that_are_reserved_and_overcommit_are_read() {
+        let read = |text: &str| super::super::parse(&format!("client {{\n{text}\n}}"));
+        let text = "reserved {\n memory = 512\n disk = 9\n}\novercommit {\n memory = 150\n}";
+        let node = read(text).unwrap().client.node;
+        let amounts = resources::Reserved {
+            memory: 512,
+            disk: 9,
+        };
+        assert_eq!(node.reserved.amounts, amounts);
+        assert_eq!((node.overcommit.cpu, node.overcommit.memory), (100, 150));
+        for (text, words) in [
+            ("reserved {\n memory = -1\n}", "memory: -1 is too few"),
+            ("overcommit {\n cpu = 99\n}", "no percentage from 100"),
+            ("overcommit {\n cpus = 200\n}", "did you mean cpu?"),
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains(words), "{why}");
         }
     }
 

@@ -432,6 +432,8 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.probes = probes.collect();
     config.keep_terminal = wanted.gc.keep;
     config.preemption = settings.file.preemption;
+    config.reserved = settings.file.client.node.reserved.amounts;
+    config.overcommit = settings.file.client.node.overcommit;
     config.parallel_destroys = wanted.gc.parallel;
     // Nobody else may mount.
     config.secrets_in_memory = rustix::process::geteuid().is_root();

@@ -9,6 +9,7 @@ use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::remote::RemotePrevious;
 use crate::alloc::runner::AllocRunner;
+use crate::claims::resources::{Capacity, Shortage};
 use crate::claims::{self, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
@@ -56,6 +57,11 @@ impl<'a> View<'a> {
     /// What is known of the machine.
     pub fn machine(self) -> &'a Machine {
         &self.agent.machine
+    }
+
+    /// What this node has of counted resources for allocations.
+    pub fn capacity(self) -> Capacity {
+        self.agent.capacity()
     }
 
     /// Every driver and every plugin of devices, those of the agent itself included.
@@ -183,6 +189,11 @@ impl<'a> View<'a> {
         self.agent.check_admission(job, group)
     }
 
+    /// Of what too little is left now for all copies of a group that does not run here yet.
+    pub fn shortage(self, job: &Job, group: &TaskGroup) -> Option<Shortage> {
+        self.agent.shortage(job, group)
+    }
+
     /// For which groups of a job there is no place, and why.
     pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
         self.agent
@@ -256,7 +267,9 @@ impl<'a> View<'a> {
         let awaited = alloc.record().awaited();
         let awaited = awaited.filter_map(|id| self.alloc(id));
         let holders = awaited.filter(|other| !other.record().finished || other.has_remains());
-        claims::ungranted(alloc.record(), holders.map(|other| &**other.record()))
+        // Which it holds is asked, not how much.
+        let holders = holders.map(|other| (&**other.record(), other.amounts(1)));
+        claims::ungranted(alloc.record(), alloc.amounts(1), holders)
     }
 
     /// What is done or awaited before the tasks of an allocation have their turn, in words: of what others

@@ -1,18 +1,21 @@
 //! Claims: what of a node has a bounded number of owners, and which allocation holds it.
 //!
 //! Each of these has one holder: the *slot* of a copy (job, group, index), a *port* of the host, an
-//! instance of a *device*. An allocation claims all of its own when it is placed. It holds a claim until
+//! instance of a *device*, a *core*. CPU, memory and disk space have as many as fit ([`resources`]). An allocation claims all of its own when it is placed. It holds a claim until
 //! nothing of it can be alive: one that is told to end holds on until it is gone, and one that could not
 //! be killed holds its ports and devices for as long as that is so. Who is placed on what another still
 //! holds waits for that one ([`ungranted`]); nobody else is placed on it ([`Held`]).
 //!
 //! Nothing of this is remembered by itself: what an allocation claims stands in its record.
 
+pub mod resources;
+
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use self::resources::Amounts;
 use crate::device::choose;
 use crate::ids::{AllocId, GroupName, JobKey};
 use crate::model::device::GroupId;
@@ -27,6 +30,14 @@ pub enum Claim {
     Port(u16),
     /// An instance of a device.
     Device(GroupId, String),
+    /// A core of the processors.
+    Core(u32),
+    /// Some of the MHz.
+    Cpu,
+    /// Some of the memory.
+    Memory,
+    /// Some of the disk space.
+    Disk,
 }
 
 impl fmt::Display for Claim {
@@ -35,6 +46,10 @@ impl fmt::Display for Claim {
             Claim::Slot(job, group, index) => write!(f, "slot {}.{group}[{index}]", job.id),
             Claim::Port(port) => write!(f, "port {port}"),
             Claim::Device(group, id) => write!(f, "device {group} {id}"),
+            Claim::Core(id) => write!(f, "core {id}"),
+            Claim::Cpu => f.write_str("CPU"),
+            Claim::Memory => f.write_str("memory"),
+            Claim::Disk => f.write_str("disk space"),
         }
     }
 }
@@ -48,7 +63,7 @@ pub struct Ungranted {
     pub holder: AllocId,
 }
 
-/// Everything that an allocation claims.
+/// Everything that an allocation claims of which there is one.
 pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
     let slot = Claim::Slot(alloc.job.clone(), alloc.group.clone(), alloc.index);
     let ports = alloc.ports.iter().map(|port| Claim::Port(port.value));
@@ -56,7 +71,12 @@ pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
         let of_group = |id: &String| Claim::Device(assigned.group.clone(), id.clone());
         assigned.ids.iter().map(of_group)
     });
-    core::iter::once(slot).chain(ports).chain(devices)
+    let cores = alloc.cores.iter().flat_map(|assigned| &assigned.ids);
+    let cores = cores.map(|id| Claim::Core(*id));
+    core::iter::once(slot)
+        .chain(ports)
+        .chain(devices)
+        .chain(cores)
 }
 
 /// What two allocations claim both.
@@ -66,13 +86,18 @@ pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
 }
 
 /// What an allocation claims and these others hold, which it awaits and of which something may be alive.
+/// Each comes with what it holds of counted resources, which are named where nothing else is in common.
 pub fn ungranted<'a>(
     alloc: &AllocRecord,
-    holders: impl Iterator<Item = &'a AllocRecord>,
+    amounts: Amounts,
+    holders: impl Iterator<Item = (&'a AllocRecord, Amounts)>,
 ) -> Vec<Ungranted> {
-    let of_one = |other: &'a AllocRecord| {
-        let claims = in_common(alloc, other).into_iter();
-        claims.map(move |claim| Ungranted {
+    let of_one = |(other, theirs): (&'a AllocRecord, Amounts)| {
+        let mut claims = in_common(alloc, other);
+        if claims.is_empty() {
+            claims = counted_in_common(amounts, theirs);
+        }
+        claims.into_iter().map(move |claim| Ungranted {
             claim,
             holder: other.id,
         })
@@ -80,9 +105,24 @@ pub fn ungranted<'a>(
     holders.flat_map(of_one).collect()
 }
 
-/// The ports and devices that a number of allocations hold together.
+fn counted_in_common(one: Amounts, other: Amounts) -> Vec<Claim> {
+    let both = |one: u64, other: u64| one > 0 && other > 0;
+    let all = [
+        (Claim::Cpu, both(one.cpu, other.cpu)),
+        (Claim::Memory, both(one.memory, other.memory)),
+        (Claim::Disk, both(one.disk, other.disk)),
+    ];
+    let shared = all.into_iter().filter(|(_, both)| *both);
+    shared.map(|(claim, _)| claim).collect()
+}
+
+/// What a number of allocations hold together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
+    /// Counted resources.
+    pub amounts: Amounts,
+    /// Cores.
+    pub cores: BTreeSet<u32>,
     /// Ports of the host.
     pub ports: BTreeSet<u16>,
     /// Instances of devices.
@@ -90,14 +130,19 @@ pub struct Held {
 }
 
 impl Held {
-    /// What these hold.
-    pub fn by(holders: &[&AllocRecord]) -> Held {
+    /// What these hold, each with the amounts that it holds.
+    pub fn by<'a>(holders: impl IntoIterator<Item = (&'a AllocRecord, Amounts)>) -> Held {
         let mut held = Held::default();
-        holders.iter().for_each(|alloc| held.add(alloc));
+        for (alloc, amounts) in holders {
+            held.add(alloc, amounts);
+        }
         held
     }
 
-    fn add(&mut self, alloc: &AllocRecord) {
+    fn add(&mut self, alloc: &AllocRecord, amounts: Amounts) {
+        self.amounts.add(amounts);
+        let cores = alloc.cores.iter().flat_map(|assigned| &assigned.ids);
+        self.cores.extend(cores);
         self.ports.extend(alloc.ports.iter().map(|port| port.value));
         for assigned in &alloc.devices {
             let ids = self.devices.entry(assigned.group.clone()).or_default();
@@ -106,7 +151,7 @@ impl Held {
     }
 }
 
-/// A port or a device that two of these claim of which neither awaits the other.
+/// A port, a device or a core that two of these claim of which neither awaits the other.
 pub fn doubly_held<'a>(
     holders: impl Iterator<Item = &'a AllocRecord>,
 ) -> Option<(Claim, [AllocId; 2])> {
@@ -154,7 +199,8 @@ mod tests {
     fn claims_in_common_are_named_with_who_holds_them() {
         let one = alloc(1, "a", &[80, 81], &["d0", "d1"]);
         let two = alloc(2, "b", &[81], &["d1", "d2"]);
-        let waits = ungranted(&two, [&one].into_iter());
+        let none = Amounts::default();
+        let waits = ungranted(&two, none, [(&one, none)].into_iter());
         let words: Vec<String> = waits.iter().map(|it| it.claim.to_string()).collect();
         assert_eq!(words, ["port 81", "device // d1"]);
         assert!(waits.iter().all(|it| it.holder == one.id));

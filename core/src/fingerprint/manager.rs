@@ -169,6 +169,18 @@ impl Fingerprints {
 
     /// What this machine has to give.
     pub fn resources(&self) -> Resources {
+        let mut all = self.counted();
+        for probe in self.probes.iter() {
+            let of_probe = &probe.found.resources;
+            all.networks.extend(of_probe.networks.iter().cloned());
+            all.network_modes
+                .extend(of_probe.network_modes.iter().cloned());
+        }
+        all
+    }
+
+    /// What of it is counted: processors, memory and disk space.
+    pub fn counted(&self) -> Resources {
         let mut all = Resources::default();
         for probe in self.probes.iter() {
             let of_probe = &probe.found.resources;
@@ -177,9 +189,6 @@ impl Fingerprints {
             }
             all.memory_mb = of_probe.memory_mb.or(all.memory_mb);
             all.disk_mb = of_probe.disk_mb.or(all.disk_mb);
-            all.networks.extend(of_probe.networks.iter().cloned());
-            all.network_modes
-                .extend(of_probe.network_modes.iter().cloned());
         }
         all
     }

@@ -1,25 +1,27 @@
 //! Placement of new allocations: with which ports and devices, which allocation they replace, and whose
 //! disks they take over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::feasibility::{admits, unless_unknown};
 use super::reconcile::Placement;
 use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, ports};
 use crate::alloc::remote::RemotePrevious;
 use crate::claims::Held;
+use crate::claims::resources::{Amounts, Capacity, Shortage};
 use crate::cx::Rng;
 use crate::device::choose::{self, Offer, choose};
 use crate::ids::{AllocId, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
-use crate::store::record::{AllocRecord, AssignedPort, JobRecord};
+use crate::store::record::{AllocRecord, AssignedCores, AssignedPort, JobRecord};
 
 /// What of this machine an allocation gets for itself alone, and who ends for that.
 pub(super) struct Claim {
     pub(super) ports: Vec<AssignedPort>,
     pub(super) devices: Vec<AssignedDevices>,
+    pub(super) cores: Vec<AssignedCores>,
     pub(super) preempts: Vec<AllocId>,
 }
 
@@ -30,8 +32,8 @@ pub(super) struct Pass<'a> {
     pub(super) actions: Vec<Action>,
     /// The records of those that are told to end, as they are then.
     ending: BTreeMap<AllocId, AllocRecord>,
-    /// What is made.
-    placed: Vec<AllocRecord>,
+    /// What is made, with what it holds of counted resources.
+    placed: Vec<(AllocRecord, Amounts)>,
 }
 
 /// How many that could not take over their disk may follow each other before one between them and the
@@ -134,13 +136,15 @@ impl<'a> Pass<'a> {
             status_description: "No tasks have started".into(),
             ports: claim.ports,
             devices: claim.devices,
+            cores: claim.cores,
             preempts: claim.preempts,
             ..AllocRecord::default()
         };
         let evicts = self.evict(&alloc.preempts);
         let outdated = placement.previous.filter(|_| placement.renews);
         outdated.into_iter().for_each(|id| self.stop(id));
-        self.placed.push(alloc.clone());
+        let amounts = Amounts::of(group, self.snapshot.capacity.core_mhz);
+        self.placed.push((alloc.clone(), amounts));
         Ok(NewAlloc {
             record: alloc,
             job: job.clone(),
@@ -195,7 +199,7 @@ impl<'a> Pass<'a> {
         (inherits, handed.or(passed_on), takes_over)
     }
 
-    /// The ports and devices of a group, if those that it needs are free once `yielding` ended.
+    /// The claims of a group, if all that it needs is free once `yielding` ended.
     ///
     /// # Errors
     /// What there is not enough of.
@@ -205,12 +209,18 @@ impl<'a> Pass<'a> {
         awaited: Option<AllocId>,
         yielding: &[AllocId],
     ) -> Result<Claim, String> {
-        let yields = |alloc: &&AllocRecord| yielding.contains(&alloc.id);
+        let yields = |(alloc, _): &(&AllocRecord, Amounts)| yielding.contains(&alloc.id);
         let holders = self.holders(awaited);
         let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
-        let (held, ending) = (Held::by(&holders), Held::by(&ending));
-        let node = self.snapshot.node;
+        let (held, ending) = (Held::by(holders), Held::by(ending));
+        let Snapshot { node, capacity, .. } = self.snapshot;
+        let cores = cores_for(group, capacity, held.cores).map_err(|short| short.to_string())?;
+        let wanted = Amounts::of(group, capacity.core_mhz);
+        if let Some(short) = capacity.shortage(held.amounts, wanted) {
+            return Err(short.to_string());
+        }
         Ok(Claim {
+            cores,
             ports: ports::assign(node, &mut self.rng, group, &held.ports, &ending.ports)?,
             devices: devices_for(group, &self.snapshot.offers, held.devices)?,
             preempts: Vec::new(),
@@ -269,14 +279,41 @@ impl<'a> Pass<'a> {
     /// Whose ports and devices may not be given away: their holders are not gone yet. The
     /// allocation that is replaced does not count, because its replacement awaits its end; what it
     /// could not clean away does.
-    pub(super) fn holders(&self, except: Option<AllocId>) -> impl Iterator<Item = &AllocRecord> {
+    pub(super) fn holders(
+        &self,
+        except: Option<AllocId>,
+    ) -> impl Iterator<Item = (&AllocRecord, Amounts)> {
         let holds = move |alloc: &&AllocState<'_>| {
             let record = alloc.record;
             (!record.finished && Some(record.id) != except) || alloc.has_remains
         };
         let holders = self.snapshot.allocs.iter().filter(holds);
-        holders.map(|alloc| self.record(alloc)).chain(&self.placed)
+        let holders = holders.map(|alloc| (self.record(alloc), alloc.amounts));
+        let placed = self
+            .placed
+            .iter()
+            .map(|(record, amounts)| (record, *amounts));
+        holders.chain(placed)
     }
+}
+
+/// The cores that the tasks of a group get for themselves.
+fn cores_for(
+    group: &TaskGroup,
+    capacity: &Capacity,
+    mut held: BTreeSet<u32>,
+) -> Result<Vec<AssignedCores>, Shortage> {
+    let mut assigned = Vec::new();
+    for task in &group.tasks {
+        let wanted = usize::try_from(task.resources.cores).unwrap_or(0);
+        if wanted > 0 && capacity.cpu.is_some() {
+            let ids = capacity.cores(wanted, &held)?;
+            held.extend(&ids);
+            let task = task.name.clone();
+            assigned.push(AssignedCores { task, ids });
+        }
+    }
+    Ok(assigned)
 }
 
 /// Whether a task of a group asks for devices.

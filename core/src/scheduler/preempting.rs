@@ -1,6 +1,6 @@
-//! Preemption: the ports and devices that a job of higher priority takes from other allocations,
-//! which end for it. Which types of jobs may do so is a setting. Nobody is preempted for what is
-//! free.
+//! Preemption: the ports, devices, cores, CPU, memory and disk space that a job of higher priority
+//! takes from other allocations, which end for it. Which types of jobs may do so is a setting. Nobody
+//! is preempted for what is free.
 //!
 //! - The candidates are the holders of what is wanted whose jobs have a priority lower by
 //!   [`PREEMPTION_MARGIN`] or more. If taking from all of them is not enough, none is preempted.
@@ -20,6 +20,8 @@ use core::cmp::Reverse;
 
 use super::AllocState;
 use super::placing::{Claim, Pass};
+use crate::claims::Held;
+use crate::claims::resources::Amounts;
 use crate::ids::AllocId;
 use crate::model::device::DeviceRequest;
 use crate::model::group::TaskGroup;
@@ -87,6 +89,9 @@ impl Pass<'_> {
 
     /// Who would make room, in the order in which they are asked.
     fn who_yields(&self, job: &Job, group: &TaskGroup, awaited: Option<AllocId>) -> Vec<Yielding> {
+        let capacity = &self.snapshot.capacity;
+        let held = Held::by(self.holders(awaited)).amounts;
+        let missing = capacity.missing(held, Amounts::of(group, capacity.core_mhz));
         let yields = |alloc: &AllocState<'_>| {
             let record = self.record(alloc);
             let (has_port, has_device) = holds_some_of(record, group);
@@ -97,7 +102,8 @@ impl Pass<'_> {
             let was_told = record.desired.is_terminal();
             let goes =
                 was_told || (!alloc.is_nearly_over && priority <= job.priority - PREEMPTION_MARGIN);
-            (goes && (has_port || has_device)).then_some(Yielding {
+            let has_some = has_port || has_device || alloc.amounts.overlaps(missing);
+            (goes && has_some).then_some(Yielding {
                 place: (!was_told, priority, Reverse(record.create_index)),
                 id: record.id,
                 has_port,
@@ -114,7 +120,7 @@ impl Pass<'_> {
 }
 
 /// Whether an allocation holds a port that the group wants by its number, and a device of a kind that
-/// it wants.
+/// it wants or a core.
 fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> (bool, bool) {
     let wanted = group.networks.first().into_iter();
     let wanted = wanted.flat_map(|network| &network.reserved_ports);
@@ -124,8 +130,9 @@ fn holds_some_of(alloc: &AllocRecord, group: &TaskGroup) -> (bool, bool) {
         let mut held = alloc.devices.iter();
         held.any(|held| held.group.answers_to(&request.name))
     };
+    let wants_cores = (group.tasks.iter()).any(|task| task.resources.cores > 0);
     (
         ports.any(|port| alloc.ports.iter().any(|held| held.value == port)),
-        requests.any(of_kind),
+        requests.any(of_kind) || wants_cores && !alloc.cores.is_empty(),
     )
 }

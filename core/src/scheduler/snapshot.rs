@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::cx::Rng;
 use crate::device::choose::Offer;
@@ -32,6 +33,8 @@ pub struct Snapshot<'a> {
     pub replaced_at: &'a BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     /// What is known of the node.
     pub node: &'a Node,
+    /// What it has of counted resources.
+    pub capacity: Capacity,
     /// Devices that may be chosen from.
     pub offers: Vec<Offer<'a>>,
     /// Whether a probe, a driver or a plugin may still report for the first time.
@@ -47,6 +50,8 @@ pub struct Snapshot<'a> {
 pub struct AllocState<'a> {
     /// Its record.
     pub record: &'a AllocRecord,
+    /// What it holds of counted resources.
+    pub amounts: Amounts,
     /// Whether none of its tasks was ever started.
     pub never_ran: bool,
     /// Whether its run is over and something of it may be alive nevertheless.
@@ -62,6 +67,7 @@ impl<'a> AllocState<'a> {
     pub fn running(record: &'a AllocRecord) -> AllocState<'a> {
         AllocState {
             record,
+            amounts: Amounts::default(),
             never_ran: false,
             has_remains: false,
             is_nearly_over: false,

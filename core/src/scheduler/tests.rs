@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
+use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::ids::{GroupName, JobKey};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus};
@@ -24,6 +25,7 @@ struct World {
     allocs: BTreeMap<AllocId, AllocRecord>,
     allocs_of: BTreeMap<JobKey, BTreeSet<AllocId>>,
     replaced_at: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
+    capacity: Capacity,
     preempting: bool,
     unknown: bool,
 }
@@ -124,16 +126,35 @@ impl World {
         self.allocs.entry(id).or_default()
     }
 
+    /// Its state, with what its group asks for.
+    fn state<'a>(&self, record: &'a AllocRecord) -> AllocState<'a> {
+        let group = self.jobs[&record.job].job.group("g");
+        AllocState {
+            amounts: group.map_or(Amounts::default(), |group| Amounts::of(group, 0)),
+            ..AllocState::running(record)
+        }
+    }
+
+    /// What each copy of a job asks for of CPU and memory.
+    fn wants(&mut self, key: &JobKey, cpu: i64, memory: i64) {
+        self.change(key, |record| {
+            let group = &mut Arc::make_mut(&mut record.job).task_groups[0];
+            let resources = &mut group.tasks[0].resources;
+            (resources.cpu, resources.memory_mb) = (cpu, memory);
+        });
+    }
+
     fn snapshot(&self, due: &[&JobKey]) -> Snapshot<'_> {
         Snapshot {
             now: Now::default(),
             due: due.iter().map(|key| (*key).clone()).collect(),
             jobs: &self.jobs,
             deployments: &self.deployments,
-            allocs: self.allocs.values().map(AllocState::running).collect(),
+            allocs: self.allocs.values().map(|one| self.state(one)).collect(),
             allocs_of: &self.allocs_of,
             replaced_at: &self.replaced_at,
             node: &self.node,
+            capacity: self.capacity.clone(),
             offers: Vec::new(),
             awaits_first_reports: self.unknown,
             preemption: Preemption {
@@ -379,4 +400,121 @@ fn same_snapshot_gives_the_same_plan() {
     let mut world = World::new();
     let web = world.job("web", 50, 3, &[]);
     assert_eq!(world.plan(&[&web]), world.plan(&[&web]));
+}
+
+#[test]
+fn job_that_asks_for_more_than_is_left_waits_and_says_so() {
+    let mut world = World::new();
+    let (web, other) = (world.job("web", 50, 1, &[]), world.job("other", 50, 1, &[]));
+    world.capacity.cpu = Some(5000);
+    world.wants(&other, 3800, 10);
+    world.wants(&web, 4000, 10);
+    world.runs(1, &other, &[]);
+    let why = "cpu: needs 4000 MHz, 1200 of 5000 are free";
+    assert_eq!(failures(&world.plan(&[&web])), [why]);
+}
+
+#[test]
+fn memory_that_one_job_gets_is_not_given_to_the_next() {
+    let mut world = World::new();
+    let (one, two) = (world.job("one", 50, 1, &[]), world.job("two", 50, 1, &[]));
+    world.capacity.memory = Some(1000);
+    world.wants(&one, 1, 600);
+    world.wants(&two, 1, 600);
+    let plan = world.plan(&[&one, &two]);
+    assert_eq!(placed(&plan).len(), 1);
+    let why = "memory: needs 600 MB, 400 of 1000 are free";
+    assert_eq!(failures(&plan), [why]);
+}
+
+#[test]
+fn copies_are_placed_as_long_as_they_fit() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 4, &[]);
+    world.capacity.memory = Some(1000);
+    world.wants(&web, 1, 300);
+    let plan = world.plan(&[&web]);
+    assert_eq!(placed(&plan).len(), 3);
+    assert_eq!(
+        failures(&plan),
+        ["memory: needs 300 MB, 100 of 1000 are free"]
+    );
+}
+
+#[test]
+fn memory_of_lower_priority_is_preempted_and_no_more_than_needed() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    let (small, large) = (
+        world.job("small", 10, 1, &[]),
+        world.job("large", 20, 1, &[]),
+    );
+    world.capacity.memory = Some(1000);
+    world.wants(&web, 1, 700);
+    world.wants(&small, 1, 200);
+    world.wants(&large, 1, 700);
+    world.runs(1, &small, &[]);
+    let id = world.runs(2, &large, &[]);
+    let plan = world.plan(&[&web]);
+    let evicted: Vec<_> = placed(&plan).iter().map(|new| new.evicts.clone()).collect();
+    assert_eq!(
+        evicted,
+        [vec![id]],
+        "the end of the small one would be in vain"
+    );
+}
+
+#[test]
+fn replacement_fits_where_what_it_replaces_ran() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 1, &[]);
+    world.capacity.memory = Some(1000);
+    world.wants(&web, 1, 800);
+    let id = world.runs(1, &web, &[]);
+    world.alloc(id).desired = DesiredStatus::Stop;
+    let plan = world.plan(&[&web]);
+    let replaces: Vec<_> = placed(&plan)
+        .iter()
+        .map(|new| new.record.previous)
+        .collect();
+    assert_eq!(replaces, [Some(id)]);
+}
+
+#[test]
+fn node_that_shrank_ends_nobody_and_places_nobody() {
+    let mut world = World::new();
+    let (web, other) = (world.job("web", 50, 1, &[]), world.job("other", 50, 1, &[]));
+    world.capacity.memory = Some(100);
+    world.wants(&other, 1, 800);
+    world.wants(&web, 1, 50);
+    world.runs(1, &other, &[]);
+    let plan = world.plan(&[&web, &other]);
+    assert_eq!(failures(&plan), ["memory: needs 50 MB, 0 of 100 are free"]);
+    let stops = |action: &Action| matches!(action, Action::Stop(..));
+    assert!(!plan.actions.iter().any(stops), "{:?}", plan.actions);
+}
+
+#[test]
+fn cores_of_two_jobs_are_disjoint() {
+    let mut world = World::new();
+    let (one, two) = (world.job("one", 50, 1, &[]), world.job("two", 50, 1, &[]));
+    world.capacity = Capacity {
+        cpu: Some(6000),
+        cores: [0, 1, 2].into(),
+        core_mhz: 2000,
+        ..Capacity::default()
+    };
+    for key in [&one, &two] {
+        world.change(key, |record| {
+            let group = &mut Arc::make_mut(&mut record.job).task_groups[0];
+            group.tasks[0].resources.cores = 2;
+        });
+    }
+    let plan = world.plan(&[&one, &two]);
+    let cores: Vec<_> = placed(&plan)
+        .iter()
+        .map(|new| new.record.cores[0].ids.clone())
+        .collect();
+    assert_eq!(cores, [[0, 1]]);
+    assert_eq!(failures(&plan), ["cores: needs 2, 1 of 3 are free"]);
 }

@@ -57,6 +57,15 @@ pub struct AssignedPort {
     pub host_ip: String,
 }
 
+/// Cores that a task has for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AssignedCores {
+    /// The task.
+    pub task: String,
+    /// Their numbers.
+    pub ids: Vec<u32>,
+}
+
 /// An allocation: what is wanted of it, and what became of it.
 ///
 /// Its texts are shared, not owned: the record is copied whenever something of it changes, and
@@ -125,6 +134,9 @@ pub struct AllocRecord {
     /// The devices that it holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<AssignedDevices>,
+    /// The cores that it holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<AssignedCores>,
     /// Of its tasks, the launches that may be alive or whose remains are not cleaned away yet:
     /// what the tasks' records say too, for when one of those cannot be read.
     pub launches: BTreeMap<TaskName, LaunchId>,

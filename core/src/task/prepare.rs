@@ -13,6 +13,7 @@ use super::place::Place;
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use super::templates;
+use crate::claims::resources::ranges;
 use crate::config::{Config, Patience};
 use crate::cx::Cx;
 use crate::device::reservation;
@@ -501,6 +502,8 @@ impl TaskRunner {
         hooks: &[TaskHook],
     ) -> BTreeMap<String, String> {
         let root = format!("{}/{}", config.alloc_root, alloc.id);
+        let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
+        let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
         let ports: Vec<PortBinding> = alloc.ports.iter().map(binding).collect();
         let of_hooks = |hook: &TaskHook| self.record.hooks_done.get(hook.name());
         let hook_env: Vec<(String, String)> = hooks
@@ -523,7 +526,7 @@ impl TaskRunner {
             secrets_dir: &format!("{root}/{}/secrets", task.name),
             parent_cgroup: None,
             ports: &ports,
-            cores: "",
+            cores: &cores,
             hook_env: &hook_env,
             host_env: &config.host_env,
         })

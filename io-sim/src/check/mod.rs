@@ -33,6 +33,7 @@ mod records;
 mod remote;
 mod removals;
 mod replies;
+mod resources;
 mod rest;
 mod restarts;
 mod rollout;
@@ -68,6 +69,7 @@ use crate::check::records::Commits;
 use crate::check::remote::Remotes;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
+use crate::check::resources::Counted;
 use crate::check::rollout::Rollouts;
 use crate::check::services::Services;
 use crate::check::templates::Templates;
@@ -137,6 +139,7 @@ pub struct Checker {
     remotes: Remotes,
     promises: Promises,
     removals: Removals,
+    counted: Counted,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -190,6 +193,7 @@ impl Checker {
             identities: Identities::default(),
             remotes: Remotes::default(),
             promises: Promises::default(),
+            counted: Counted::default(),
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
             keep_terminal: config.keep_terminal,
@@ -317,6 +321,7 @@ impl Checker {
         self.evals.agent_died();
         self.devices.agent_died();
         self.removals.agent_died();
+        self.counted.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
         self.promises.agent_died();

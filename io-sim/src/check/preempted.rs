@@ -11,6 +11,7 @@ use drover_core::model::task::Stage;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
 
+use super::resources::capacity;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -43,7 +44,9 @@ impl Checker {
             let changed = more.job_modify_index.max(less.job_modify_index) > since;
             let margin = changed || more.priority - less.priority >= PREEMPTION_MARGIN;
             let awaits = by.record().preempts.contains(&record.id);
-            may && margin && awaits && in_common(by.record(), record) && !has_done_its_work(alloc)
+            // CPU, memory and disk space all have in common.
+            let common = in_common(by.record(), record) || capacity(agent).is_some();
+            may && margin && awaits && common && !has_done_its_work(alloc)
         });
         let right = right && !placed_in_vain;
         self.holds(Property::WhoIsPreemptedMattersLess, right, || {
@@ -157,7 +160,7 @@ fn works(agent: &Agent, held: &AssignedDevices) -> bool {
 }
 
 /// Whether it is being ended, or nothing but what follows its main tasks is left of it.
-fn goes_anyway(alloc: &AllocRunner) -> bool {
+pub(super) fn goes_anyway(alloc: &AllocRunner) -> bool {
     let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
     let mut mains = alloc.tasks().iter().filter(is_main);
     let record = alloc.record();

@@ -270,6 +270,14 @@ properties! {
     ADriverIsWhatItLastSaid: "a_driver_is_what_it_last_said", [P27], AtRest;
     /// A driver's attributes are its own.
     ADriverSpeaksOfItself: "a_driver_speaks_of_itself", [P12], Always;
+    /// A new allocation fits, with all that others still hold, into what is known of the node.
+    NothingIsPlacedBeyondCapacity: "nothing_is_placed_beyond_capacity", [P8 P14], Always;
+    /// A task that asks for cores has as many, of those that the node has, and nobody else has them.
+    CoresHaveOneOwner: "cores_have_one_owner", [P8], Always;
+    /// No job waits for CPU, memory, disk space or cores that are free.
+    NobodyWaitsForWhatIsFree: "nobody_waits_for_what_is_free", [P3 P11], AtRest;
+    /// No job that may preempt waits for CPU, memory or disk space that jobs of lower priority hold.
+    NobodyWaitsForWhatLowerPriorityHolds: "nobody_waits_for_what_lower_priority_holds", [P3], AtRest;
     /// What the probes find is known.
     TheMachineIsKnown: "the_machine_is_known", [P27 P11], AtRest;
     /// Devices are known as they are, whatever was said of them before.
@@ -562,6 +570,8 @@ properties! {
     SometimesSomethingResists: "sometimes_something_resists", [P13], Sometimes;
     /// A job finds no place on the node.
     SometimesAJobHasNoPlace: "sometimes_a_job_has_no_place", [P19], Sometimes;
+    /// A job asks for more CPU, memory, disk space or cores than the node has left.
+    SometimesAResourceIsShort: "sometimes_a_resource_is_short", [P14], Sometimes;
     /// The record of an allocation whose directory is gone makes place for a newer one.
     SometimesACollectedRecordExpires: "sometimes_a_collected_record_expires", [P15], Sometimes;
     /// An allocation is cleaned away.

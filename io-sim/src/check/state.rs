@@ -26,6 +26,7 @@ impl Checker {
         self.variables_outlive_the_agent(agent)?;
         self.services(agent)?;
         self.evaluations(agent)?;
+        self.counted_resources(world, agent)?;
         self.each_launch_is_looked_for()?;
         match self.touched.take() {
             Look::Everything => self.everything(world, agent),

@@ -70,6 +70,14 @@ impl Checker {
                 let mut devices = holder.devices.iter();
                 devices.any(|held| held.group == *group && held.ids.contains(id))
             }
+            Claim::Core(id) => {
+                let mut cores = holder.cores.iter();
+                cores.any(|held| held.ids.contains(id))
+            }
+            // What is counted is awaited of those alone that end for this one.
+            Claim::Cpu | Claim::Memory | Claim::Disk => {
+                holder.id == own.id || own.preempts.contains(&holder.id)
+            }
         };
         let is_held = |one: &Ungranted| {
             view.alloc(one.holder).is_some_and(|holder| {

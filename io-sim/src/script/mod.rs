@@ -4,6 +4,7 @@
 mod run;
 mod shrink;
 
+use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
@@ -34,6 +35,9 @@ pub struct Script {
     pub acts: Vec<Act>,
     /// How long the trouble lasts after the last act.
     pub then: Span,
+    /// What the machine has of counted resources, if that is bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has: Option<Amounts>,
 }
 
 /// One thing that somebody does.
@@ -142,6 +146,11 @@ pub enum What {
         /// Whether it is healthy from now on.
         healthy: bool,
     },
+    /// The machine has more or less of counted resources from now on.
+    Resize {
+        /// What it has.
+        has: Amounts,
+    },
     /// What some template is made of changes.
     ChangeTemplate,
     /// A variable is put.
@@ -184,6 +193,7 @@ impl What {
             | What::Signal { job } => Some(job),
             What::Collect
             | What::Driver { .. }
+            | What::Resize { .. }
             | What::ChangeTemplate
             | What::PutVariable { .. }
             | What::DeleteVariable { .. }

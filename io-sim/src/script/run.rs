@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::config::Config;
 use drover_core::ids::{AllocId, JobKey, TaskName};
 use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::job::Job;
@@ -14,7 +15,8 @@ use drover_core::time::Span;
 use super::{Act, Expect, Script, What};
 use crate::check::{Verdict, Violation};
 use crate::choice::Choices;
-use crate::sim::{Sim, Stepped};
+use crate::machine::listening;
+use crate::sim::{Sim, Stepped, node};
 
 /// What is kept of a run besides how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,8 @@ pub struct Ran {
 impl Script {
     /// Plays it: trouble for a while, then peace.
     pub fn run(&self, watch: Watch) -> Ran {
-        let mut sim = Sim::new(self.seed);
+        let config = listening(Config::new(0, node(), "/alloc"));
+        let mut sim = Sim::with_resources(self.seed, config, self.has);
         sim.world.choices = Choices::new(self.seed).with(&self.overrides);
         if watch.story {
             sim.world.trace.keep();
@@ -165,6 +168,7 @@ impl Sim {
                 self.ask(LocalInput::Collect);
             }
             What::Driver { healthy } => self.driver(*healthy),
+            What::Resize { has } => self.machine_has(*has),
             What::ChangeTemplate => self.a_template_changes(),
             What::PutVariable { value, expect } => {
                 let items = BTreeMap::from([("key".to_owned(), value.to_string())]);

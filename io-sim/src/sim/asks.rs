@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drover_core::claims::resources::Amounts;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
 use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, ShutdownMode};
@@ -93,6 +94,12 @@ impl Sim {
     pub(super) fn driver_after(&mut self, healthy: bool, pause: Span) {
         let driver = Arc::from(DRIVER);
         self.world.after(pause, &driver, Later::Driver { healthy });
+    }
+
+    /// The machine has so much of counted resources from now on. The agent learns that when it looks
+    /// again, which it does every 15 minutes.
+    pub fn machine_has(&mut self, has: Amounts) {
+        self.world.machine.has = Some(has);
     }
 
     /// What some template is made of changes.

@@ -162,7 +162,7 @@ impl EvalShape {
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
             failed_groups: (eval.failed_groups.iter())
-                .map(|(name, why)| (name.clone(), AllocMetric::filtered(view.node(), why)))
+                .map(|(name, why)| (name.clone(), AllocMetric::not_placed(view.node(), why)))
                 .collect(),
             queued_allocations: groups
                 .iter()

@@ -121,13 +121,13 @@ pub(super) fn resources(view: View<'_>) -> Value {
     })
 }
 
-/// What the node keeps for itself: a part of its processors, since of the rest nothing can be kept yet.
+/// What the node keeps for itself.
 pub(super) fn reserved(reserved: &Reserved) -> Value {
     let cores = (!reserved.cores.is_empty()).then_some(&reserved.cores);
     json!({
         "Cpu": { "CpuShares": reserved.mhz, "ReservedCpuCores": cores },
-        "Memory": { "MemoryMB": 0 },
-        "Disk": { "DiskMB": 0 },
+        "Memory": { "MemoryMB": reserved.amounts.memory },
+        "Disk": { "DiskMB": reserved.amounts.disk },
         "Networks": { "ReservedHostPorts": "" },
     })
 }

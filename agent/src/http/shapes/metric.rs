@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::claims::resources::is_shortage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,8 +42,15 @@ impl AllocMetric {
         }
     }
 
-    /// This node was looked at, and is not good, for this reason.
-    pub(super) fn filtered(node: &drover_core::model::node::Node, why: &str) -> AllocMetric {
+    /// This node was considered and the group was not placed, for this reason.
+    pub(super) fn not_placed(node: &drover_core::model::node::Node, why: &str) -> AllocMetric {
+        if is_shortage(why) {
+            return AllocMetric {
+                nodes_exhausted: 1,
+                dimension_exhausted: BTreeMap::from([(why.to_owned(), 1)]),
+                ..AllocMetric::placed(node)
+            };
+        }
         AllocMetric {
             nodes_filtered: 1,
             constraint_filtered: BTreeMap::from([(why.to_owned(), 1)]),

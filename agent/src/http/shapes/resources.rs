@@ -38,7 +38,7 @@ pub struct TaskResources {
 #[expect(missing_docs, reason = "the names are Nomad's")]
 pub struct CpuResources {
     pub cpu_shares: i64,
-    pub reserved_cores: Option<Vec<u16>>,
+    pub reserved_cores: Option<Vec<u32>>,
 }
 
 /// A part of the memory.
@@ -150,7 +150,7 @@ impl AllocatedResources {
         };
         AllocatedResources {
             tasks: (tasks.iter())
-                .map(|task| (task.name.clone(), TaskResources::of(task, &record.devices)))
+                .map(|task| (task.name.clone(), TaskResources::of(task, record)))
                 .collect(),
             task_lifecycles: (tasks.iter())
                 .map(|task| (task.name.clone(), task.lifecycle))
@@ -169,6 +169,7 @@ impl AllocatedResources {
         for task in self.tasks.values() {
             let task = task.old();
             all.cpu = all.cpu.saturating_add(task.cpu);
+            all.cores = all.cores.saturating_add(task.cores);
             all.memory_mb = all.memory_mb.saturating_add(task.memory_mb);
             all.memory_max_mb = all.memory_max_mb.saturating_add(task.memory_max_mb.max(0));
         }
@@ -177,13 +178,18 @@ impl AllocatedResources {
 }
 
 impl TaskResources {
-    fn of(task: &Task, assigned: &[AssignedDevices]) -> TaskResources {
-        let of_task = assigned.iter().filter(|devices| devices.task == task.name);
+    fn of(task: &Task, record: &AllocRecord) -> TaskResources {
+        let cores = record.cores.iter().filter(|cores| cores.task == task.name);
+        let cores: Vec<u32> = cores.flat_map(|cores| cores.ids.clone()).collect();
+        let of_task = record
+            .devices
+            .iter()
+            .filter(|devices| devices.task == task.name);
         let devices: Vec<DeviceResource> = of_task.map(DeviceResource::of).collect();
         TaskResources {
             cpu: CpuResources {
                 cpu_shares: task.resources.cpu,
-                reserved_cores: None,
+                reserved_cores: (!cores.is_empty()).then_some(cores),
             },
             memory: MemoryResources {
                 memory_mb: task.resources.memory_mb,
@@ -197,6 +203,11 @@ impl TaskResources {
     pub(super) fn old(&self) -> OldResources {
         OldResources {
             cpu: self.cpu.cpu_shares,
+            cores: self
+                .cpu
+                .reserved_cores
+                .as_ref()
+                .map_or(0, |cores| i64::try_from(cores.len()).unwrap_or(i64::MAX)),
             memory_mb: self.memory.memory_mb,
             memory_max_mb: self.memory.memory_max_mb,
             ..OldResources::default()

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 use super::Agent;
 use crate::alloc::runner::AllocRunner;
+use crate::claims::Held;
+use crate::claims::resources::{Amounts, Capacity, Shortage};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
@@ -36,9 +38,10 @@ pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
     alloc.stop(cx);
 }
 
-fn state_of(alloc: &AllocRunner) -> AllocState<'_> {
+fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
     AllocState {
         record: alloc.record(),
+        amounts: alloc.amounts(core_mhz),
         never_ran: alloc.never_ran(),
         has_remains: alloc.has_remains(),
         is_nearly_over: alloc.is_nearly_over(),
@@ -91,20 +94,52 @@ impl Agent {
 
     /// What plans depend on, as it is now.
     fn snapshot(&self, now: Now, due: Vec<JobKey>) -> Snapshot<'_> {
+        let capacity = self.capacity();
+        let allocs = self.allocs.values();
+        let allocs = allocs.map(|alloc| state_of(alloc, capacity.core_mhz));
         Snapshot {
             now,
             due,
             jobs: &self.local.jobs,
             deployments: &self.local.deployments,
-            allocs: self.allocs.values().map(state_of).collect(),
+            allocs: allocs.collect(),
             allocs_of: &self.local.allocs,
             replaced_at: &self.local.due,
             node: &self.config.node,
+            capacity,
             offers: self.machine.devices().offers(),
             awaits_first_reports: self.machine.awaits_first_news(),
             preemption: self.config.preemption,
             rng: self.shared.rng.clone(),
         }
+    }
+
+    /// What this node has of counted resources for allocations.
+    pub(in crate::agent) fn capacity(&self) -> Capacity {
+        let found = self.machine.fingerprints().counted();
+        Capacity::of(&found, self.config.reserved, self.config.overcommit)
+    }
+
+    /// Of what too little is left now for all copies of a group that does not run here yet.
+    pub(in crate::agent) fn shortage(&self, job: &Job, group: &TaskGroup) -> Option<Shortage> {
+        let capacity = self.capacity();
+        let others = self.allocs.values().filter(|alloc| {
+            let record = alloc.record();
+            (!record.finished || alloc.has_remains()) && record.job != job.key()
+        });
+        let held = others.map(|alloc| (&**alloc.record(), alloc.amounts(capacity.core_mhz)));
+        let held = Held::by(held);
+        let copies = scheduler::reconcile::copies(job, group);
+        let wanted = Amounts::of(group, capacity.core_mhz).times(copies);
+        let cores = group.tasks.iter().map(|task| task.resources.cores.max(0));
+        let cores = cores.fold(0, i64::saturating_add);
+        let cores = cores.saturating_mul(i64::from(copies));
+        let cores = usize::try_from(cores).unwrap_or(0);
+        let cores = match cores > 0 && capacity.cpu.is_some() {
+            true => capacity.cores(cores, &held.cores).err(),
+            false => None,
+        };
+        cores.or_else(|| capacity.shortage(held.amounts, wanted))
     }
 
     /// Makes a plan for the jobs that are due and carries it out. Returns the allocations that changed.

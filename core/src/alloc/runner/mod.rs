@@ -26,6 +26,7 @@ use super::coordinator::Coordinator;
 use super::health::HealthWatch;
 use super::kill_order::KillOrder;
 use super::remote::Asking;
+use crate::claims::resources::Amounts;
 use crate::cx::Cx;
 use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
@@ -200,6 +201,12 @@ impl AllocRunner {
     /// The job that it belongs to.
     pub fn job_key(&self) -> &JobKey {
         &self.record.job
+    }
+
+    /// What it holds of counted resources until nothing of it can be alive.
+    pub fn amounts(&self, core_mhz: u64) -> Amounts {
+        let group = self.job.group(self.record.group.as_str());
+        group.map_or(Amounts::default(), |group| Amounts::of(group, core_mhz))
     }
 
     /// Whether it is being ended.

@@ -200,6 +200,7 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
         health,
         ports,
         devices,
+        cores,
         launches,
         create_time,
         modify_time,
@@ -261,6 +262,11 @@ fn of_alloc(fold: &mut Fold, record: &AllocRecord) {
         fold.text(&device.task);
         fold.text(&device.plugin);
         device.ids.iter().for_each(|id| fold.text(id));
+    }
+    for assigned in cores {
+        fold.text(&assigned.task);
+        let ids = assigned.ids.iter();
+        ids.for_each(|id| fold.row([u64::from(*id), 5, 0, 0]));
     }
     for (task, launch) in launches {
         fold.name([low(launch.0), high(launch.0)], task.as_str());

@@ -1,0 +1,208 @@
+//! CPU, memory, disk space and cores: what is not free is waited for, and who waits is told why.
+
+use drover_core::claims::Claim;
+use drover_core::claims::resources::Amounts;
+use drover_core::model::alloc::DesiredStatus;
+use drover_core::model::job::{Job, JobType};
+use drover_core::time::Span;
+use drover_io_sim::{Fault, Faults, Sim};
+use drover_sim_tests::build::{TaskWords, group, job, task};
+use drover_sim_tests::for_seeds_on;
+use drover_sim_tests::look::{Look, SOON};
+
+/// A machine with 5000 MHz, 1000 MB of memory and 1000 MB of disk space.
+const SMALL: Amounts = Amounts {
+    cpu: 5000,
+    memory: 1000,
+    disk: 1000,
+};
+
+/// The agent looks at its machine every 15 minutes.
+const LOOKS_AGAIN: Span = Span::secs(1000);
+
+/// A service with one task of the same name.
+fn wants(name: &str, priority: i64, cpu: i64, memory: i64) -> Job {
+    let mut task = task(name);
+    (task.resources.cpu, task.resources.memory_mb) = (cpu, memory);
+    let mut job = job(name, JobType::Service, [group("g", [task])]);
+    job.priority = priority;
+    job
+}
+
+/// Why a job waits to be placed.
+fn why(sim: &Sim, job: &str) -> String {
+    let view = sim.view();
+    let key = drover_core::ids::JobKey::local(job);
+    let why = view.and_then(|view| view.blocked(&key).first().map(|(_, why)| why.clone()));
+    why.unwrap_or_default()
+}
+
+#[test]
+fn job_that_asks_for_more_than_is_left_waits_until_it_is_free() {
+    for_seeds_on(SMALL, 60, |sim| {
+        sim.register(&wants("first", 50, 3800, 10));
+        sim.until(SOON, |sim| sim.runs("first", "first"))?;
+        sim.register(&wants("second", 50, 4000, 10));
+        let says = "cpu: needs 4000 MHz, 1200 of 5000 are free";
+        sim.until(SOON, |sim| why(sim, "second") == says)?;
+        sim.deregister("first", false);
+        sim.until(SOON, |sim| sim.runs("second", "second"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn memory_is_held_until_its_holder_is_gone() {
+    for_seeds_on(SMALL, 60, |sim| {
+        // In the world of seed 0 nothing goes wrong, so nothing takes its time.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.register(&wants("first", 50, 10, 800));
+        sim.until(SOON, |sim| sim.runs("first", "first"))?;
+        sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+        sim.deregister("first", false);
+        sim.register(&wants("second", 50, 10, 800));
+        sim.run(Span::secs(1))?;
+        let waits = sim.living("first") == 0 || !sim.runs("second", "second");
+        sim.expect_that(waits, "the first one still lives")?;
+        sim.until(SOON, |sim| sim.runs("second", "second"))?;
+        sim.expect_that(sim.living("first") == 0, "nothing of the first one lives")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn memory_of_lower_priority_is_preempted_and_named_while_it_is_awaited() {
+    for_seeds_on(SMALL, 60, |sim| {
+        sim.register(&wants("low", 30, 10, 800));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.register(&wants("high", 60, 10, 900));
+        let waits = |sim: &Sim| {
+            let view = sim.view();
+            let waits = view.and_then(|view| Some(view.ungranted(sim.live("high")?)));
+            waits.unwrap_or_default()
+        };
+        let is_named = |sim: &Sim| {
+            let waits = waits(sim);
+            waits.is_empty() || waits.iter().any(|one| one.claim == Claim::Memory)
+        };
+        sim.until(SOON, |sim| sim.live("high").is_some())?;
+        sim.expect_that(is_named(sim), "the memory is named")?;
+        sim.until(SOON, |sim| sim.runs("high", "high"))?;
+        let evicted = |sim: &Sim| {
+            let mut low = sim.allocs("low").into_iter();
+            low.any(|alloc| alloc.record().desired == DesiredStatus::Evict)
+        };
+        sim.expect_that(evicted(sim), "the lower one was preempted")?;
+        let says = "memory: needs 800 MB, 100 of 1000 are free";
+        sim.expect_that(why(sim, "low") == says, "it says why it waits")?;
+        sim.deregister("high", false);
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn node_that_grows_wakes_the_job_that_waits() {
+    for_seeds_on(SMALL, 40, |sim| {
+        sim.register(&wants("large", 50, 10, 3000));
+        let says = "memory: needs 3000 MB, 1000 of 1000 are free";
+        sim.until(SOON, |sim| why(sim, "large") == says)?;
+        sim.machine_has(Amounts {
+            memory: 4000,
+            ..SMALL
+        });
+        sim.until(LOOKS_AGAIN, |sim| sim.runs("large", "large"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn node_that_shrinks_ends_nobody_and_replaces_what_it_ran() {
+    for_seeds_on(SMALL, 40, |sim| {
+        sim.register(&wants("large", 50, 10, 900));
+        sim.until(SOON, |sim| sim.runs("large", "large"))?;
+        sim.machine_has(Amounts {
+            memory: 500,
+            ..SMALL
+        });
+        sim.run(LOOKS_AGAIN)?;
+        sim.expect_that(sim.runs("large", "large"), "what runs goes on running")?;
+        sim.register(&wants("small", 50, 10, 100));
+        let says = "memory: needs 100 MB, 0 of 500 are free";
+        sim.until(SOON, |sim| why(sim, "small") == says)?;
+        sim.deregister("large", false);
+        sim.until(SOON, |sim| sim.runs("small", "small"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn new_version_fits_where_the_old_one_ran() {
+    for_seeds_on(SMALL, 60, |sim| {
+        sim.register(&wants("web", 50, 10, 800));
+        sim.until(SOON, |sim| sim.runs("web", "web"))?;
+        sim.register(&wants("web", 50, 20, 900));
+        let is_new = |sim: &Sim| {
+            let live = sim.live("web");
+            live.is_some_and(|alloc| alloc.record().job_version == 1) && sim.runs("web", "web")
+        };
+        sim.until(SOON, is_new)?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn disk_space_is_counted_by_the_size_that_is_asked_for() {
+    for_seeds_on(SMALL, 30, |sim| {
+        let mut first = wants("first", 50, 10, 10);
+        let disk = drover_core::model::group::EphemeralDisk {
+            size_mb: 800,
+            ..Default::default()
+        };
+        first.task_groups[0].ephemeral_disk = Some(disk);
+        sim.register(&first);
+        sim.until(SOON, |sim| sim.runs("first", "first"))?;
+        sim.register(&wants("second", 50, 10, 10));
+        let says = "disk: needs 300 MB, 200 of 1000 are free";
+        sim.until(SOON, |sim| why(sim, "second") == says)?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn cores_of_two_jobs_are_disjoint() {
+    for_seeds_on(SMALL, 60, |sim| {
+        let with_cores = |name: &str, cores: i64| {
+            let mut job = wants(name, 50, 0, 10);
+            job.task_groups[0].tasks[0].resources.cores = cores;
+            job
+        };
+        sim.register(&with_cores("first", 2));
+        sim.register(&with_cores("second", 2));
+        let both = |sim: &Sim| sim.runs("first", "first") && sim.runs("second", "second");
+        sim.until(SOON, both)?;
+        sim.register(&with_cores("third", 1));
+        let says = "cores: needs 1, 0 of 4 are free";
+        sim.until(SOON, |sim| why(sim, "third") == says)?;
+        sim.deregister("first", false);
+        sim.until(SOON, |sim| sim.runs("third", "third"))?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn memory_max_and_tasks_that_follow_each_other_are_not_added_up() {
+    use drover_core::model::task::Hook;
+    for_seeds_on(SMALL, 30, |sim| {
+        let mut job = wants("web", 50, 10, 700);
+        let mut before = task("before").hook(Hook::Prestart, false).ends("1s", 0);
+        before.resources.memory_mb = 600;
+        job.task_groups[0].tasks[0].resources.memory_max_mb = 9000;
+        job.task_groups[0].tasks.push(before);
+        sim.register(&job);
+        sim.until(SOON, |sim| sim.runs("web", "web"))?;
+        sim.peace()
+    });
+}
