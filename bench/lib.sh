@@ -7,10 +7,10 @@ fail() { echo "bench: $*" >&2; exit 1; }
 
 # The program as users get it, and the measuring client.
 build() {
-    cargo build --release -q -p drover 2> /dev/null || fail 'cannot build the agent'
+    cargo build --profile dist -q -p drover 2> /dev/null || fail 'cannot build the agent'
     client=$(cargo bench --no-run -p drover --bench agent 2>&1 | sed -n 's/.*Executable .*(\(.*\))$/\1/p')
     [ -x "$client" ] || fail 'cannot build the measuring client'
-    program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/drover
+    program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/dist/drover
 }
 
 prepare() {
