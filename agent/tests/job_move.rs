@@ -429,13 +429,7 @@ fn what_still_waits_for_another_node_is_not_handed_on() {
     agent.wait_for("/v1/job/db/allocations", |allocs| {
         // Not before the fetch that was broken off has ended here, too.
         agent.put("/v1/system/gc", &json!({})).unwrap();
-        let mut ids = allocs
-            .as_array()?
-            .iter()
-            .filter_map(|one| one["ID"].as_str());
-        let path = |id: &str| format!("/v1/allocation/{id}");
-        let collected = |id: &str| agent.get(&path(id))["DirectoryCollected"] == true;
-        ids.all(collected).then_some(())
+        allocs.as_array()?.is_empty().then_some(())
     });
     refused();
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::effect::{DriverEffect, Program, TaskConfig};
-use drover_core::ids::{AllocId, LaunchId};
+use drover_core::ids::{AllocId, LaunchId, Run};
 use drover_core::input::{DriverInput, Input, TaskKey};
 use drover_core::model::alloc::ExitResult;
+use drover_core::model::device::Reserved;
+use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
@@ -18,6 +20,23 @@ use drover_io_real::driver::{Driver, Inbox};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const LAUNCH: LaunchId = LaunchId(7);
+
+fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
+    TaskConfig {
+        run: Run(1),
+        job: "job".to_owned(),
+        group: "group".to_owned(),
+        config,
+        env: BTreeMap::new(),
+        user: String::new(),
+        cpu_shares: 100,
+        memory_limit: 0,
+        memory_reserved: 0,
+        logs: LogConfig::default(),
+        reserved: Reserved::default(),
+        device_env: BTreeMap::new(),
+    }
+}
 
 struct World {
     driver: Mock,
@@ -62,10 +81,7 @@ impl World {
         let config = config
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let config = TaskConfig {
-            config: config.collect(),
-            ..TaskConfig::default()
-        };
+        let config = task_config(config.collect());
         let config = Arc::new(config);
         self.ask(DriverEffect::Start {
             op: Op(1),
@@ -81,7 +97,7 @@ impl World {
             command: "anything".to_owned(),
             args: Vec::new(),
             timeout: Span::secs(60),
-            task: TaskConfig::default(),
+            task: task_config(BTreeMap::new()),
         });
         self.ask(DriverEffect::Exec {
             op: Op(2),

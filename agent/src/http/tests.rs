@@ -340,13 +340,15 @@ async fn assert_collected(rig: &Rig, id: &str) {
 }
 
 #[tokio::test]
-async fn what_ended_is_cleaned_away_when_asked() {
+async fn system_gc_forgets_what_ended_with_its_dead_job() {
     let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
     register(&rig, job("calc", "batch", Some(0))).await;
     let ended = allocs(&rig, "calc").await[0].id.clone();
-    rig.client
-        .send(Method::PUT, "/v1/system/gc", &[], None)
-        .await
-        .unwrap();
-    assert_collected(&rig, &ended).await;
+    let gc = "/v1/system/gc";
+    rig.client.send(Method::PUT, gc, &[], None).await.unwrap();
+    for path in ["/v1/job/calc", &format!("/v1/allocation/{ended}")] {
+        assert_eq!(failure(&rig, Method::GET, path, "").await.0, 404, "{path}");
+    }
+    assert_eq!(allocs(&rig, "web").await.len(), 1);
 }
