@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Agent;
+use super::{Agent, cx};
 use crate::alloc::runner::AllocRunner;
 use crate::config::Retention;
 use crate::ids::{DeploymentId, EvalId, JobKey};
@@ -88,10 +88,20 @@ impl Agent {
             next: None,
         };
         self.forget_dead_jobs(now, &mut ages);
+        let before = self.records_of_the_past();
         self.forget_evals(&mut ages);
         self.forget_deployments(&mut ages);
         self.forget_records(&mut ages, forced);
+        if self.records_of_the_past() < before {
+            // What goes may be what the index was last used for.
+            cx(&self.config, &mut self.shared, now).next_index_without_a_record();
+        }
         ages.next
+    }
+
+    /// How many records there are of what is over.
+    fn records_of_the_past(&self) -> usize {
+        self.local.evals.len() + self.local.deployments.len() + self.collected.iter().count()
     }
 
     fn forget_dead_jobs(&mut self, now: Now, ages: &mut Ages) {

@@ -112,7 +112,13 @@ impl Checker {
             return Ok(());
         };
         let gone = |job: &JobRecord| job.purge;
-        let job_goes = matches!(batch.get(&Key::Job(eval.job.clone())), Some(None))
+        // It may be there again by the same commit, as a new one.
+        let goes_in_batch = match batch.get(&Key::Job(eval.job.clone())) {
+            Some(Some(Record::Job(job))) => job.job.create_index > eval.create_index,
+            Some(_) => true,
+            None => false,
+        };
+        let job_goes = goes_in_batch
             || saved_job(world, &eval.job).is_none_or(gone)
             || self.replies.purges(&eval.job);
         let newer =
