@@ -24,7 +24,7 @@ pub struct Disk {
     /// How many commits were written.
     #[serde(skip)]
     pub commits: u64,
-    /// How many of them forgot something old and wrote nothing.
+    /// How many of them forgot something old and wrote nothing but the index.
     #[serde(skip)]
     pub(crate) forgetting: u64,
 }
@@ -59,8 +59,9 @@ impl Disk {
     pub(crate) fn write(&mut self, id: CommitId, batch: Batch) -> Option<Key> {
         let again = self.last == Some(id);
         let mut unchanged = None;
-        let forgets = |record: &Option<Record>| record.is_none();
-        self.forgetting += u64::from(batch.values().all(forgets));
+        let writes = |(key, record): (&Key, &Option<Record>)| record.is_some() && *key != Key::Meta;
+        let forgets = batch.values().any(Option::is_none) && !batch.iter().any(writes);
+        self.forgetting += u64::from(forgets);
         for (key, record) in batch {
             if self.records.get(&key) == record.as_ref() && !again {
                 unchanged = Some(key.clone());

@@ -214,6 +214,9 @@ impl Lives {
         memory.restarts.retain(|restart| restart.number <= kept);
         // Decided once more if the disk holds what ended the launch and not what followed.
         let ended = record.launch.as_ref().and_then(|launch| launch.lost);
+        // That a start ended a row of lost ones may have been lost itself.
+        let row = &mut memory.lost_starts;
+        row.at_most = row.at_most.max(record.budget.lost_starts);
         let used = record.budget.used;
         memory.cut_off = ended.map(|ended| match ended {
             Loss::Reboot => CutOff::Reboot { used },
