@@ -21,7 +21,6 @@ use crate::config::Retention;
 use crate::ids::{DeploymentId, EvalId, JobKey};
 use crate::model::eval::DeploymentStatus;
 use crate::model::job::Job;
-use crate::store::Key;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Now, Span, Timestamp};
 
@@ -46,8 +45,12 @@ impl Ages {
         if left <= Span::ZERO {
             return true;
         }
-        self.next = Some(self.next.map_or(left, |next| next.min(left)));
+        self.look_again(left);
         false
+    }
+
+    fn look_again(&mut self, left: Span) {
+        self.next = Some(self.next.map_or(left, |next| next.min(left)));
     }
 }
 
@@ -131,7 +134,7 @@ impl Agent {
             }
             if view.allocs_of(key).any(needed) {
                 // Nothing tells when that is over.
-                ages.next = Some(ages.next.map_or(INTERVAL, |next| next.min(INTERVAL)));
+                ages.look_again(INTERVAL);
             } else if ages.is_over(
                 self.last_change_of(key, job, evaluated.get(key)),
                 ages.limits.jobs,
@@ -205,8 +208,7 @@ impl Agent {
             }
         }
         for id in old {
-            self.local.deployments.remove(&id);
-            self.shared.ledger.delete(Key::Deployment(id));
+            self.forget_deployment(id);
         }
     }
 

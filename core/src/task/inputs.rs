@@ -26,8 +26,12 @@ impl TaskRunner {
         }
         match input {
             DriverInput::Started { op, .. } => self.on_started(cx, op),
-            DriverInput::StartFailed { op, failure, .. } => self.on_start_failed(cx, op, failure),
-            DriverInput::StartLost { op, why, .. } => self.on_start_lost(cx, op, &why),
+            DriverInput::StartFailed { op, failure, .. } => {
+                self.on_start_failed(cx, op, failure, None);
+            }
+            DriverInput::StartLost { op, why, .. } => {
+                self.on_start_failed(cx, op, Failure::recoverable(why), Some(Loss::Start));
+            }
             DriverInput::Recovered { op, found, .. } => self.on_recovered(cx, op, found),
             DriverInput::Exited { result, .. } => self.on_exited(cx, result),
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result),
@@ -79,30 +83,17 @@ impl TaskRunner {
         }
     }
 
-    fn on_start_failed(&mut self, cx: &mut Cx<'_>, op: Op, failure: Failure) {
-        match &self.phase {
-            Phase::Starting(awaited) if awaited.op == op => self.give_up_start(cx, failure),
-            Phase::Starting(_)
-            | Phase::Waiting
-            | Phase::Preparing(_)
-            | Phase::Recovering(_)
-            | Phase::Running
-            | Phase::Delaying(_)
-            | Phase::Stopping { .. }
-            | Phase::Cleaning(_)
-            | Phase::Pausing(_)
-            | Phase::Dead(_) => cx.count_stale(),
-        }
-    }
-
-    /// The program had no part in it, so another start need not be paid for.
-    fn on_start_lost(&mut self, cx: &mut Cx<'_>, op: Op, why: &str) {
+    /// It was not started. If it is `lost`, the program had no part in that, so another start need not be
+    /// paid for.
+    fn on_start_failed(&mut self, cx: &mut Cx<'_>, op: Op, failure: Failure, lost: Option<Loss>) {
         match &self.phase {
             Phase::Starting(awaited) if awaited.op == op => {
-                if let Some(launch) = &mut self.edit().launch {
-                    launch.lost = Some(Loss::Start);
+                if lost.is_some()
+                    && let Some(launch) = &mut self.edit().launch
+                {
+                    launch.lost = lost;
                 }
-                self.give_up_start(cx, Failure::recoverable(why));
+                self.give_up_start(cx, failure);
             }
             Phase::Starting(_)
             | Phase::Waiting

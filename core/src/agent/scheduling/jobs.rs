@@ -143,11 +143,31 @@ impl Agent {
     }
 
     pub(super) fn deregister(&mut self, now: Now, key: &JobKey, purge: bool) -> Reply {
-        let Some(known) = self.local.jobs.get(key) else {
+        if !self.stop_job(now, key, purge) {
             return Reply::Stopping {
                 eval: None,
                 index: self.shared.index,
             };
+        }
+        let eval = self.evaluate(now, key, Trigger::JobDeregister);
+        Reply::Stopping {
+            eval: Some(eval.id),
+            index: eval.create_index,
+        }
+    }
+
+    /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
+    pub(in crate::agent) fn forget_dead_job(&mut self, now: Now, key: &JobKey) {
+        if self.stop_job(now, key, true) {
+            self.local.mark(key);
+        }
+    }
+
+    /// Nothing of a job is to run any more, nor to be known if it is to be purged. Returns whether there
+    /// is such a job.
+    fn stop_job(&mut self, now: Now, key: &JobKey, purge: bool) -> bool {
+        let Some(known) = self.local.jobs.get(key) else {
+            return false;
         };
         let mut record = JobRecord::clone(known);
         let index = cx(&self.config, &mut self.shared, now).next_index();
@@ -161,30 +181,7 @@ impl Agent {
             self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
         }
         self.save_job(key, record);
-        let eval = self.evaluate(now, key, Trigger::JobDeregister);
-        Reply::Stopping {
-            eval: Some(eval.id),
-            index: eval.create_index,
-        }
-    }
-
-    /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
-    pub(in crate::agent) fn forget_dead_job(&mut self, now: Now, key: &JobKey) {
-        let Some(known) = self.local.jobs.get(key) else {
-            return;
-        };
-        let mut record = JobRecord::clone(known);
-        let mut job = Job::clone(&record.job);
-        job.stop = true;
-        job.modify_index = cx(&self.config, &mut self.shared, now).next_index();
-        record.job = Arc::new(job);
-        record.purge = true;
-        if let Some(deployment) = record.deployment {
-            let words = "Cancelled because job is stopped";
-            self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
-        }
-        self.save_job(key, record);
-        self.local.mark(key);
+        true
     }
 
     pub(in crate::agent) fn save_job(&mut self, key: &JobKey, record: JobRecord) {
@@ -205,8 +202,7 @@ impl Agent {
         self.forget_evals_of(key);
         let deployments = self.local.deployments.iter().filter(|(_, d)| d.job == *key);
         for id in deployments.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.local.deployments.remove(&id);
-            self.shared.ledger.delete(Key::Deployment(id));
+            self.forget_deployment(id);
         }
         self.forget_records_of(key, None);
         cx(&self.config, &mut self.shared, now).next_index_without_a_record();

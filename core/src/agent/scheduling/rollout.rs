@@ -47,9 +47,13 @@ impl Agent {
         let of_job = (self.local.deployments.values()).filter(|one| one.job == *key);
         let old = of_job.filter(|one| job.version(one.job_version).is_none());
         for id in old.map(|one| one.id).collect::<Vec<_>>() {
-            self.local.deployments.remove(&id);
-            self.shared.ledger.delete(Key::Deployment(id));
+            self.forget_deployment(id);
         }
+    }
+
+    pub(in crate::agent) fn forget_deployment(&mut self, id: DeploymentId) {
+        self.local.deployments.remove(&id);
+        self.shared.ledger.delete(Key::Deployment(id));
     }
 
     /// The latest version of a job proved itself.
