@@ -18,7 +18,7 @@ use core::cmp::Ordering;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::regexp::Regexp;
+use super::regexp;
 use super::version::{Requirements, Scheme, Version};
 use crate::model::job::Constraint;
 use crate::model::node::Node;
@@ -161,7 +161,7 @@ pub fn compare_texts(operator: Operator, left: &str, right: &str) -> bool {
         Operator::AtLeast => order(left, right).is_ge(),
         Operator::Version => allows(Scheme::Loose, left, right),
         Operator::Semver => allows(Scheme::Semver, left, right),
-        Operator::Regexp => Regexp::new(right).is_ok_and(|regexp| regexp.is_match(left)),
+        Operator::Regexp => regexp::compile(right).is_ok_and(|found| found.is_match(left)),
         Operator::SetContainsAll => items(right).is_subset(&items(left)),
         Operator::SetContainsAny => !items(right).is_disjoint(&items(left)),
         Operator::IsSet
@@ -318,7 +318,7 @@ fn check_value(operator: Operator, value: &str) -> Result<(), String> {
     match operator {
         Operator::Version => Requirements::parse(Scheme::Loose, value).map(|_| ()),
         Operator::Semver => Requirements::parse(Scheme::Semver, value).map(|_| ()),
-        Operator::Regexp => Regexp::new(value).map(|_| ()),
+        Operator::Regexp => regexp::compile(value).map(|_| ()),
         Operator::Equal
         | Operator::NotEqual
         | Operator::Less

@@ -1,7 +1,7 @@
 use super::*;
 
 fn found(expression: &str, text: &str) -> Option<bool> {
-    Regexp::new(expression).ok().map(|r| r.is_match(text))
+    compile(expression).ok().map(|r| r.is_match(text))
 }
 
 #[track_caller]
@@ -57,11 +57,9 @@ fn repetitions_count() {
 }
 
 #[test]
-fn braces_that_count_nothing_are_text() {
-    yes("^a{$", &["a{"]);
-    yes("^a{,3}$", &["a{,3}"]);
-    yes("^a{x}$", &["a{x}"]);
-    yes("^{}$", &["{}"]);
+fn braces_with_a_backslash_are_text() {
+    yes(r"^\{}$", &["{}"]);
+    yes(r"^a\{x\}$", &["a{x}"]);
 }
 
 #[test]
@@ -80,6 +78,7 @@ fn classes() {
     no("^[a-c]+$", &["abd"]);
     yes("^[^a-c]$", &["d", "é", "\n"]);
     yes("^[]a]+$", &["]a"]);
+    yes(r"^[\[a]+$", &["[a"]);
     yes("^[a-]+$", &["a-"]);
     yes(r"^[\d\-x]+$", &["1-x"]);
     yes(r"^[\D]$", &["a", "é"]);
@@ -161,12 +160,16 @@ fn case_is_folded_where_asked() {
     no("a(?i)b(?-i)c", &["abC"]);
     yes("^((?i)a)b$", &["Ab"]);
     no("^((?i)a)b$", &["AB"]);
-    yes("(?i)é", &["É"]);
+    no("(?i)é", &["É"]);
 }
 
 #[test]
 fn what_is_not_known_is_refused() {
     for bad in [
+        "a{",
+        "a{x}",
+        "[[a]",
+        "[a&&b]",
         "(",
         ")",
         "(a",
@@ -179,17 +182,13 @@ fn what_is_not_known_is_refused() {
         r"[a-\d]",
         "*",
         "+a",
-        "a**",
         "a|*",
-        "a{2}{3}",
         "a{3,2}",
-        "a{1001}",
         "a{99999999999}",
         r"\",
         r"\p{L}",
         r"\1",
         r"\Q",
-        "(?m)a",
         "(?=a)",
         "(?!a)",
         "(?<=a)",
@@ -199,17 +198,18 @@ fn what_is_not_known_is_refused() {
         r"[\p]",
         r"\é",
     ] {
-        assert!(Regexp::new(bad).is_err(), "{bad:?}");
+        assert!(compile(bad).is_err(), "{bad:?}");
     }
 }
 
 #[test]
 fn hostile_expressions_are_refused_or_fast() {
-    assert!(Regexp::new(&"a".repeat(MAX_LENGTH)).is_ok());
-    assert!(Regexp::new(&"a".repeat(MAX_LENGTH + 1)).is_err());
-    assert!(Regexp::new(&"(".repeat(MAX_LENGTH)).is_err());
-    assert!(Regexp::new("((a{1000}){1000}){1000}").is_err());
-    assert!(Regexp::new("(((((){1000}){1000}){1000}){1000}){1000}").is_err());
+    assert!(compile(&"a".repeat(MAX_LENGTH)).is_ok());
+    assert!(compile(&"a".repeat(MAX_LENGTH + 1)).is_err());
+    assert!(compile(&"(".repeat(MAX_LENGTH)).is_err());
+    assert!(compile("((a{1000}){1000}){1000}").is_err());
+    assert!(compile("(?:(?:(?:(?:){1000}){1000}){1000}){1000}").is_err());
+    assert!(compile("(((((){1000}){1000}){1000}){1000}){1000}").is_err());
     assert_eq!(
         found("^(a*)*(a*)*(a|a)*b$", &"a".repeat(20_000)),
         Some(false)
@@ -221,15 +221,7 @@ fn hostile_expressions_are_refused_or_fast() {
 fn groups_beside_each_other_are_not_in_each_other() {
     let deep = |depth: usize| "(".repeat(depth) + &")".repeat(depth);
     yes(&deep(50), &[""]);
-    assert!(Regexp::new(&deep(51)).is_err());
+    assert!(compile(&deep(51)).is_err());
     yes(&"(a)".repeat(60), &[&"a".repeat(60)]);
     yes(&"(?i)".repeat(60), &[""]);
-}
-
-#[test]
-fn flags_are_taken_back_where_they_are_negated() {
-    yes("(?i-i)a", &["a"]);
-    no("(?i-i)a", &["A"]);
-    yes("(?s-s)^.$", &["x"]);
-    no("(?s-s)^.$", &["\n"]);
 }
