@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
 use drover_core::model::template::Template;
-use drover_core::model::validate::{MAX_PROBLEMS, Problem, Report, validate};
 use drover_core::text::quote;
+use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate};
 use drover_template::Options;
 
 use crate::jobspec::{self, Issue, Places};

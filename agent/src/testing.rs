@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex};
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect};
-use drover_core::ids::{AllocId, LaunchId, NodeId};
-use drover_core::input::{
-    DriverInput, HookInput, HookOutput, Input, RequestId, StoreInput, TaskKey,
-};
+use drover_core::ids::{AllocId, LaunchId, NodeId, RequestId, TaskKey};
+use drover_core::input::{DriverInput, HookInput, HookOutput, Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::value::Value;

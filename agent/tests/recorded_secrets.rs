@@ -18,9 +18,9 @@ use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, StoreEffect};
+use drover_core::ids::RequestId;
 use drover_core::input::{
-    DriverInput, Found, HookInput, HookOutput, Input, LocalInput, OperatorInput, RequestId,
-    StoreInput,
+    DriverInput, Found, HookInput, HookOutput, Input, LocalInput, OperatorInput, StoreInput,
 };
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::artifact::Artifact;

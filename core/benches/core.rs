@@ -20,17 +20,15 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
-use drover_core::ids::{AllocId, LaunchId};
-use drover_core::input::{
-    DriverInput, HookInput, HookOutput, Input, LocalInput, RequestId, StoreInput, TaskKey,
-};
+use drover_core::ids::{AllocId, LaunchId, RequestId, TaskKey};
+use drover_core::input::{DriverInput, HookInput, HookOutput, Input, LocalInput, StoreInput};
+use drover_core::ledger::Ledger;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::policy::{RestartMode, RestartPolicy};
 use drover_core::model::task::Task;
-use drover_core::store::ledger::Ledger;
 use drover_core::store::record::AllocRecord;
 use drover_core::store::{Key, Record, Saved};
 use drover_core::time::{Now, Span, Timestamp};

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use drover_core::device::said_stats::{SaidInstance, SaidStats};
-use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::stats::board::Board;
 use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};

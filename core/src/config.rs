@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::resources::{Overcommit, Reserved};
-use crate::fingerprint::manager::ProbeConfig;
 use crate::input::Room;
 use crate::model::job::JobType;
 use crate::model::node::Node;
@@ -297,4 +296,15 @@ impl Config {
             device_plugins: Vec::new(),
         }
     }
+}
+
+/// How a probe is used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProbeConfig {
+    /// Its name.
+    pub name: Arc<str>,
+    /// After how long it is asked again when it answered; never if none.
+    pub every: Option<Span>,
+    /// Whether nothing is placed before it answered, failed or took too long once.
+    pub essential: bool,
 }

@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::SCHEMA;
 use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Told};
 use crate::gc::Destroys;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId};
-use crate::input::TaskKey;
+use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, TaskKey};
+use crate::ledger::Ledger;
 use crate::model::event::TaskEvent;
 use crate::op::{Awaited, Op};
-use crate::store::ledger::Ledger;
-use crate::store::{Key, Meta, Record};
+use crate::store::{Key, Meta, Record, SCHEMA};
 use crate::time::{Now, Span};
 
 /// Random numbers that are no secret and no luck: the same seed gives the same numbers.

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::remote::RemotePrevious;
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, LaunchId, Run, TaskName};
-use crate::input::{RequestId, TaskKey};
+use crate::ids::{
+    AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Run, TaskKey, TaskName,
+};
 use crate::model::artifact::Artifact;
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::event::TaskEvent;
+use crate::model::remote::RemotePrevious;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
 use crate::model::variable::{Reads, VariableMeta};
 use crate::op::Op;
+use crate::paths::place::Place;
 use crate::store::{Batch, CommitId};
-use crate::task::place::Place;
 use crate::time::Span;
 
 /// One thing to do outside. Doing it never blocks the core.
@@ -415,10 +416,7 @@ impl NodeEffect {
 pub enum StoreEffect {
     /// Write all of this or nothing, so that it survives a crash. Answer with
     /// [`crate::input::StoreInput`].
-    Commit(
-        CommitId,
-        #[serde(with = "crate::store::pairs::shared")] Arc<Batch>,
-    ),
+    Commit(CommitId, #[serde(with = "crate::pairs::shared")] Arc<Batch>),
 }
 
 /// An answer to who asked.

@@ -10,12 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
-use crate::time::Span;
-
-/// For how long a disk is kept for another node that takes it over.
-pub const PROMISED: Span = Span::secs(24 * 3600);
-/// For how long it is kept when that node has read it to the end.
-pub const DELIVERED: Span = Span::secs(600);
 
 /// Chooses among allocations that ended those to clean away so that `keep` are left: the oldest.
 pub fn surplus<'a>(ended: impl Iterator<Item = &'a AllocRecord>, keep: usize) -> Vec<AllocId> {

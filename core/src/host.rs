@@ -9,8 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::View;
-use crate::ids::{AllocId, LaunchId};
-use crate::input::TaskKey;
+use crate::ids::{AllocId, LaunchId, TaskKey};
 
 /// Which agent made a thing.
 #[derive(Clone, Debug, PartialEq, Eq)]

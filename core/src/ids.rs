@@ -199,6 +199,21 @@ impl fmt::Display for JobKey {
 #[serde(transparent)]
 pub struct Run(pub u32);
 
+/// The full name of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskKey {
+    /// Its allocation.
+    pub alloc: AllocId,
+    /// Its name there.
+    pub task: TaskName,
+}
+
+/// The number under which somebody outside awaits an answer. The core only hands it back.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct RequestId(pub u64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

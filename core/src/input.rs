@@ -9,26 +9,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::remote::{Handed, Remote};
 use crate::device::said::{SaidAttribute, SaidGroup};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AllocId, JobKey, LaunchId, TaskName};
+use crate::ids::{AllocId, JobKey, LaunchId, RequestId, TaskKey, TaskName};
+
 use crate::model::alloc::ExitResult;
 use crate::model::device::{DeviceNode, Mount};
 use crate::model::dispatch::Dispatch;
 use crate::model::job::Job;
+use crate::model::remote::{Handed, Remote};
 use crate::model::variable::{Items, VariableKey};
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
-
-/// The full name of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskKey {
-    /// Its allocation.
-    pub alloc: AllocId,
-    /// Its name there.
-    pub task: TaskName,
-}
 
 /// One thing that happened outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -273,12 +265,6 @@ pub enum StoreInput {
     /// The commit could not be written.
     Failed(CommitId, String),
 }
-
-/// The number under which somebody outside awaits an answer. The core only hands it back.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub struct RequestId(pub u64);
 
 /// What is asked of the scheduling side of this one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -20,7 +20,7 @@
 //! 2. Every input is legal in every state: handled, latched, or declared stale by its fence.
 //! 3. Nobody outside is trusted to answer.
 //! 4. Remember before acting: effects that must not happen twice or be forgotten leave only when
-//!    what led to them is saved ([`store::ledger`]).
+//!    what led to them is saved ([`ledger`]).
 //! 5. Names, not luck: what is made in the world bears an id that was saved first
 //!    ([`ids::LaunchId`]), and is found again by it.
 //! 6. Same inputs, same effects.
@@ -29,9 +29,9 @@
 //! # The modules
 //!
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
-//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`driver`],
-//! [`device`] and [`fingerprint`] know the machine and validate what is reported of it; [`store`]
-//! remembers; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
+//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`managers`] know the
+//! machine, and [`driver`], [`device`] and [`fingerprint`] validate what is reported of it; [`store`]
+//! and [`ledger`] remember; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
 //! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured; [`record`]
 //! is the format of recordings; [`model`] has Nomad's nouns. ARCHITECTURE.md has the map.
 
@@ -43,6 +43,7 @@ pub mod alloc;
 pub mod broadcast;
 pub mod claims;
 pub mod config;
+pub mod constraint;
 pub mod cx;
 pub mod device;
 pub mod driver;
@@ -53,14 +54,19 @@ pub mod hooks;
 pub mod host;
 pub mod ids;
 pub mod input;
+pub mod interpolate;
+pub mod ledger;
 pub mod local;
+pub mod managers;
 pub mod model;
 pub mod op;
+pub mod pairs;
+pub mod paths;
 pub mod record;
 pub mod scheduler;
 pub mod stats;
 pub mod store;
-pub mod stream;
 pub mod task;
 pub mod text;
 pub mod time;
+pub mod validate;

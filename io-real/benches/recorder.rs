@@ -48,9 +48,8 @@ use criterion::{Criterion, criterion_group};
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
-use drover_core::input::{
-    DriverInput, HookInput, HookOutput, Input, LocalInput, RequestId, StoreInput,
-};
+use drover_core::ids::RequestId;
+use drover_core::input::{DriverInput, HookInput, HookOutput, Input, LocalInput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use drover_core::agent::View;
 use drover_core::effect::{Reply, Told};
-use drover_core::input::{LocalInput, OperatorInput, ShutdownMode, TaskKey};
+use drover_core::ids::TaskKey;
+use drover_core::input::{LocalInput, OperatorInput, ShutdownMode};
 use drover_core::model::event::TaskEvent;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 

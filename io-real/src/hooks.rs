@@ -5,10 +5,10 @@ use std::io;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use drover_core::effect::{DriverEffect, HookEffect, HookWork};
-use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input, NodeInput, TaskKey};
+use drover_core::ids::{AllocId, TaskKey, TaskName};
+use drover_core::input::{HookInput, HookOutput, Input, NodeInput};
 use drover_core::op::{Failure, Op};
-use drover_core::task::place::Place;
+use drover_core::paths::place::Place;
 
 use crate::artifact::{Artifacts, Asked};
 use crate::clock;

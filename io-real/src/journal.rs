@@ -7,7 +7,7 @@
 
 use drover_core::agent::View;
 use drover_core::effect::{HookEffect, HookWork, Told};
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::model::event::{EventType, TaskEvent};
 use tracing::{debug, info, warn};
 

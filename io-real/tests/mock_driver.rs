@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::effect::{DriverEffect, Program, TaskConfig};
-use drover_core::ids::{AllocId, LaunchId, Run};
-use drover_core::input::{DriverInput, Input, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
+use drover_core::input::{DriverInput, Input};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::device::Reserved;
 use drover_core::model::task::LogConfig;

@@ -8,9 +8,9 @@ mod plugin_world;
 #[path = "common/plugins.rs"]
 mod plugins;
 
-use drover_core::fingerprint::Processors;
 use drover_core::ids::LaunchId;
 use drover_core::model::device::{AssignedDevices, GroupId};
+use drover_core::model::processors::Processors;
 use drover_core::model::value::Value;
 use drover_core::stats::devices::DeviceUsage;
 use drover_core::stats::usage::TaskUsage;

@@ -6,8 +6,7 @@ mod common;
 
 use common::driver::{World, key, sh};
 use common::hear;
-use drover_core::ids::{AllocId, LaunchId};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::stats::usage::{TaskUsage, Usage};
 use drover_io_real::driver::Driver;
 use drover_io_real::gate::Gate;

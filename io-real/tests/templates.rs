@@ -23,13 +23,13 @@ use drover_core::config::Config;
 use drover_core::effect::{
     Effect, HookEffect, HookWork, Rendering, StoreEffect, TemplateSource, TemplateWork,
 };
-use drover_core::ids::AllocId;
-use drover_core::input::{HookOutput, Input, LocalInput, RequestId, StoreInput, TemplateInput};
+use drover_core::ids::{AllocId, RequestId};
+use drover_core::input::{HookOutput, Input, LocalInput, StoreInput, TemplateInput};
 use drover_core::model::node::Node;
 use drover_core::model::variable::{Items, Reads, VariableKey};
 use drover_core::op::{Failure, Op};
+use drover_core::paths::place::{Base, Place};
 use drover_core::store::Saved;
-use drover_core::task::place::{Base, Place};
 use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::artifact::settings::Settings;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drover_core::driver::config::MockConfig;
 use drover_core::effect::{DriverEffect, TaskConfig};
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, DriverNetwork, Found, Input, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, DriverNetwork, Found, Input};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Issuing;
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::time::Instant;
 use serde::Serialize;
 

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::claims::resources::Amounts;
-use drover_core::config::{Config, Preemption, Retention, RoomLimits};
+use drover_core::config::{Config, Preemption, ProbeConfig, Retention, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
-use drover_core::fingerprint::manager::ProbeConfig;
-use drover_core::fingerprint::{Core, Fingerprint, Plugin, PluginKind, Processors, Resources};
+use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind, Resources};
 use drover_core::input::{
     DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput, Room,
 };
 use drover_core::model::device::{AssignedDevices, DeviceNode, Mount};
+use drover_core::model::processors::{Core, Processors};
 use drover_core::op::{Failure, Op};
 use drover_core::time::{Instant, Span};
 

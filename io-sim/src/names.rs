@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
-use drover_core::ids::{AllocId, LaunchId};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::store::Record;
 
 /// What everything is called.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drover_core::driver::config::MockConfig;
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::model::alloc::ExitResult;
 use serde::Serialize;
 

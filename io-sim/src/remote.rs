@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::alloc::remote::{Handed, Remote, RemotePrevious};
 use drover_core::effect::HookWork;
 use drover_core::ids::AllocId;
 use drover_core::input::HookOutput;
 use drover_core::model::job::Job;
+use drover_core::model::remote::{Handed, Remote, RemotePrevious};
 use drover_core::op::Failure;
 
 use crate::faults::Fault;

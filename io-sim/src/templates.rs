@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::effect::{Rendering, TemplateWork};
-use drover_core::input::{HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::ids::TaskKey;
+use drover_core::input::{HookOutput, Input, TemplateInput};
 use drover_core::op::Op;
 use drover_core::time::Span;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use drover_core::config::Patience;
 use drover_core::effect::{Effect, HookEffect, HookWork, StoreEffect};
-use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input, StoreInput, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::input::{HookInput, HookOutput, Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::device::Mount;
 use drover_core::op::{Failure, Op};

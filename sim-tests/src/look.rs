@@ -1,8 +1,8 @@
 //! Questions that scenarios ask of a simulated agent.
 
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{LocalInput, OperatorInput, RequestId, RestartScope};
+use drover_core::ids::{AllocId, JobKey, RequestId};
+use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::job::Job;
 use drover_core::task::runner::{Phase, TaskRunner};

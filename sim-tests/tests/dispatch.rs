@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, RequestId};
+use drover_core::ids::{JobKey, RequestId};
+use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::policy::RestartMode;

@@ -3,7 +3,8 @@
 use drover_core::agent::{Agent, TimerName};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, Refusal, Reply, StoreEffect};
-use drover_core::input::{Input, LocalInput, RequestId, ShutdownMode, StoreInput};
+use drover_core::ids::RequestId;
+use drover_core::input::{Input, LocalInput, ShutdownMode, StoreInput};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::store::{CommitId, Saved};
 use drover_core::task::runner::Phase;

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use drover_core::effect::Reply;
-use drover_core::ids::EvalId;
-use drover_core::input::RequestId;
+use drover_core::ids::{EvalId, RequestId};
 use drover_core::model::eval::{EvalStatus, Evaluation, Trigger};
 use drover_core::model::job::Job;
 use drover_core::time::Span;

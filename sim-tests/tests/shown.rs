@@ -1,10 +1,8 @@
 //! What people who ask are told, and what becomes of requests that suppose too much.
 
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::JobKey;
-use drover_core::input::{
-    HookInput, HookOutput, Input, LocalInput, RequestId, RestartScope, ShutdownMode,
-};
+use drover_core::ids::{JobKey, RequestId};
+use drover_core::input::{HookInput, HookOutput, Input, LocalInput, RestartScope, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::eval::{DeploymentStatus, Trigger};
 use drover_core::model::event::EventType;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use drover_core::cx::Rng;
 use drover_core::device::said_stats::{SaidInstance, SaidStats, SaidValue};
-use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::stats::board::Board;
 use drover_core::stats::devices::DeviceUsage;

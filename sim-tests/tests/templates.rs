@@ -1,7 +1,8 @@
 //! Templates: a start finds what is rendered, and a task is told of each change once, whatever
 //! happens meanwhile.
 
-use drover_core::input::{Input, RestartScope, TaskKey, TemplateInput};
+use drover_core::ids::TaskKey;
+use drover_core::input::{Input, RestartScope, TemplateInput};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Task;

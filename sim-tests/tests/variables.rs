@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use drover_core::effect::{Refusal, Reply};
-use drover_core::input::{LocalInput, RequestId};
+use drover_core::ids::RequestId;
+use drover_core::input::LocalInput;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};

@@ -1,11 +1,11 @@
 //! All jobs: listing, submitting, parsing, validating.
 
 use axum::extract::{Request, State};
-use drover_core::alloc::remote::{Handed, RemotePrevious};
 use drover_core::effect::Reply;
 use drover_core::input::LocalInput;
 use drover_core::model::job::Job;
 use drover_core::model::node::DriverInfo;
+use drover_core::model::remote::{Handed, RemotePrevious};
 use drover_core::text::quote;
 use drover_io_real::migrate::authority;
 use serde::Deserialize;

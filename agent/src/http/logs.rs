@@ -302,7 +302,7 @@ struct Changes {
     files: Option<pipe::Receiver>,
     index: tokio::sync::watch::Receiver<u64>,
     events: tokio::sync::broadcast::Receiver<(
-        drover_core::input::TaskKey,
+        drover_core::ids::TaskKey,
         std::sync::Arc<drover_core::model::event::TaskEvent>,
     )>,
     until_end: bool,

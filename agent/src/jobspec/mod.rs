@@ -30,7 +30,7 @@
 //! differently, and knows no references that are resolved at run time.
 //!
 //! A job file is bounded in size, depth and work ([`bounds`]). One that comes over HTTP cannot read
-//! files of the agent. What a job may contain is bounded by `core/src/model/validate.rs`.
+//! files of the agent. What a job may contain is bounded by `core/src/validate/mod.rs`.
 
 mod api;
 mod blocks;

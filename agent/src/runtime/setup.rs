@@ -8,11 +8,10 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use drover_core::config::Config;
-use drover_core::fingerprint::Processors;
-use drover_core::fingerprint::manager::ProbeConfig;
+use drover_core::config::{Config, ProbeConfig};
 use drover_core::ids::{AllocId, LaunchId, NodeId};
 use drover_core::model::node::Node as NodeModel;
+use drover_core::model::processors::Processors;
 use drover_core::store::Saved;
 use drover_core::time::Span;
 use drover_io_real::artifact::Artifacts;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drover_core::agent::View;
-use drover_core::ids::{AllocId, JobKey, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, JobKey, TaskKey, TaskName};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::TaskEvent;
 use drover_core::model::job::Job;

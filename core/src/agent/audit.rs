@@ -8,8 +8,7 @@ use core::fmt;
 use super::View;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::claims::{self, Claim};
-use crate::ids::AllocId;
-use crate::input::TaskKey;
+use crate::ids::{AllocId, TaskKey};
 use crate::task::runner::{Phase, TaskRunner};
 
 /// Something that does not hold: this program is wrong.

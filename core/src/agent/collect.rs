@@ -17,11 +17,11 @@
 use std::collections::BTreeSet;
 
 use super::{Agent, cx};
-use crate::alloc::remote::Handed;
 use crate::gc;
 use crate::ids::AllocId;
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::DeploymentStatus;
+use crate::model::remote::Handed;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Now;
 

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 #[serde(default)]
 pub(super) struct Collected {
     records: BTreeMap<AllocId, Arc<CollectedAlloc>>,
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     of_jobs: BTreeMap<JobKey, BTreeSet<AllocId>>,
     /// By the index of their last change: the oldest goes first.
     by_age: BTreeSet<(u64, AllocId)>,

@@ -3,7 +3,7 @@
 //!
 //! Three managers write what they know into the node: the fingerprint manager asks probes, gets an
 //! answer or none, and asks again; the driver manager and the device manager each listen to
-//! *streams* of reports ([`crate::stream`]). Every question and every stream has a number; a report
+//! *streams* of reports ([`crate::managers::stream`]). Every question and every stream has a number; a report
 //! with another number is stale.
 //!
 //! - **Nothing is placed and no task is prepared** until the essential probes have answered,
@@ -30,11 +30,12 @@ use serde::{Deserialize, Serialize};
 
 use super::room::RoomWatch;
 use crate::cx::Cx;
-use crate::device::manager::{Changed, Devices};
-use crate::driver::manager::Drivers;
 use crate::fingerprint::PluginKind;
-use crate::fingerprint::manager::Fingerprints;
 use crate::input::NodeInput;
+use crate::managers::Changed;
+use crate::managers::device::Devices;
+use crate::managers::driver::Drivers;
+use crate::managers::fingerprint::Fingerprints;
 use crate::model::node::{Node, NodeEvent};
 use crate::time::Instant;
 

@@ -37,14 +37,11 @@ use crate::cx::{Cx, Rng, Shared};
 use crate::effect::{Effect, HookEffect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
+use crate::ledger::Ledger;
 use crate::local::Local;
 use crate::store::Saved;
-use crate::store::ledger::Ledger;
 use crate::store::record::AllocRecord;
 use crate::time::{Instant, Now};
-
-/// The layout of the records that this version writes.
-pub const SCHEMA: u32 = 1;
 
 /// The whole of the decisions of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

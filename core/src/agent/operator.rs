@@ -6,12 +6,11 @@ use super::{Agent, cx, scheduling};
 use crate::alloc::runner::AllocRunner;
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
-use crate::gc::{DELIVERED, PROMISED};
-use crate::ids::{AllocId, JobKey, TaskName};
-use crate::input::{OperatorInput, RequestId, RestartScope};
+use crate::ids::{AllocId, JobKey, RequestId, TaskName};
+use crate::input::{OperatorInput, RestartScope};
 use crate::model::alloc::TaskLife;
 use crate::model::eval::Trigger;
-use crate::store::record::AllocRecord;
+use crate::store::record::{AllocRecord, DELIVERED, PROMISED};
 use crate::time::Now;
 
 impl Agent {

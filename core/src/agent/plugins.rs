@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::View;
 use crate::alloc::runner::AllocRunner;
-use crate::device::manager::Plugin;
-use crate::driver::manager::Driver;
 use crate::fingerprint::PluginKind;
+use crate::managers::device::Plugin;
+use crate::managers::driver::Driver;
+use crate::managers::stream::{Phase, SILENT, Stream};
 use crate::model::alloc::TaskLife;
-use crate::stream::{Phase, SILENT, Stream};
 use crate::time::Instant;
 
 /// How somebody is doing who is listened to.
@@ -138,10 +138,9 @@ fn plugins_of<'a>(alloc: &'a AllocRunner, task: &str) -> BTreeSet<&'a str> {
 mod tests {
     use super::*;
     use crate::agent::Agent;
-    use crate::config::Config;
+    use crate::config::{Config, ProbeConfig};
     use crate::device::said::SaidGroup;
     use crate::effect::{Effect, NodeEffect, Told};
-    use crate::fingerprint::manager::ProbeConfig;
     use crate::fingerprint::{Fingerprint, Plugin};
     use crate::input::{DeviceNews, DriverFingerprint, DriverHealth, DriverNews, Input, NodeInput};
     use crate::model::node::Node;

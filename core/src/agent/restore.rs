@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Agent, SCHEMA, cx};
+use super::{Agent, cx};
 use crate::alloc::runner::AllocRunner;
 use crate::ids::{AllocId, JobKey};
-use crate::store::{Key, Meta, Record, Saved};
+use crate::store::{Key, Meta, Record, SCHEMA, Saved};
 use crate::time::{Now, Timestamp};
 
 impl Agent {

@@ -17,11 +17,11 @@ use crate::alloc::runner::AllocRunner;
 use crate::config::Config;
 use crate::cx::Rng;
 use crate::ids::{AllocId, JobKey, NodeId, TaskName};
+use crate::interpolate::{Names, interpolate};
 use crate::model::service::{Service, is_name};
 use crate::model::task::Stage;
 use crate::record::digest::Fnv;
 use crate::store::record::AllocRecord;
-use crate::task::interpolate::{Names, interpolate};
 use crate::task::runner::{Phase, TaskRunner};
 
 /// One instance of a service.

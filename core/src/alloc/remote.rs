@@ -1,8 +1,8 @@
 //! An allocation on another node that an allocation of this one replaces: its end is awaited, and
 //! its disk fetched.
 //!
-//! A job that ran elsewhere comes with a list of what each copy replaces there: [`Handed`] in the
-//! job's record, [`RemotePrevious`] in the allocation's. Two hooks (`runner/remote.rs`) deal with
+//! A job that ran elsewhere comes with a list of what each copy replaces there: [`Handed`](crate::model::remote::Handed) in the
+//! job's record, [`RemotePrevious`](crate::model::remote::RemotePrevious) in the allocation's. Two hooks (`runner/remote.rs`) deal with
 //! it:
 //!
 //! - **The end.** The other node is asked until the allocation there is over: one long question at
@@ -22,12 +22,9 @@
 //! first. Neither can it while its latest allocation waits for the one before it, because the third
 //! node would ask for the end of the latest only.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
-use crate::ids::{AllocId, GroupName};
 use crate::time::{Instant, Span};
 
 /// How often fetching a disk is tried.
@@ -37,52 +34,6 @@ pub const DISK_TRIES: u32 = 5;
 const AFTER_TROUBLE: Span = Span::secs(30);
 /// The shortest pause between two questions. The answer to one is usually a long time coming.
 const BETWEEN: Span = Span::secs(1);
-
-/// An allocation of another node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RemotePrevious {
-    /// Its id.
-    pub alloc: AllocId,
-    /// Where its node answers: `http://HOST:PORT`.
-    pub address: Arc<str>,
-    /// What its node wants to see before it gives away the disk. A secret.
-    pub token: Arc<str>,
-    /// Whether it is known to have ended.
-    pub ended: bool,
-}
-
-/// Which copy of a group replaces an allocation of another node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Handed {
-    /// The group.
-    pub group: GroupName,
-    /// Which copy, from 0.
-    pub index: u32,
-    /// What it replaces.
-    pub from: RemotePrevious,
-}
-
-impl Handed {
-    /// Whether this copy is the one.
-    pub fn is_for(&self, group: &GroupName, index: u32) -> bool {
-        self.group == *group && self.index == index
-    }
-}
-
-/// What another node says of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Remote {
-    /// It may still run. Ask again with this index: the answer comes when something changed.
-    Runs {
-        /// The other node's index.
-        index: u64,
-    },
-    /// Nothing of it runs any more.
-    Ended,
-    /// The node knows nothing of it, or does not want to say.
-    Unknown,
-}
 
 /// Where asking another node stands. It begins anew with each life of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

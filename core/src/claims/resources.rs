@@ -14,8 +14,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fingerprint::{Processors, Resources};
+use crate::fingerprint::Resources;
 use crate::model::group::TaskGroup;
+use crate::model::processors::Processors;
 use crate::model::task::{Stage, Task};
 
 /// An amount of each counted resource.
@@ -277,8 +278,8 @@ fn usable_cores(processors: &Processors) -> BTreeSet<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fingerprint::Core;
     use crate::model::group::EphemeralDisk;
+    use crate::model::processors::Core;
     use crate::model::task::{Hook, Lifecycle};
 
     fn task(cpu: i64, memory: i64, stage: Option<(Hook, bool)>) -> Task {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attribute::Attribute;
 use super::group::{Device, Group};
-use crate::local::constraint::{Operator, compare_texts};
+use crate::constraint::{Operator, compare_texts};
 use crate::model::device::{AssignedDevices, DeviceRequest, GroupId};
 use crate::model::job::Constraint;
 

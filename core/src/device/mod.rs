@@ -3,8 +3,6 @@
 pub mod attribute;
 pub mod choose;
 pub mod group;
-pub mod manager;
-pub mod reservation;
 pub mod said;
 pub mod said_stats;
 pub mod unit;

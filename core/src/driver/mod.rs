@@ -2,7 +2,6 @@
 
 pub(crate) mod coerce;
 pub mod config;
-pub mod manager;
 pub mod said;
 pub mod schema;
 pub mod spec;

@@ -11,8 +11,8 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use super::coerce::{blocks_of, bool_of, port_pair, span_of, text_of, whole_of};
+use crate::interpolate::has_reference;
 use crate::model::value::Value;
-use crate::task::interpolate::has_reference;
 use crate::text::{nearest, quote};
 
 /// No more than so many problems of one configuration are told.

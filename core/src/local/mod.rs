@@ -1,10 +1,6 @@
 //! The scheduling side when there is no cluster: jobs, evaluations and allocations of this one
 //! node.
 
-pub mod constraint;
-pub mod regexp;
-pub mod version;
-
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,10 +21,10 @@ pub const KEPT_EVALS: usize = 10;
 #[serde(default)]
 pub struct Local {
     /// Jobs.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     /// Which allocations belong to which job.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub allocs: BTreeMap<JobKey, BTreeSet<AllocId>>,
     /// Evaluations, the latest of each job.
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
@@ -38,22 +34,22 @@ pub struct Local {
     /// given to one that has to leave it at once for another.
     dirty: BTreeSet<(Reverse<i64>, JobKey)>,
     /// Jobs for which there was no place, and why.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
     /// Jobs whose placement depends on something that has yet to be heard of this machine.
     pub unknown: BTreeSet<JobKey>,
     /// The evaluations for which a plan is still to be made.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub open_evals: BTreeMap<JobKey, BTreeSet<EvalId>>,
     /// When failed allocations are replaced, by the boot clock: decided when their end was first
     /// seen in this life of the agent.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     /// When jobs have to be looked at again.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub look_again: BTreeMap<JobKey, Instant>,
     /// Variables. Shared, because whoever renders templates looks at all of them at once.
-    #[serde(with = "crate::store::pairs::shared")]
+    #[serde(with = "crate::pairs::shared")]
     pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
 }
 

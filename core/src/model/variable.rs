@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::validate::names::identifier;
+use super::names::identifier;
 use crate::text::quote;
 use crate::time::Timestamp;
 
@@ -61,7 +61,7 @@ pub struct VariableMeta {
 #[serde(transparent)]
 pub struct Items(
     // Pairs: in recordings keys are hidden as values are, which keys of maps are not.
-    #[serde(with = "crate::store::pairs")] BTreeMap<String, String>,
+    #[serde(with = "crate::pairs")] BTreeMap<String, String>,
 );
 
 impl Items {

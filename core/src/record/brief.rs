@@ -3,9 +3,10 @@
 use crate::effect::{
     DriverEffect, Effect, HookEffect, HookWork, NodeEffect, Refusal, Reply, StoreEffect, Told,
 };
+use crate::ids::TaskKey;
 use crate::input::{
     DeviceNews, DriverHealth, DriverInput, DriverNews, Found, HookInput, Input, LocalInput,
-    NodeInput, OperatorInput, StoreInput, TaskKey, TemplateInput,
+    NodeInput, OperatorInput, StoreInput, TemplateInput,
 };
 use crate::model::alloc::ExitResult;
 use crate::store::{Batch, Key, Record};

@@ -1,7 +1,7 @@
 //! Whether this node can run a group at all: its data center, its drivers, and the constraints.
 
 use super::NotPlaced;
-use crate::local::constraint;
+use crate::constraint;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;

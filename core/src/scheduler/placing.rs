@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::feasibility::{admits, unless_unknown};
 use super::reconcile::Placement;
 use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, ports};
-use crate::alloc::remote::RemotePrevious;
 use crate::claims::Held;
 use crate::claims::resources::{Amounts, Capacity, Shortage};
 use crate::cx::Rng;
@@ -15,6 +14,7 @@ use crate::ids::{AllocId, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
+use crate::model::remote::RemotePrevious;
 use crate::store::record::{AllocRecord, AssignedCores, AssignedPort, JobRecord};
 
 /// What of this machine an allocation gets for itself alone, and who ends for that.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::devices::{DeviceTable, DeviceUsage};
 use super::usage::{TaskUsage, Usage};
-use crate::ids::{AllocId, TaskName};
-use crate::input::TaskKey;
+use crate::ids::{AllocId, TaskKey, TaskName};
 use crate::model::device::AssignedDevices;
 use crate::time::Timestamp;
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Record`] is what the store holds under a [`Key`]. The core keeps the same record behind an
 //! `Arc` in its own state, so remembering costs one pointer, and an unchanged record is seen
-//! without encoding it. The store itself (outside) encodes and writes; see [`ledger`] for when.
+//! without encoding it. The store itself (outside) encodes and writes; see [`crate::ledger`] for when.
 //!
 //! On disk a key is text (`task/<alloc>\0<name>`) and a value is JSON with named fields, so that
 //! the version before this one and the one after it read it: unknown fields are ignored, missing
@@ -21,8 +21,6 @@
 //!   ended as launches that nobody knows are.
 
 pub mod freshness;
-pub mod ledger;
-pub mod pairs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +35,9 @@ use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 
 pub mod collected;
 pub mod record;
+
+/// The layout of the records that this version writes.
+pub const SCHEMA: u32 = 1;
 
 /// The number of one commit, rising by one from 1.
 #[derive(
@@ -108,7 +109,7 @@ pub struct Saved {
     /// What concerns the node as a whole.
     pub meta: Option<Arc<Meta>>,
     /// Jobs.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     /// Evaluations.
     pub evals: BTreeMap<EvalId, Arc<Evaluation>>,
@@ -117,10 +118,10 @@ pub struct Saved {
     /// Allocations.
     pub allocs: BTreeMap<AllocId, Arc<AllocRecord>>,
     /// Tasks of allocations.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     pub tasks: BTreeMap<(AllocId, TaskName), Arc<TaskRecord>>,
     /// Variables.
-    #[serde(default, with = "crate::store::pairs")]
+    #[serde(default, with = "crate::pairs")]
     pub variables: BTreeMap<VariableKey, Arc<Variable>>,
     /// What stays of allocations whose directories are gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

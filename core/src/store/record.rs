@@ -5,16 +5,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alloc::remote::{Handed, RemotePrevious};
-use crate::gc::PROMISED;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
+use crate::model::remote::{Handed, RemotePrevious};
 use crate::time::{Span, Timestamp};
 
 /// How many earlier versions of a job are kept for people; versions in use are kept anyway.
 pub const KEPT_VERSIONS: usize = 6;
+
+/// For how long a disk is kept for another node that takes it over.
+pub const PROMISED: Span = Span::secs(24 * 3600);
+/// For how long it is kept when that node has read it to the end.
+pub const DELIVERED: Span = Span::secs(600);
 
 /// A job, its latest version and the earlier ones that are still of use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

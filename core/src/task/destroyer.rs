@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
 use crate::effect::DriverEffect;
-use crate::ids::LaunchId;
-use crate::input::TaskKey;
+use crate::ids::{LaunchId, TaskKey};
 use crate::op::{Awaited, Op};
 use crate::time::{Instant, Span};
 

@@ -24,8 +24,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::interpolate::{Names, Piece, pieces, replace};
 use crate::ids::AllocId;
+use crate::interpolate::{Names, Piece, clean_key, pieces, replace};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
@@ -306,33 +306,6 @@ fn expand(value: &str, names: &Names<'_>, done: &BTreeMap<String, String>) -> St
                 .map(|value| Cow::Borrowed(value.as_str()))
         })
     })
-}
-
-/// Prefixes of the variables whose names are made of an author's labels and keys.
-const CLEANED: &[&str] = &[
-    "NOMAD_ADDR_",
-    "NOMAD_IP_",
-    "NOMAD_PORT_",
-    "NOMAD_HOST_PORT_",
-    "NOMAD_META_",
-];
-
-/// The name under which a task sees a variable: in `NOMAD_ADDR_`, `NOMAD_IP_`, `NOMAD_PORT_`,
-/// `NOMAD_HOST_PORT_` and `NOMAD_META_`, letters other than `A-Z`, `a-z`, `0-9`, `_` and `.`
-/// become `_`. Every other name stays as it is, as in the field.
-pub fn clean_key(key: &str) -> String {
-    if !CLEANED.iter().any(|prefix| key.starts_with(prefix)) {
-        return key.to_owned();
-    }
-    key.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
 }
 
 fn clean(env: BTreeMap<String, String>) -> BTreeMap<String, String> {

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::{Base, Place};
 use super::prepare::TaskHook;
 use super::runner::{Phase, TaskRunner};
 use crate::cx::Cx;
@@ -27,6 +26,7 @@ use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::identity::{Identity, RenewMode};
 use crate::op::{Awaited, Failure, Op};
+use crate::paths::place::Place;
 use crate::time::{Instant, Span};
 
 /// The longest pause after a renewal that failed. Short-lived tokens have a shorter one.
@@ -254,7 +254,10 @@ impl TaskRunner {
 /// # Errors
 /// Its file is none of the task's own.
 fn work(identity: &Identity, task: &str) -> Result<IdentityWork, String> {
-    let file = identity.file.then(|| file(identity, task)).transpose()?;
+    let file = identity
+        .file
+        .then(|| Place::of_identity(identity, task))
+        .transpose()?;
     Ok(IdentityWork {
         name: identity.name().to_owned(),
         audience: identity.audience.clone(),
@@ -262,17 +265,4 @@ fn work(identity: &Identity, task: &str) -> Result<IdentityWork, String> {
         file,
         variable: identity.env.then(|| identity.variable()),
     })
-}
-
-/// Where the token of an identity goes.
-///
-/// # Errors
-/// It is none of the task's own.
-pub(crate) fn file(identity: &Identity, task: &str) -> Result<Place, String> {
-    let path = identity.path();
-    let place = Place::of(&path, "", task)?;
-    match place.base {
-        Base::Task => Ok(place),
-        Base::Shared => Err(format!("{path:?} is not the task's own")),
-    }
 }

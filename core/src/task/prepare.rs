@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::destination;
 use super::destroyer::Destroyer;
 use super::environment::{self, EnvInput, PortBinding};
-use super::interpolate::{self, Names};
-use super::place::Place;
 use super::restart::Ending;
 use super::runner::{Phase, Scope, TaskRunner};
 use super::templates;
 use crate::claims::resources::ranges;
 use crate::config::{Config, Patience};
 use crate::cx::Cx;
-use crate::device::reservation;
 use crate::driver::config::schema_for;
 use crate::driver::schema;
 use crate::effect::{DriverEffect, HookEffect, HookWork, TaskConfig};
 use crate::hooks::{Begun, OnError, Pipeline, Progress};
 use crate::ids::{LaunchId, Run};
 use crate::input::HookOutput;
+use crate::interpolate::{self, Names};
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::task::{Resources, Task};
 use crate::op::{Failure, Op};
+use crate::paths::destination;
+use crate::paths::place::Place;
 use crate::store::record::{AllocRecord, AssignedPort, Launch};
+use crate::task::reservation;
 use crate::time::Span;
 
 /// The hooks of a task, by name.

@@ -4,8 +4,7 @@
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;
 use crate::effect::{DriverEffect, Effect, Refusal, Reply};
-use crate::ids::LaunchId;
-use crate::input::RequestId;
+use crate::ids::{LaunchId, RequestId};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::AllocId;
-use crate::input::TaskKey;
+use crate::ids::{AllocId, TaskKey};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::policy::RestartRules;

@@ -31,18 +31,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::Place;
 use super::prepare::TaskHook;
 use super::runner::{Phase, Scope, TaskRunner};
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect, HookWork, Rendering, TemplateSource, TemplateWork};
 use crate::hooks::Begun;
 use crate::input::{HookOutput, TemplateInput};
+use crate::interpolate::{Names, interpolate};
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::{ChangeMode, Template};
 use crate::model::variable::Reads;
 use crate::op::{Awaited, Failure, Op};
-use crate::task::interpolate::{Names, interpolate};
+use crate::paths::place::Place;
 use crate::text::quote;
 use crate::time::{Instant, Span};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use drover_core::model::artifact::{Artifact, GetterMode};
 use drover_core::op::Failure;
-use drover_core::task::destination;
+use drover_core::paths::destination;
 use drover_core::text::quote;
 use rustix::fs::{AtFlags, Dir, Gid, Mode, Uid, chownat, fchmod, fchown, statat};
 

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use drover_core::ids::AllocId;
-use drover_core::task::place::{Base, Place};
+use drover_core::paths::place::{Base, Place};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, fstat, mkdirat,
     openat2, renameat, unlinkat,

@@ -4,7 +4,8 @@
 //! other. So the core needs no completions `lost` and `cancelled`, and the guarantee is the same.
 
 use drover_core::effect::DriverEffect;
-use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::ids::TaskKey;
+use drover_core::input::{DriverInput, Found};
 use drover_core::op::Failure;
 
 use super::Inbox;

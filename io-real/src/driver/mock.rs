@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use drover_core::driver::config::{MockCommand, MockConfig, MockOutput};
 use drover_core::effect::{DriverEffect, TaskConfig};
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, DriverNetwork, Found, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, DriverNetwork, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
 use drover_core::op::{Failure, Op};

@@ -14,8 +14,8 @@ pub(crate) use signal::names as signal_names;
 pub use stream::DriverStream;
 
 use drover_core::effect::DriverEffect;
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Input, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Input};
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
 

@@ -12,8 +12,8 @@ use std::io;
 use std::sync::Arc;
 
 use drover_core::effect::{DriverEffect, TaskConfig};
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::task::LogConfig;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::model::task::LogConfig;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

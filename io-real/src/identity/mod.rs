@@ -21,8 +21,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drover_core::effect::{DriverEffect, IdentityWork, Issuing};
-use drover_core::ids::AllocId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, TaskKey};
 use drover_core::time::Timestamp;
 
 use crate::dirs::{Access, AllocDirs};

@@ -3,8 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use drover_core::effect::{IdentityWork, Issuing};
-use drover_core::ids::NodeId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{NodeId, TaskKey};
 use drover_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::json;

@@ -25,9 +25,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use drover_core::alloc::remote::{Remote, RemotePrevious};
 use drover_core::ids::{AllocId, TaskName};
 use drover_core::input::HookOutput;
+use drover_core::model::remote::{Remote, RemotePrevious};
 use drover_core::op::{Failure, Op};
 use tokio::sync::{mpsc, oneshot};
 

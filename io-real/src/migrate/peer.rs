@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drover_core::alloc::remote::Remote;
 use drover_core::ids::AllocId;
+use drover_core::model::remote::Remote;
 use drover_core::op::Failure;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use drover_core::driver::spec::Spec;
-use drover_core::fingerprint::Processors;
+use drover_core::model::processors::Processors;
 use drover_core::model::value::Value;
 
 use super::error::PluginError;
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn drivers_are_told_of_the_processors() {
-        use drover_core::fingerprint::Core;
+        use drover_core::model::processors::Core;
         let core = |id, node| Core {
             id,
             node,

@@ -20,7 +20,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use drover_core::fingerprint::{Fingerprint, Plugin as Found, PluginKind, Processors};
+use drover_core::fingerprint::{Fingerprint, Plugin as Found, PluginKind};
+use drover_core::model::processors::Processors;
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drover_core::driver::spec::{Spec, Strictness, decode};
-use drover_core::fingerprint::{PluginKind as Kind, Processors};
+use drover_core::fingerprint::PluginKind as Kind;
+use drover_core::model::processors::Processors;
 use drover_core::model::value::Value;
 use drover_core::op::Failure;
 

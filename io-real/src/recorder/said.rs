@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::{DriverInput, Found, HookInput, HookOutput, Input, StoreInput, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::input::{DriverInput, Found, HookInput, HookOutput, Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
 use drover_core::store::CommitId;

@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use drover_core::ids::LaunchId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::stats::board::Board;
 use drover_core::time::Span;
 use futures::future::{join, join_all};

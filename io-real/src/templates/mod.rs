@@ -19,7 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drover_core::effect::Rendering;
-use drover_core::input::{HookInput, HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::ids::TaskKey;
+use drover_core::input::{HookInput, HookOutput, Input, TemplateInput};
 use drover_core::model::variable::Reads;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;

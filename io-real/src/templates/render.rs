@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use drover_core::effect::{Rendering, TemplateSource, TemplateWork};
-use drover_core::ids::AllocId;
-use drover_core::input::{HookOutput, TaskKey};
+use drover_core::ids::{AllocId, TaskKey};
+use drover_core::input::HookOutput;
 use drover_core::op::Failure;
 use drover_template::{ErrorKind, Limits, Need, Options, Template};
 use sha2::{Digest, Sha256};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drover_core::effect::Rendering;
-use drover_core::task::place::Place;
+use drover_core::paths::place::Place;
 use drover_template::{Answer, Need, Source};
 
 use super::feed::Known;

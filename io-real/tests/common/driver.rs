@@ -2,8 +2,8 @@
 
 use super::groups::Groups;
 use drover_core::effect::{DriverEffect, TaskConfig};
-use drover_core::ids::{AllocId, LaunchId, Run};
-use drover_core::input::{DriverInput, Found, Input, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
+use drover_core::input::{DriverInput, Found, Input};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;

@@ -12,7 +12,7 @@ mod taker;
 
 use std::time::Duration;
 
-use drover_core::alloc::remote::Remote;
+use drover_core::model::remote::Remote;
 use giver::{Giver, content, now};
 use hosts::{Moment, Network, Trouble};
 use taker::{Answered, Taker};

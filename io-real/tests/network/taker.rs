@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drover_core::alloc::remote::{Remote, RemotePrevious};
 use drover_core::ids::{AllocId, TaskName};
+use drover_core::model::remote::{Remote, RemotePrevious};
 use drover_core::op::{Failure, Op};
 use drover_io_real::connect::{Connect, Connecting, Connection};
 use drover_io_real::dirs::AllocDirs;

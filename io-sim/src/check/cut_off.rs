@@ -2,7 +2,8 @@
 //! that was lost. Counted here from what the agent was told, not from what it remembers.
 
 use drover_core::agent::Agent;
-use drover_core::input::{Found, TaskKey};
+use drover_core::ids::TaskKey;
+use drover_core::input::Found;
 use drover_core::model::event::TaskEvent;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, TaskKey, TaskName};
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;

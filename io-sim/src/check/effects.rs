@@ -3,8 +3,7 @@
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::LaunchId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::alloc::TaskLife;
 use drover_core::model::event::EventType;
 use drover_core::model::task::Stage;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{DriverEffect, Effect, Reply};
-use drover_core::ids::LaunchId;
-use drover_core::input::{ShutdownMode, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::ShutdownMode;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Instant;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Found, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Found};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::store::record::Launch;
 use drover_core::task::runner::{Phase, TaskRunner};

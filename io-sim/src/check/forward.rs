@@ -3,7 +3,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::{MAX_EVENTS, TaskEvent};
 use drover_core::store::record::JobRecord;

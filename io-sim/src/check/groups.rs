@@ -7,7 +7,7 @@ use drover_core::task::runner::TaskRunner;
 use super::lives::saved_alloc;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 
 impl Checker {
     /// Of an allocation whose time is over nothing starts, also not what comes after the end.

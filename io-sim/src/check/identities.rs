@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::Agent;
-use drover_core::input::TaskKey;
+use drover_core::ids::TaskKey;
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::task::Task;

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, GroupName, JobKey, LaunchId, TaskKey, TaskName};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife, TaskState};
 use drover_core::model::policy::RestartRules;
 use drover_core::store::record::{AllocRecord, JobRecord, Loss, TaskRecord};

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 
 use super::{Checker, Property, Verdict};
@@ -219,7 +218,7 @@ impl Checker {
     /// Situations with devices that searching has to reach.
     pub(super) fn look_at_devices(&mut self, agent: &Agent) {
         let view = agent.view();
-        let lies = |(_, plugin): (_, &drover_core::device::manager::Plugin)| {
+        let lies = |(_, plugin): (_, &drover_core::managers::device::Plugin)| {
             plugin
                 .trouble()
                 .is_some_and(|why| why.contains("cannot be believed"))

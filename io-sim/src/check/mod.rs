@@ -51,8 +51,8 @@ mod words;
 use drover_core::agent::Agent;
 use drover_core::config::{Config, Retention, RoomLimits};
 use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
-use drover_core::ids::AllocId;
-use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::ids::{AllocId, RequestId};
+use drover_core::input::{Input, LocalInput, OperatorInput};
 use drover_core::model::node::Node;
 
 pub use property::Property;
@@ -370,7 +370,7 @@ impl Checker {
         &mut self,
         world: &World,
         agent: &Agent,
-        key: &drover_core::input::TaskKey,
+        key: &drover_core::ids::TaskKey,
         effect: &DriverEffect,
     ) -> Verdict {
         let alloc = agent.view().alloc(key.alloc);

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
-use drover_core::gc::{DELIVERED, PROMISED};
-use drover_core::ids::AllocId;
-use drover_core::input::{OperatorInput, RequestId};
-use drover_core::store::record::AllocRecord;
+use drover_core::ids::{AllocId, RequestId};
+use drover_core::input::OperatorInput;
+use drover_core::store::record::{AllocRecord, DELIVERED, PROMISED};
 use drover_core::time::{Span, Timestamp};
 
 use super::{Checker, Property, Verdict};

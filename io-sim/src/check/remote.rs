@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
-use drover_core::alloc::remote::{DISK_TRIES, Handed, RemotePrevious};
+use drover_core::alloc::remote::DISK_TRIES;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, GroupName, JobKey};
-use drover_core::input::RequestId;
+use drover_core::ids::{AllocId, GroupName, JobKey, RequestId};
 use drover_core::model::job::Job;
+use drover_core::model::remote::{Handed, RemotePrevious};
 use drover_core::time::{Instant, Span};
 
 use super::{Checker, Property, Verdict};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{Input, LocalInput, OperatorInput, RequestId};
+use drover_core::ids::{AllocId, JobKey, RequestId};
+use drover_core::input::{Input, LocalInput, OperatorInput};
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
 use drover_core::model::variable::VariableKey;

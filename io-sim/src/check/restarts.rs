@@ -1,8 +1,8 @@
 //! What restarts cost: counted here again, from what was reported and what the world saw start.
 
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::LaunchId;
-use drover_core::input::{OperatorInput, RestartScope, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{OperatorInput, RestartScope};
 use drover_core::model::event::TaskEvent;
 use drover_core::model::policy::{RestartMode, RestartRules};
 use drover_core::task::runner::TaskRunner;

@@ -3,8 +3,7 @@
 
 use drover_core::agent::Agent;
 use drover_core::effect::{HookEffect, HookWork};
-use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::event::{EventType, MAX_EVENTS};
 use drover_core::store::record::TaskRecord;
 use drover_core::store::{Key, Record};

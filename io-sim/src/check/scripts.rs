@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::effect::Program;
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Span;

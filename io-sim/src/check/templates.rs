@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, HookOutput, Input, TaskKey, TemplateInput};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, HookOutput, Input, TemplateInput};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::template::{ChangeMode, Template};
 use drover_core::op::Op;

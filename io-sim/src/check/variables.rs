@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use drover_core::agent::Agent;
 use drover_core::effect::{Refusal, Reply};
-use drover_core::input::{Input, LocalInput, RequestId};
+use drover_core::ids::RequestId;
+use drover_core::input::{Input, LocalInput};
 use drover_core::model::variable::{Variable, VariableKey};
 use drover_core::store::{Key, Record};
 

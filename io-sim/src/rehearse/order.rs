@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drover_core::ids::{AllocId, LaunchId, TaskName};
-use drover_core::input::TaskKey;
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::model::task::{Stage, Task};

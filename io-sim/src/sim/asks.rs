@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drover_core::claims::resources::Amounts;
 use drover_core::effect::Reply;
-use drover_core::ids::JobKey;
-use drover_core::input::{Input, LocalInput, OperatorInput, RequestId, ShutdownMode};
+use drover_core::ids::{JobKey, RequestId};
+use drover_core::input::{Input, LocalInput, OperatorInput, ShutdownMode};
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
 use drover_core::time::Span;

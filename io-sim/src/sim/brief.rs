@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use drover_core::agent::{Agent, TimerName};
 use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect, Told};
-use drover_core::ids::{AllocId, LaunchId, TaskName};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::input::Found;
 use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
-use drover_core::input::{Found, TaskKey};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
 use drover_core::record::brief as words;

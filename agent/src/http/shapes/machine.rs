@@ -4,9 +4,10 @@
 use drover_core::agent::View;
 use drover_core::device::attribute::{Attribute, Fact};
 use drover_core::device::group::{Device, Group};
-use drover_core::fingerprint::{Core, Network, Resources};
+use drover_core::fingerprint::{Network, Resources};
 use drover_core::model::device::GroupId;
 use drover_core::model::node::NodeEvent;
+use drover_core::model::processors::Core;
 use drover_io_real::fingerprint::PROBES;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::{Condition, Listened, View};
 use drover_core::fingerprint::PluginKind;
-use drover_core::fingerprint::manager::Probe;
+use drover_core::managers::fingerprint::Probe;
 use drover_core::time::{Instant, Now, Timestamp};
 use drover_io_real::plugins::{Plugins, Status};
 use serde::{Deserialize, Serialize};

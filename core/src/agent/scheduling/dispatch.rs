@@ -20,7 +20,7 @@ use crate::effect::{Refusal, Reply};
 use crate::ids::JobKey;
 use crate::model::dispatch::{self, Dispatch, child_id, children_of};
 use crate::model::job::Job;
-use crate::model::validate::identifier;
+use crate::model::names::identifier;
 use crate::store::record::JobRecord;
 use crate::time::Now;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::rollout::new_deployment;
 use crate::agent::{Agent, cx};
-use crate::alloc::remote::Handed;
 use crate::effect::{Refusal, Reply};
 use crate::ids::JobKey;
 use crate::model::eval::{DeploymentStatus, Trigger};
 use crate::model::job::Job;
+use crate::model::remote::Handed;
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
 use crate::store::{Key, Record};
 use crate::time::Now;

@@ -2,12 +2,13 @@
 //! [`crate::alloc::remote`] says what holds.
 
 use super::{AllocHook, AllocRunner, PRERUN, Phase};
-use crate::alloc::remote::{DISK_TRIES, Remote, RemotePrevious};
+use crate::alloc::remote::DISK_TRIES;
 use crate::cx::Cx;
 use crate::effect::HookWork;
 use crate::hooks::Begun;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
+use crate::model::remote::{Remote, RemotePrevious};
 use crate::op::{Failure, Op};
 use crate::time::Instant;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{Spec, Type};
 use crate::driver::coerce::{blocks_of, bool_of, text_of};
 use crate::driver::schema::{ConfigProblem, MAX_PROBLEMS};
+use crate::interpolate::has_reference;
 use crate::model::value::Value;
-use crate::task::interpolate::has_reference;
 use crate::text::{nearest, quote};
 
 type Body = BTreeMap<String, Value>;

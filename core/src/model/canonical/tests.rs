@@ -208,7 +208,7 @@ fn the_defaults_are_valid() {
         task.config
             .insert("command".to_owned(), Value::from("/bin/true"));
         canonicalize(&mut job);
-        let report = crate::model::validate::validate(&job);
+        let report = crate::validate::validate(&job);
         assert_eq!(report, Default::default(), "{job_type:?}");
     }
 }

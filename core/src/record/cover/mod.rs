@@ -9,11 +9,10 @@
 mod records;
 
 use super::fold::{Fold, count, high, low};
-use crate::alloc::remote::RemotePrevious;
 use crate::effect::{DriverEffect, HookWork, NodeEffect, Program, Refusal, Reply, TaskConfig};
-use crate::ids::{AllocId, LaunchId, TaskName};
-use crate::input::{RequestId, TaskKey};
+use crate::ids::{AllocId, LaunchId, RequestId, TaskKey, TaskName};
 use crate::model::event::TaskEvent;
+use crate::model::remote::RemotePrevious;
 use crate::model::task::LogConfig;
 use crate::op::Op;
 use crate::time::Timestamp;

@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use crate::task::interpolate::{Piece, pieces};
+use crate::interpolate::{Piece, pieces};
 use crate::text::parse_duration;
 
 /// How tokens begin.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
 use tokio::sync::watch::Receiver;

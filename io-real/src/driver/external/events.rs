@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use drover_core::driver::said::SaidTaskEvent;
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Input, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, Input};
 
 use super::World;
 use crate::plugin::Plugin;

@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use drover_core::driver::spec::Spec;
 use drover_core::effect::{DriverEffect, Program, TaskConfig};
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, DriverNetwork, Found, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{DriverInput, DriverNetwork, Found};
 use drover_core::model::node::DriverInfo;
 use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};

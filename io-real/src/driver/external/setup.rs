@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use drover_core::driver::spec::{Spec, Strictness, decode};
 use drover_core::effect::TaskConfig;
-use drover_core::ids::LaunchId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::device::DeviceNode;
 use drover_core::op::Failure;
 

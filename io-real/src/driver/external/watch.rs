@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 
 use super::{Attached, World, setup};

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 use drover_core::driver::config::RawExecConfig;
 use drover_core::effect::{Program, TaskConfig};
-use drover_core::ids::LaunchId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::task::LogConfig;
 use drover_core::task::environment::filter_env;
 use rustix::io::Errno;

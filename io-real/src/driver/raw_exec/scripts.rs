@@ -15,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drover_core::effect::Program;
-use drover_core::ids::LaunchId;
-use drover_core::input::TaskKey;
+use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::op::Failure;
 use tokio::task::JoinError;
 use tokio::time::timeout;

@@ -13,8 +13,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, TaskKey};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use tokio::time::timeout;

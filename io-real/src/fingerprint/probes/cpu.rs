@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drover_core::fingerprint::{Core, Fingerprint, Processors};
+use drover_core::fingerprint::Fingerprint;
+use drover_core::model::processors::{Core, Processors};
 
 use super::super::put::put;
 use super::super::{Context, ProbeError, Root, ranges};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drover_core::fingerprint::Core;
+use drover_core::model::processors::Core;
 
 use super::super::{ProbeError, Root, ranges};
 use super::cpuinfo::{self, CpuInfo};

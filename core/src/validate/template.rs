@@ -6,7 +6,7 @@ use super::Report;
 use super::policy::not_negative;
 use crate::model::task::Task;
 use crate::model::template::{ChangeMode, Template};
-use crate::task::place::Place;
+use crate::paths::place::Place;
 use crate::time::Span;
 
 /// The most templates of a task.

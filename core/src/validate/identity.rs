@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Report, names};
+use super::Report;
 use crate::model::identity::{Identity, RenewMode};
+use crate::model::names;
 use crate::model::task::Task;
-use crate::task::identity_file;
+use crate::paths::place::Place;
 use crate::time::Span;
 
 /// The most identities of a task.
@@ -29,7 +30,7 @@ pub(super) fn check(report: &mut Report, task: &Task, path: &str) {
             report.problem(path.as_str(), "another identity has the same name");
         }
         if identity.file
-            && let Ok(file) = identity_file(identity, &task.name)
+            && let Ok(file) = Place::of_identity(identity, &task.name)
             && !files.insert(file.path)
         {
             report.problem(format!("{path}.filepath"), "another identity has this file");
@@ -64,7 +65,7 @@ fn one(report: &mut Report, task: &Task, identity: &Identity, path: &str) {
         report.problem(format!("{path}.filepath"), "goes with file");
     }
     if identity.file
-        && let Err(why) = identity_file(identity, &task.name)
+        && let Err(why) = Place::of_identity(identity, &task.name)
     {
         report.problem(format!("{path}.filepath"), why);
     }

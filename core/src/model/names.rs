@@ -1,14 +1,14 @@
 //! What may be a name.
 
 /// The longest name of a group or task, in bytes.
-pub(super) const MAX_NAME: usize = 128;
+pub(crate) const MAX_NAME: usize = 128;
 
 /// The longest id, in bytes.
 const MAX_IDENTIFIER: usize = 256;
 
 /// Whether a text can be a name that a directory bears: one component of a path, wherever it is
 /// put.
-pub(super) fn component(name: &str) -> Result<(), String> {
+pub(crate) fn component(name: &str) -> Result<(), String> {
     let why = match name {
         "" => "the name must not be empty",
         "." | ".." => "the name must not be . or ..",
@@ -37,7 +37,7 @@ pub(crate) fn identifier(id: &str) -> Result<(), String> {
 }
 
 /// Whether a text can be a port's label: a part of a variable's name, where a `-` becomes a `_`.
-pub(super) fn label(label: &str) -> Result<(), String> {
+pub(crate) fn label(label: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if label.is_empty() || label.len() > MAX_NAME || !label.chars().all(fits) {
         return Err(format!(

@@ -5,14 +5,13 @@
 //! have answered, failed or taken too long once, nothing is placed, because conditions on what is
 //! not known yet would be judged wrongly.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, Plugin, Resources};
+use crate::config::ProbeConfig;
 use crate::cx::Cx;
-use crate::device::manager::Changed;
 use crate::effect::{Effect, NodeEffect};
+use crate::fingerprint::{Fingerprint, Plugin, Resources};
+use crate::managers::Changed;
 use crate::model::node::NodeEvent;
 use crate::op::{Awaited, Failure, Op};
 use crate::time::{Instant, Span};
@@ -25,17 +24,6 @@ const LONGEST_PAUSE: Span = Span::secs(300);
 
 /// The most facts that a probe may tell of.
 const MAX_ATTRIBUTES: usize = 4096;
-
-/// How a probe is used.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ProbeConfig {
-    /// Its name.
-    pub name: Arc<str>,
-    /// After how long it is asked again when it answered; never if none.
-    pub every: Option<Span>,
-    /// Whether nothing is placed before it answered, failed or took too long once.
-    pub essential: bool,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
@@ -273,9 +261,10 @@ mod tests {
 
     use crate::agent::Agent;
     use crate::config::Config;
-    use crate::fingerprint::{Network, Processors};
+    use crate::fingerprint::Network;
     use crate::input::{Input, NodeInput};
     use crate::model::node::Node;
+    use crate::model::processors::Processors;
     use crate::store::Saved;
     use crate::time::{Now, Timestamp};
 

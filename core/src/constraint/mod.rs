@@ -7,19 +7,21 @@
 //! | `=` `==` `is`, empty | both sides are known and equal |
 //! | `!=` `not` | the sides differ; what is not known counts as empty |
 //! | `<` `<=` `>` `>=` | both are known and compare so: as whole numbers, else as decimal numbers, else as text |
-//! | `version` `semver` | the left is a version that the right allows, see [`super::version`] |
-//! | `regexp` | the right, see [`super::regexp`], is found in the left |
+//! | `version` `semver` | the left is a version that the right allows, see [`version`] |
+//! | `regexp` | the right, see [`regexp`], is found in the left |
 //! | `set_contains` `set_contains_all` | every item of the right list is in the left (items between commas) |
 //! | `set_contains_any` | some item is |
 //! | `is_set` `is_not_set` | the left is known, or not |
 //! | `distinct_hosts` `distinct_property` | always: one node cannot tell |
 
+pub mod regexp;
+pub mod version;
+
 use core::cmp::Ordering;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::regexp;
-use super::version::{Requirements, Scheme, Version};
+use self::version::{Requirements, Scheme, Version};
 use crate::model::job::Constraint;
 use crate::model::node::Node;
 use crate::text::{glob_match, nearest, quote};
@@ -343,5 +345,4 @@ pub fn datacenter_matches(patterns: &[String], datacenter: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "constraint_tests.rs"]
 mod tests;

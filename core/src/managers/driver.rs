@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::cx::Cx;
 use crate::device::attribute::Attribute;
 use crate::device::group::{MAX_ATTRIBUTES, MAX_NAME, MAX_TEXT};
-use crate::device::manager::Changed;
 use crate::device::said::SaidAttribute;
 use crate::effect::{Effect, NodeEffect};
 use crate::input::{DriverFingerprint, DriverHealth, DriverNews};
+use crate::managers::Changed;
+use crate::managers::stream::{Due, SILENT, Stream};
 use crate::model::node::{DriverInfo, NodeEvent};
 use crate::op::Op;
-use crate::stream::{Due, SILENT, Stream};
 use crate::text::quote;
 use crate::time::Instant;
 

@@ -12,7 +12,6 @@ mod artifact;
 mod dispatch;
 mod group;
 mod identity;
-pub(super) mod names;
 mod policy;
 mod service;
 mod task;
@@ -21,10 +20,10 @@ mod template;
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use names::identifier;
+use crate::model::names;
 
-use super::job::{Constraint, Job, JobType};
-use crate::local::constraint::check_constraint;
+use crate::constraint::check_constraint;
+use crate::model::job::{Constraint, Job, JobType};
 use crate::text::quote;
 
 /// The most groups of a job.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::identity::Identity;
+
 /// The longest path, in bytes, as for the kernel.
 const MAX_PATH: usize = 4095;
 /// The longest name in it.
@@ -73,6 +75,19 @@ impl Place {
             Err(format!("{file:?} is no file below local"))
         }
     }
+
+    /// Where the token of an identity goes.
+    ///
+    /// # Errors
+    /// It is none of the task's own.
+    pub fn of_identity(identity: &Identity, task: &str) -> Result<Place, String> {
+        let path = identity.path();
+        let place = Place::of(&path, "", task)?;
+        match place.base {
+            Base::Task => Ok(place),
+            Base::Shared => Err(format!("{path:?} is not the task's own")),
+        }
+    }
 }
 
 /// The names on the way that `text` means, from the directory of the allocation (`root`) on: the
@@ -80,7 +95,7 @@ impl Place {
 ///
 /// What is relative begins in the task's directory, and so does a whole path that is not below
 /// `root`, as in the field.
-pub(super) fn names<'a>(text: &'a str, root: &str, task: &'a str) -> Option<Vec<&'a str>> {
+pub(crate) fn names<'a>(text: &'a str, root: &str, task: &'a str) -> Option<Vec<&'a str>> {
     let below_root = text.strip_prefix(root).filter(|_| !root.is_empty());
     let below_root = below_root.filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let mut names: Vec<&str> = match below_root {

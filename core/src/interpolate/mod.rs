@@ -12,7 +12,6 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::environment::clean_key;
 use crate::model::artifact::Artifact;
 use crate::model::node::Node;
 use crate::model::value::Value;
@@ -20,6 +19,33 @@ use crate::model::value::Value;
 /// The longest text that a driver's configuration may become, in bytes. References multiply, and
 /// a job must not be able to fill the agent's memory with a few lines.
 pub const MAX_EXPANDED: usize = 4 << 20;
+
+/// Prefixes of the variables whose names are made of an author's labels and keys.
+const CLEANED: &[&str] = &[
+    "NOMAD_ADDR_",
+    "NOMAD_IP_",
+    "NOMAD_PORT_",
+    "NOMAD_HOST_PORT_",
+    "NOMAD_META_",
+];
+
+/// The name under which a task sees a variable: in `NOMAD_ADDR_`, `NOMAD_IP_`, `NOMAD_PORT_`,
+/// `NOMAD_HOST_PORT_` and `NOMAD_META_`, letters other than `A-Z`, `a-z`, `0-9`, `_` and `.`
+/// become `_`. Every other name stays as it is, as in the field.
+pub fn clean_key(key: &str) -> String {
+    if !CLEANED.iter().any(|prefix| key.starts_with(prefix)) {
+        return key.to_owned();
+    }
+    key.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +224,7 @@ pub fn interpolate(text: &str, names: &Names<'_>) -> String {
 
 /// `text` with the references replaced that `lookup` knows, as long as the whole stays within
 /// `limit` bytes; the others stay as they are written.
-pub(super) fn replace<'a>(
+pub(crate) fn replace<'a>(
     text: &str,
     limit: usize,
     lookup: impl Fn(&str, bool) -> Option<Cow<'a, str>>,
@@ -340,5 +366,4 @@ fn interpolate_strictly(text: &str, path: &str, names: &Names<'_>) -> Result<Str
 }
 
 #[cfg(test)]
-#[path = "interpolate_tests.rs"]
 mod tests;

@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batch, CommitId, Key, Record};
 use crate::effect::Effect;
 use crate::op::Op;
+use crate::store::{Batch, CommitId, Key, Record};
 use crate::time::{Instant, Now, Span};
 
 /// The core's side of the store.
@@ -36,14 +36,14 @@ use crate::time::{Instant, Now, Span};
 #[serde(default)]
 pub struct Ledger {
     /// What the store holds as soon as everything below is written.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     known: BTreeMap<Key, Record>,
     /// Changes that no commit holds yet.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     dirty: Batch,
     /// What the commits before hold under the keys of `dirty`: a change that is taken back costs
     /// nothing.
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     replaced: Batch,
     /// The latest moment at which `dirty` must leave though nothing waits for it.
     dirty_until: Option<Instant>,
@@ -67,7 +67,7 @@ pub struct Ledger {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct InFlight {
     id: CommitId,
-    #[serde(with = "crate::store::pairs::shared")]
+    #[serde(with = "crate::pairs::shared")]
     batch: Arc<Batch>,
 }
 

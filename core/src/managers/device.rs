@@ -1,7 +1,7 @@
 //! The device manager: what plugins report, for as long as the agent lives.
 //!
 //! Each plugin has a stream of fingerprints. A report replaces the one before, once it was
-//! validated ([`super::group`]). What cannot be believed costs the plugin its devices until it
+//! validated ([`crate::device::group`]). What cannot be believed costs the plugin its devices until it
 //! reports something better, and no other plugin anything. Devices that an allocation holds stay
 //! its own whatever becomes of the plugin.
 
@@ -10,16 +10,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::choose::Offer;
-use super::group::{Group, groups_of};
-use super::said::SaidGroup;
+use super::Changed;
 use crate::cx::Cx;
+use crate::device::choose::Offer;
+use crate::device::group::{Group, groups_of};
+use crate::device::said::SaidGroup;
 use crate::effect::{Effect, NodeEffect};
 use crate::input::DeviceNews;
+use crate::managers::stream::{Due, SILENT, Stream};
 use crate::model::device::GroupId;
 use crate::model::node::NodeEvent;
 use crate::op::Op;
-use crate::stream::{Due, SILENT, Stream};
 use crate::time::Instant;
 
 /// What is known of one plugin of devices.
@@ -27,7 +28,7 @@ use crate::time::Instant;
 #[serde(default)]
 pub struct Plugin {
     stream: Stream,
-    #[serde(with = "crate::store::pairs")]
+    #[serde(with = "crate::pairs")]
     groups: BTreeMap<GroupId, Group>,
     /// Why it does not work, if it does not.
     trouble: Option<String>,
@@ -166,22 +167,6 @@ impl Devices {
     pub fn deadline(&self) -> Option<Instant> {
         let working = self.plugins.values().filter(|plugin| !plugin.disabled);
         working.filter_map(|plugin| plugin.stream.deadline()).min()
-    }
-}
-
-/// What news led to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
-    /// What people should know.
-    pub events: Vec<NodeEvent>,
-    /// Whether what the node has is different now.
-    pub node: bool,
-}
-
-impl Changed {
-    pub(crate) fn merge(&mut self, other: Changed) {
-        self.events.extend(other.events);
-        self.node |= other.node;
     }
 }
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::Report;
+use crate::interpolate::has_reference;
 use crate::model::artifact::{Artifact, Checksum};
 use crate::model::task::Task;
-use crate::task::destination::place;
-use crate::task::interpolate::has_reference;
+use crate::paths::destination::place;
 use crate::text::quote;
 
 /// The most artifacts of a task.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::policy::{check_reschedule, check_restart, check_update, not_negative};
-use super::{Report, check_constraints, check_meta, check_preferences, names, task};
+use super::{Report, check_constraints, check_meta, check_preferences, task};
 use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::{Job, JobType};
+use crate::model::names;
 use crate::model::policy::RestartRules;
 use crate::model::task::Stage;
 use crate::text::quote;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Report;
 use crate::model::job::Job;
 use crate::model::task::Task;
-use crate::task::place::Place;
+use crate::paths::place::Place;
 use crate::text::quote;
 
 /// The most keys that dispatches may bring.

@@ -1,11 +1,12 @@
 //! What is checked of a task.
 
 use super::policy::{check_restart, not_negative};
-use super::{Report, check_constraints, check_meta, names};
+use super::{Report, check_constraints, check_meta};
 use crate::driver::config::schema_for;
 use crate::driver::schema::validate;
 use crate::model::group::TaskGroup;
 use crate::model::job::{Job, JobType};
+use crate::model::names;
 use crate::model::policy::RestartRules;
 use crate::model::task::Task;
 use crate::model::value::Value;

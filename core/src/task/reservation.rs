@@ -13,7 +13,7 @@ const MAX_TEXT: usize = 4096;
 ///
 /// # Errors
 /// The first thing that cannot be so.
-pub fn check(given: &HookOutput) -> Result<(), String> {
+pub(super) fn check(given: &HookOutput) -> Result<(), String> {
     let sizes = [given.env.len(), given.mounts.len(), given.nodes.len()];
     if sizes.into_iter().any(|size| size > MAX_EACH) {
         return Err(format!(

@@ -1,0 +1,26 @@
+//! What is known of the machine and kept up to date: probes, drivers, devices. Each is a stream of
+//! reports that nobody outside is trusted to go on with; what they report is checked first
+//! ([`crate::fingerprint`], [`crate::driver`], [`crate::device`]).
+
+pub mod device;
+pub mod driver;
+pub mod fingerprint;
+pub mod stream;
+
+use crate::model::node::NodeEvent;
+
+/// What news led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// What people should know.
+    pub events: Vec<NodeEvent>,
+    /// Whether what the node has is different now.
+    pub node: bool,
+}
+
+impl Changed {
+    pub(crate) fn merge(&mut self, other: Changed) {
+        self.events.extend(other.events);
+        self.node |= other.node;
+    }
+}

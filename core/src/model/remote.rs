@@ -1,0 +1,53 @@
+//! Allocations of other nodes, as far as allocations of this one replace them ([`crate::alloc::remote`]).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AllocId, GroupName};
+
+/// An allocation of another node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemotePrevious {
+    /// Its id.
+    pub alloc: AllocId,
+    /// Where its node answers: `http://HOST:PORT`.
+    pub address: Arc<str>,
+    /// What its node wants to see before it gives away the disk. A secret.
+    pub token: Arc<str>,
+    /// Whether it is known to have ended.
+    pub ended: bool,
+}
+
+/// Which copy of a group replaces an allocation of another node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Handed {
+    /// The group.
+    pub group: GroupName,
+    /// Which copy, from 0.
+    pub index: u32,
+    /// What it replaces.
+    pub from: RemotePrevious,
+}
+
+impl Handed {
+    /// Whether this copy is the one.
+    pub fn is_for(&self, group: &GroupName, index: u32) -> bool {
+        self.group == *group && self.index == index
+    }
+}
+
+/// What another node says of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Remote {
+    /// It may still run. Ask again with this index: the answer comes when something changed.
+    Runs {
+        /// The other node's index.
+        index: u64,
+    },
+    /// Nothing of it runs any more.
+    Ended,
+    /// The node knows nothing of it, or does not want to say.
+    Unknown,
+}
