@@ -32,8 +32,8 @@ pub fn artifact(bytes: &[u8]) {
     if let Ok(url) = Url::parse(&source) {
         let again = Url::parse(&url.request());
         let same = again.is_ok_and(|again| {
-            (again.scheme, again.authority, again.path)
-                == (url.scheme.clone(), url.authority.clone(), url.path.clone())
+            (again.scheme(), again.authority(), again.path())
+                == (url.scheme(), url.authority(), url.path())
         });
         assert!(same, "{url} is asked for as something else");
     }
@@ -51,7 +51,7 @@ fn leads_nowhere(wanted: &Wanted) {
     match &wanted.source {
         Source::Http(url) | Source::S3 { url, .. } => has_a_host(url, &["http", "https"]),
         Source::Git { url, reference, .. } => {
-            if url.scheme != "file" {
+            if url.scheme() != "file" {
                 has_a_host(url, &["http", "https"]);
             }
             let option = reference.as_ref().is_some_and(|text| text.starts_with('-'));
@@ -71,12 +71,12 @@ fn is_file_name_of_any_length(step: &str) -> bool {
 
 fn has_a_host(url: &Url, schemes: &[&str]) {
     assert!(
-        schemes.contains(&url.scheme.as_str()) && !url.host().is_empty(),
+        schemes.contains(&url.scheme()) && !url.host().is_empty(),
         "{url}"
     );
     let shown = url.to_string();
     assert!(
-        !shown.contains(['@', '?', '#', ' ']) || url.path.contains('@'),
+        !shown.contains(['@', '?', '#', ' ']) || url.path().contains('@'),
         "{shown}"
     );
 }

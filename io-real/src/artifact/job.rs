@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use drover_core::model::artifact::{Artifact, GetterMode};
@@ -242,8 +242,10 @@ impl Drop for Scratch<'_> {
 /// Whether this machine's own files may be artifacts.
 fn allowed(settings: &Settings, source: &Source) -> Result<(), String> {
     let path = match source {
-        Source::File(path) => path.as_path(),
-        Source::Git { url, .. } if url.scheme == "file" => Path::new(&url.path),
+        Source::File(path) => path.clone(),
+        Source::Git { url, .. } if url.scheme() == "file" => {
+            PathBuf::from(url.file_path().unwrap_or_default())
+        }
         Source::Git { .. } | Source::Http(_) | Source::S3 { .. } => return Ok(()),
     };
     let extra = settings

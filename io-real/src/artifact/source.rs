@@ -11,7 +11,7 @@ use drover_core::model::artifact::{Artifact, Checksum};
 use drover_core::text::quote;
 use serde::{Deserialize, Serialize};
 
-use super::url::{Url, decoded, is_file_name};
+use super::url::{NO_FILE, Url, is_file_name};
 
 /// An artifact's source and options, understood.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -274,25 +274,18 @@ fn split_part(text: &str) -> Result<(String, String), String> {
 /// A path of this machine, with its parameters.
 fn local(text: &str) -> Result<Url, String> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    let parsed = Url::parse(&format!("file:///?{query}"))?;
-    if !path.starts_with('/') || path.contains(char::is_control) {
-        return Err("its source is no absolute path".to_owned());
-    }
-    let path = path.to_owned();
-    Ok(Url { path, ..parsed })
+    Url::of_file(path, query)
 }
 
-fn source(getter: Option<&str>, mut url: Url) -> Result<Source, String> {
-    let scheme = url.scheme.clone();
+fn source(getter: Option<&str>, url: Url) -> Result<Source, String> {
+    let scheme = url.scheme().to_owned();
     match (getter, scheme.as_str()) {
-        (None | Some("file"), "file") => {
-            let path = decoded(&url.path, false);
-            if path.split('/').any(|step| step == "..") || path.contains('\0') {
-                return Err("a path must not have .. in it".to_owned());
-            }
-            Ok(Source::File(PathBuf::from(path)))
+        (None | Some("file" | "git"), "file") if url.file_path().is_none() => {
+            Err(NO_FILE.to_owned())
         }
-        (_, "http" | "https") if url.host().is_empty() => Err("its source has no host".to_owned()),
+        (None | Some("file"), "file") => {
+            Ok(Source::File(url.file_path().unwrap_or_default().into()))
+        }
         (None, "http" | "https") => Ok(Source::Http(url)),
         (Some("http" | "https"), scheme) if getter == Some(scheme) => Ok(Source::Http(url)),
         (Some("git"), "http" | "https" | "file") => git(url),
@@ -303,11 +296,11 @@ fn source(getter: Option<&str>, mut url: Url) -> Result<Source, String> {
         (Some(getter), _) => Err(format!(
             "{} is not supported with {}; known are http, https, git, s3 and file",
             quote(&format!("{getter}::")),
-            quote(&format!("{}://", url.scheme))
+            quote(&format!("{scheme}://"))
         )),
         (None, _) => {
-            url.scheme.truncate(20);
-            let scheme = quote(&format!("{}://", url.scheme));
+            let scheme: String = scheme.chars().take(20).collect();
+            let scheme = quote(&format!("{scheme}://"));
             Err(format!(
                 "{scheme} is not supported; known are http, https, git::, s3:: and files"
             ))

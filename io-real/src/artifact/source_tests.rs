@@ -136,6 +136,8 @@ fn what_is_refused_says_why() {
         ),
         ("s3::https://h/x", &[("region", "a/b")], "region"),
         ("/srv/../etc/shadow", &[], "must not have .."),
+        ("git::file:///srv/../etc", &[], "must not have .."),
+        ("FILE:///srv/..%2f..%2Fetc/shadow", &[], "must not have .."),
     ] {
         let why = with(source, options).unwrap_err();
         assert!(why.contains(expected), "{source}: {why}");

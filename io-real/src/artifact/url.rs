@@ -1,20 +1,28 @@
-//! URLs, as far as sources of artifacts need them.
+//! URLs, as far as sources of artifacts need them: the crate `url`, and what it is too kind about.
+//! Browsers repair what people type; who is sent somewhere by an enemy's text wants it refused.
 
 use core::fmt;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
+use url::Position::{AfterPath, AfterPort, BeforeHost};
 
-/// A URL in its parts. Shown are neither who asks nor the query: both may be secret.
+/// What is encoded in a parameter: everything but letters, digits and `-._~`.
+const PART: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+/// What is encoded in a path.
+const PATH: &AsciiSet = &PART.remove(b'/');
+
+/// A URL. Shown are neither who asks nor the query: both may be secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Url {
-    /// In small letters.
-    pub scheme: String,
-    /// Name and password as they are written, without the `@`.
-    pub user: Option<String>,
-    /// The host in small letters, with its port if one is given.
-    pub authority: String,
-    /// From its first `/` on, as it is written; never empty.
-    pub path: String,
+    /// Without its query and its fragment.
+    address: url::Url,
     /// The parameters, decoded.
     pub query: Vec<(String, String)>,
 }
@@ -26,63 +34,10 @@ impl Url {
     /// Why it is no URL; without any part of it that may be secret.
     pub fn parse(text: &str) -> Result<Url, String> {
         let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
-        let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-        if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(letters) {
-            return Err("its scheme is none".to_owned());
+        if rest.starts_with('/') && !scheme.eq_ignore_ascii_case("file") {
+            return Err("it has no host".to_owned());
         }
-        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let at = rest.find('/').unwrap_or(rest.len());
-        let (authority, path) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        let (user, authority) = match authority.rsplit_once('@') {
-            Some((user, authority)) => (Some(user.to_owned()), authority),
-            None => (None, authority),
-        };
-        let unfit = |c: char| c.is_whitespace() || c.is_control() || "\\\"<>^`{|}".contains(c);
-        if authority.contains(unfit) || path.contains(unfit) {
-            return Err("it has letters that must be encoded".to_owned());
-        }
-        Ok(Url {
-            scheme: scheme.to_ascii_lowercase(),
-            user,
-            authority: host(authority)?,
-            path: if path.is_empty() { "/" } else { path }.to_owned(),
-            query: pairs(query),
-        })
-    }
-
-    /// The host without its port.
-    pub fn host(&self) -> &str {
-        match self.authority.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-            Some(_) | None => &self.authority,
-        }
-    }
-
-    /// The port, given or usual.
-    pub fn port(&self) -> u16 {
-        let given = self.authority.strip_prefix(self.host());
-        let given = given.and_then(|rest| rest.strip_prefix(':')?.parse().ok());
-        given.unwrap_or(if self.scheme == "http" { 80 } else { 443 })
-    }
-
-    /// Whether both are served by the same: what is meant for one may be told to the other.
-    pub fn same_server(&self, other: &Url) -> bool {
-        (&self.scheme, self.host(), self.port()) == (&other.scheme, other.host(), other.port())
-    }
-
-    /// As it is asked for: all of it but who asks.
-    pub fn request(&self) -> String {
-        let mut text = self.to_string();
-        for (nth, (key, value)) in self.query.iter().enumerate() {
-            text.push(if nth == 0 { '?' } else { '&' });
-            text.push_str(&encoded(key, false));
-            if !value.is_empty() {
-                text.push('=');
-                text.push_str(&encoded(value, false));
-            }
-        }
-        text
+        Url::checked(text, url::Url::parse(text))
     }
 
     /// What a `Location` on a page of this URL refers to.
@@ -91,18 +46,105 @@ impl Url {
     /// It is no URL.
     pub fn join(&self, location: &str) -> Result<Url, String> {
         let location = location.trim();
-        if location.contains("://") {
-            return Url::parse(location);
+        Url::checked(location, self.address.join(location))
+    }
+
+    fn checked(text: &str, read: Result<url::Url, url::ParseError>) -> Result<Url, String> {
+        let unfit = |c: char| c.is_whitespace() || c.is_control() || "\\\"<>^`{|}".contains(c);
+        let before_query = text.split(['?', '#']).next().unwrap_or_default();
+        if before_query.contains(unfit) {
+            return Err("it has letters that must be encoded".to_owned());
         }
-        let base = format!("{}://{}", self.scheme, self.authority);
-        if let Some(rest) = location.strip_prefix("//") {
-            return Url::parse(&format!("{}://{rest}", self.scheme));
+        let mut address = read.map_err(|error| error.to_string())?;
+        if !address.has_authority() {
+            return Err("it has no host".to_owned());
         }
-        if location.starts_with('/') {
-            return Url::parse(&format!("{base}{location}"));
+        let query = address.query_pairs().into_owned().collect();
+        address.set_query(None);
+        address.set_fragment(None);
+        Ok(Url { address, query })
+    }
+
+    /// The scheme, in small letters.
+    pub fn scheme(&self) -> &str {
+        self.address.scheme()
+    }
+
+    /// The host without its port; empty if there is none.
+    pub fn host(&self) -> &str {
+        self.address.host_str().unwrap_or_default()
+    }
+
+    /// The host with its port, unless that is the usual one.
+    pub fn authority(&self) -> &str {
+        &self.address[BeforeHost..AfterPort]
+    }
+
+    /// From its first `/` on, encoded.
+    pub fn path(&self) -> &str {
+        self.address.path()
+    }
+
+    /// Whether both are served by the same: what is meant for one may be told to the other.
+    pub fn same_server(&self, other: &Url) -> bool {
+        self.address.origin() == other.address.origin()
+    }
+
+    /// Who asks, as a header says it; none if it is not said.
+    pub fn authorization(&self) -> Option<String> {
+        let password = self.address.password().unwrap_or_default();
+        let user = self.address.username();
+        let given = !user.is_empty() || !password.is_empty();
+        given.then(|| {
+            let pair = format!("{}:{}", decoded(user), decoded(password));
+            format!("Basic {}", BASE64_STANDARD.encode(pair))
+        })
+    }
+
+    /// As it is asked for: all of it but who asks.
+    pub fn request(&self) -> String {
+        let query = self.encoded_query();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{self}{mark}{}", query.join("&"))
+    }
+
+    /// The parameters, each as it is sent.
+    fn encoded_query(&self) -> Vec<String> {
+        let pairs = self.query.iter().map(|(key, value)| {
+            let equals = if value.is_empty() { "" } else { "=" };
+            format!("{}{equals}{}", encoded(key), encoded(value))
+        });
+        pairs.collect()
+    }
+
+    /// Encodes all of the path that can be encoded.
+    pub fn encode_path(&mut self) {
+        let path = decoded(self.path());
+        let path = utf8_percent_encode(&path, PATH).to_string();
+        self.address.set_path(&path);
+    }
+
+    /// The URL of a file of this machine.
+    ///
+    /// # Errors
+    /// That is no absolute path, or one with `..`.
+    pub fn of_file(path: &str, query: &str) -> Result<Url, String> {
+        let path = decoded(path);
+        if !path.starts_with('/') {
+            return Err("its source is no absolute path".to_owned());
         }
-        let dir = self.path.rsplit_once('/').map_or("", |(dir, _)| dir);
-        Url::parse(&format!("{base}{dir}/{location}"))
+        if !is_file_path(&path) {
+            return Err(NO_FILE.to_owned());
+        }
+        let path = utf8_percent_encode(&path, PATH);
+        Url::parse(&format!("file://{path}?{query}"))
+    }
+
+    /// The path of a file of this machine; none of one that may lead elsewhere than it says.
+    pub fn file_path(&self) -> Option<String> {
+        let path = decoded(self.path());
+        let ours = self.scheme() == "file" && self.host().is_empty();
+        (ours && is_file_path(&path)).then_some(path)
     }
 
     /// Takes a parameter out of the query; the last one if there are several.
@@ -115,10 +157,16 @@ impl Url {
 
     /// The last part of the path, decoded; none if that is no name of a file.
     pub fn file_name(&self) -> Option<String> {
-        let name = self.path.rsplit('/').next().unwrap_or("");
-        let name = decoded(name, false);
+        let name = decoded(self.path().rsplit('/').next().unwrap_or(""));
         is_file_name(&name).then_some(name)
     }
+}
+
+/// Why a path is refused.
+pub(super) const NO_FILE: &str = "a path must not have .. or control characters in it";
+
+fn is_file_path(path: &str) -> bool {
+    !path.contains(char::is_control) && !path.split('/').any(|step| step == "..")
 }
 
 /// Whether a text may be a file's name, and cannot lead anywhere.
@@ -129,7 +177,8 @@ pub fn is_file_name(name: &str) -> bool {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme, self.authority, self.path)
+        let place = &self.address[BeforeHost..AfterPath];
+        write!(f, "{}://{place}", self.scheme())
     }
 }
 
@@ -139,82 +188,13 @@ impl fmt::Debug for Url {
     }
 }
 
-fn host(authority: &str) -> Result<String, String> {
-    let (name, port) = match authority
-        .strip_prefix('[')
-        .and_then(|at| at.split_once(']'))
-    {
-        Some((address, port)) => {
-            let numbers = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.');
-            if address.is_empty() || !address.chars().all(numbers) {
-                return Err("its host is none".to_owned());
-            }
-            (format!("[{}]", address.to_ascii_lowercase()), port)
-        }
-        None => {
-            let (name, _) = authority.split_once(':').unwrap_or((authority, ""));
-            let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-            if !name.chars().all(letters) {
-                return Err("its host is none".to_owned());
-            }
-            let port = authority.strip_prefix(name).unwrap_or("");
-            (name.to_ascii_lowercase(), port)
-        }
-    };
-    match port.strip_prefix(':') {
-        None if port.is_empty() => Ok(name),
-        Some(number) if number.parse::<u16>().is_ok() && !number.starts_with('+') => {
-            Ok(format!("{name}:{number}"))
-        }
-        Some(_) | None => Err("its port is none".to_owned()),
-    }
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-fn pairs(query: &str) -> Vec<(String, String)> {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    pairs
-        .map(|(key, value)| (decoded(key, true), decoded(value, true)))
-        .collect()
-}
-
-/// What `%41` and, in queries, `+` stand for.
-pub fn decoded(text: &str, plus: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match (first, after) {
-            (b'+', _) if plus => bytes.push(b' '),
-            (b'%', [high, low, after @ ..]) => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => {
-                    bytes.push(high << 4 | low);
-                    rest = after;
-                }
-                _ => bytes.push(b'%'),
-            },
-            _ => bytes.push(*first),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    u8::try_from(char::from(byte).to_digit(16)?).ok()
-}
-
-/// The text with everything encoded but letters, digits and `-._~`, and `/` if that is kept.
-pub fn encoded(text: &str, keep_slash: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if plain || (keep_slash && byte == b'/') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+/// A part of a path or query in which nothing has a meaning of its own.
+pub fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, PART).to_string()
 }
 
 #[cfg(test)]
@@ -228,8 +208,8 @@ mod tests {
         assert_eq!(url.to_string(), "https://host:8443/a/b.tgz");
         assert_eq!(format!("{url:?}"), "https://host:8443/a/b.tgz");
         assert_eq!(url.request(), "https://host:8443/a/b.tgz?token=s%201&x");
-        assert_eq!((url.host(), url.port()), ("host", 8443));
-        assert_eq!(url.user.as_deref(), Some("me:pw"));
+        assert_eq!((url.host(), url.authority()), ("host", "host:8443"));
+        assert_eq!(url.authorization().as_deref(), Some("Basic bWU6cHc="));
         assert_eq!(url.file_name().as_deref(), Some("b.tgz"));
     }
 
@@ -257,13 +237,17 @@ mod tests {
             "x",
             "://h/",
             "1x://h/",
-            "http://h:/",
             "http://h:99999/",
             "http://h:+1/",
             "http://a b/",
             "http://h/a b",
             "http://[zz]/",
             "http://h/\n",
+            "http:h/x",
+            "http:///x",
+            "data:,a://b",
+            "http://h\\x/",
+            "http://h%00/",
         ] {
             assert!(Url::parse(text).is_err(), "{text:?}");
         }
@@ -271,5 +255,26 @@ mod tests {
             let url = Url::parse(&format!("http://h/{name}")).unwrap();
             assert_eq!(url.file_name(), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_redirection_that_a_browser_would_repair_is_refused() {
+        let base = Url::parse("https://a/dir/x").unwrap();
+        for location in ["/\\evil/x", "ht\ntp://evil/", "/a b", "http://", "data:x"] {
+            assert!(base.join(location).is_err(), "{location:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leads_upwards_is_none_of_a_file() {
+        for path in ["/a/../b", "/a/%2e%2E/b", "a", "/a%00"] {
+            assert!(Url::of_file(path, "").is_err(), "{path}");
+        }
+        for text in ["FILE:///a/..%2f..%2Fetc", "file://host/a", "http://h/a"] {
+            assert_eq!(Url::parse(text).unwrap().file_path(), None, "{text}");
+        }
+        let url = Url::of_file("/a b\\|?.tgz", "x=1").unwrap();
+        assert_eq!(url.file_path().as_deref(), Some("/a b\\|?.tgz"));
+        assert_eq!(url.query, [("x".to_owned(), "1".to_owned())]);
     }
 }

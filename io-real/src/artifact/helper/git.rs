@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::http::base64;
 use super::{Got, Progress, too_large, weight};
-use crate::artifact::url::{Url, decoded};
+use crate::artifact::url::Url;
 use crate::artifact::wire::{HOME, Request, TREE};
 use crate::unpack::Trouble;
 
@@ -221,7 +220,7 @@ impl Git<'_> {
 
 /// The protocols that git may speak, which submodules choose from too.
 fn protocols(url: &Url) -> String {
-    let all: &[&str] = match url.scheme.as_str() {
+    let all: &[&str] = match url.scheme() {
         "https" => &["https"],
         "http" => &["https", "http"],
         // Whether files may be read was asked before.
@@ -232,22 +231,16 @@ fn protocols(url: &Url) -> String {
 
 /// A name and a password go to their server alone, and not into the repository's configuration.
 fn who_asks(url: &Url) -> Vec<(String, String)> {
-    let Some(user) = url.user.as_ref().filter(|user| !user.is_empty()) else {
+    let Some(authorization) = url.authorization() else {
         return Vec::new();
     };
-    let user = decoded(user, false);
-    let user = if user.contains(':') {
-        user
-    } else {
-        format!("{user}:")
-    };
-    let server = format!("{}://{}/", url.scheme, url.authority);
+    let server = format!("{}://{}/", url.scheme(), url.authority());
     let pairs = [
         ("GIT_CONFIG_COUNT", "2".to_owned()),
         ("GIT_CONFIG_KEY_0", format!("http.{server}.extraHeader")),
         (
             "GIT_CONFIG_VALUE_0",
-            format!("Authorization: Basic {}", base64(&user)),
+            format!("Authorization: {authorization}"),
         ),
         ("GIT_CONFIG_KEY_1", "http.followRedirects".to_owned()),
         ("GIT_CONFIG_VALUE_1", "false".to_owned()),

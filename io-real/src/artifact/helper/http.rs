@@ -10,7 +10,7 @@ use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::{Got, Progress, receive, too_large};
-use crate::artifact::url::{Url, decoded};
+use crate::artifact::url::Url;
 use crate::artifact::wire::Request;
 use crate::unpack::Trouble;
 
@@ -124,14 +124,8 @@ impl Client {
         for (name, value) in headers.into_iter().flatten() {
             request = request.header(name, value);
         }
-        if let Some(user) = url.user.as_ref().filter(|user| !user.is_empty()) {
-            let user = decoded(user, false);
-            let user = if user.contains(':') {
-                user
-            } else {
-                format!("{user}:")
-            };
-            request = request.header(header::AUTHORIZATION, format!("Basic {}", base64(&user)));
+        if let Some(authorization) = url.authorization() {
+            request = request.header(header::AUTHORIZATION, authorization);
         }
         request.call().map_err(|error| trouble(url, &error))
     }
@@ -163,7 +157,7 @@ fn sent_on(from: &Url, headers: &HeaderMap) -> Result<Url, Trouble> {
             to.map_err(|_| "that is no URL")
         });
     let to = to.map_err(|why| Trouble::lasting(format!("{from}: sent on, and {why}")))?;
-    match (from.scheme.as_str(), to.scheme.as_str()) {
+    match (from.scheme(), to.scheme()) {
         ("http" | "https", "https") | ("http", "http") => Ok(to),
         ("https", "http") => Err(Trouble::lasting(format!(
             "{from}: sent on to {to}, which is not encrypted"
@@ -192,22 +186,6 @@ fn roots() -> RootCerts {
     }
 }
 
-/// Base64 with its usual letters and padding.
-pub(super) fn base64(text: &str) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in text.as_bytes().chunks(3) {
-        let byte = |nth: usize| usize::from(three.get(nth).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for nth in 0..4 {
-            let letter = LETTERS.get(bits >> (18 - 6 * nth) & 63).copied();
-            let letter = letter.filter(|_| nth <= three.len()).unwrap_or(b'=');
-            out.push(char::from(letter));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
@@ -234,18 +212,5 @@ mod tests {
         }
         let nowhere = sent_on(&Url::parse("http://a/").unwrap(), &HeaderMap::new());
         assert!(nowhere.is_err());
-    }
-
-    #[test]
-    fn names_and_passwords_are_encoded() {
-        for (text, expected) in [
-            ("", ""),
-            ("a", "YQ=="),
-            ("ab", "YWI="),
-            ("abc", "YWJj"),
-            ("me:p~w\u{ff}", "bWU6cH53w78="),
-        ] {
-            assert_eq!(base64(text), expected);
-        }
     }
 }

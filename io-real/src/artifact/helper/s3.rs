@@ -1,16 +1,16 @@
 //! Servers that speak S3: plain requests, signed (version 4 of the signature) if somebody asks.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::http::{Client, save};
 use super::{Got, Progress};
 use crate::artifact::source::Credentials;
 use crate::artifact::sum::hex;
-use crate::artifact::url::{Url, decoded, encoded};
+use crate::artifact::url::{Url, encoded};
 use crate::artifact::wire::Request;
 use crate::unpack::Trouble;
 
@@ -27,18 +27,16 @@ pub(super) fn download(
     let limits = &request.limits;
     let mut url = url.clone();
     // As it is signed, so it must be sent.
-    url.path = encoded(&decoded(&url.path, false), true);
-    if url.path.ends_with('/') {
+    url.encode_path();
+    if url.path().ends_with('/') {
         let why = "only single objects can be fetched, and this ends with a slash";
         return Err(Trouble::lasting(format!("{url}: {why}")));
     }
     let headers = match credentials {
         None => request.headers.clone(),
         Some(credentials) => {
-            let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
-            let seconds = seconds.map_or(0, |since| since.as_secs());
             let mut headers = request.headers.clone();
-            headers.extend(signed(&url, region, credentials, seconds));
+            headers.extend(signed(&url, region, credentials, Timestamp::now()));
             headers
         }
     };
@@ -47,16 +45,16 @@ pub(super) fn download(
     save(&mut answer, limits.http_bytes, progress)
 }
 
-/// The headers that say who asks, at this second.
+/// The headers that say who asks, at this moment.
 fn signed(
     url: &Url,
     region: &str,
     credentials: &Credentials,
-    seconds: u64,
+    now: Timestamp,
 ) -> BTreeMap<String, String> {
-    let (day, time) = moment(seconds);
+    let (day, time) = moment(now);
     let mut headers = BTreeMap::from([
-        ("host".to_owned(), url.authority.clone()),
+        ("host".to_owned(), url.authority().to_owned()),
         ("x-amz-content-sha256".to_owned(), NOTHING.to_owned()),
         ("x-amz-date".to_owned(), time.clone()),
     ]);
@@ -70,11 +68,11 @@ fn signed(
         .map(|(name, value)| format!("{name}:{value}\n"))
         .collect();
     let mut query: Vec<String> = (url.query.iter())
-        .map(|(key, value)| format!("{}={}", encoded(key, false), encoded(value, false)))
+        .map(|(key, value)| format!("{}={}", encoded(key), encoded(value)))
         .collect();
     query.sort();
     let query = query.join("&");
-    let canonical = format!("GET\n{}\n{query}\n{lines}\n{names}\n{NOTHING}", url.path);
+    let canonical = format!("GET\n{}\n{query}\n{lines}\n{names}\n{NOTHING}", url.path());
     let scope = format!("{day}/{region}/s3/aws4_request");
     let summed = hex(&Sha256::digest(canonical.as_bytes()));
     let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{summed}");
@@ -102,41 +100,10 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// A second as `20150830` and as `20150830T123600Z`.
-fn moment(seconds: u64) -> (String, String) {
-    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let mut month = 1;
-    for length in [
-        31,
-        28 + u64::from(leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-    ] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let day = format!("{year:04}{month:02}{:02}", days + 1);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    let time = format!("{day}T{hour:02}{minute:02}{second:02}Z");
-    (day, time)
+/// A moment as `20150830` and as `20150830T123600Z`.
+fn moment(now: Timestamp) -> (String, String) {
+    let shown = |format: &str| now.strftime(format).to_string();
+    (shown("%Y%m%d"), shown("%Y%m%dT%H%M%SZ"))
 }
 
 #[cfg(test)]
@@ -152,7 +119,8 @@ mod tests {
             (1_440_938_160, "20150830T123600Z"),
             (1_735_689_599, "20241231T235959Z"),
         ] {
-            assert_eq!(moment(seconds).1, expected);
+            let now = Timestamp::from_second(seconds).unwrap();
+            assert_eq!(moment(now).1, expected);
         }
     }
 
@@ -165,7 +133,10 @@ mod tests {
             secret: "secret/key".to_owned(),
             token: None,
         };
-        let headers = signed(&url, "eu-west-1", &credentials, 1_440_938_160);
+        let headers = {
+            let now = Timestamp::from_second(1_440_938_160).unwrap();
+            signed(&url, "eu-west-1", &credentials, now)
+        };
         let signature = headers["authorization"].rsplit('=').next().unwrap();
         assert_eq!(signature, EXPECTED);
         assert!(!headers.contains_key("host"), "the client says that itself");
