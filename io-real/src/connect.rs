@@ -39,6 +39,8 @@ impl Connect for Tcp {
     fn connect<'a>(&'a self, authority: &'a str) -> Connecting<'a> {
         Box::pin(async move {
             let stream = TcpStream::connect(authority).await?;
+            // Requests are small and shall leave at once.
+            let _ = stream.set_nodelay(true);
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }

@@ -20,6 +20,7 @@ pub mod facts;
 pub mod fingerprint;
 pub mod gate;
 pub mod hooks;
+pub mod http_client;
 pub mod identity;
 mod journal;
 pub mod memory;

@@ -1,18 +1,15 @@
-//! The HTTP client: one connection for each request, to an agent that is usually next door.
+//! What commands ask of an agent, which is usually next door.
 
 use std::io;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use drover_io_real::connect::Tcp;
+use drover_io_real::http_client::{self, Trouble};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::header::{HOST, HeaderValue};
+use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use super::args::Connection;
 use super::failure::Failure;
@@ -22,8 +19,6 @@ use crate::admission::strip_nulls;
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
 /// The most bytes of an answer that is kept whole.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Asks one agent.
 #[derive(Clone, Debug)]
@@ -171,46 +166,30 @@ impl Client {
         target: Uri,
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
-        let stream = self.connect().await?;
-        let broken = |error: hyper::Error| {
-            Failure::said(format!(
-                "the agent at http://{} broke off: {error}",
-                self.authority
-            ))
-        };
-        let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
-            .await
-            .map_err(broken)?;
-        tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(target);
-        request = request.header(HOST, &self.authority);
         if let Some(token) = &self.token {
             request = request.header("X-Nomad-Token", token);
         }
-        let request = request.body(Full::new(body));
-        let request = request.map_err(|error| Failure::said(format!("no request: {error}")))?;
-        sender.send_request(request).await.map_err(broken)
+        let answer = http_client::send(&Tcp, &self.authority, request, body).await;
+        answer.map_err(|trouble| self.failure(&trouble))
     }
 
-    async fn connect(&self) -> Result<TcpStream, Failure> {
-        let connect = TcpStream::connect(self.authority.as_str());
-        let why = match tokio::time::timeout(CONNECT, connect).await {
-            Ok(Ok(stream)) => {
-                // Requests are small and shall leave at once.
-                let _ = stream.set_nodelay(true);
-                return Ok(stream);
+    fn failure(&self, trouble: &Trouble) -> Failure {
+        let at = self.url();
+        let why = match trouble {
+            Trouble::Broken(error) => {
+                return Failure::said(format!("the agent at {at} broke off: {error}"));
             }
-            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Trouble::Request(_) => return Failure::said(trouble.to_string()),
+            Trouble::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "nothing listens there".to_owned()
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it took too long".to_owned(),
+            Trouble::Unconnected(error) => error.to_string(),
         };
-        Err(Failure::said(format!(
-            "no agent answers at http://{}: {why}\nStart one with `drover agent` or `drover up \
-             FILE`, or say where it is with -address or DROVER_ADDR.",
-            self.authority
-        )))
+        Failure::said(format!(
+            "no agent answers at {at}: {why}\nStart one with `drover agent` or `drover up FILE`, \
+             or say where it is with -address or DROVER_ADDR."
+        ))
     }
 
     /// The path and query of a request, with what every request carries.
@@ -235,32 +214,19 @@ impl Client {
     }
 }
 
-/// The host and port of an address.
+/// The host and port of an address, which may have no scheme.
 fn authority(address: &str) -> Result<String, Failure> {
-    let rest = match address.split_once("://") {
-        None => address,
-        Some(("http", rest)) => rest,
+    let found = match address.split_once("://") {
+        None => http_client::authority(&format!("http://{address}")),
+        Some(("http", _)) => http_client::authority(address),
         Some((scheme, _)) => {
             return Err(Failure::said(format!(
                 "{address}: this version speaks plain http only, not {scheme}"
             )));
         }
     };
-    let rest = rest.trim_end_matches('/');
-    let unusable = rest.is_empty() || rest.contains(['/', '?', '#', '@', ' ']);
-    if unusable {
-        return Err(Failure::said(format!(
-            "{address}: an address is http://HOST:PORT"
-        )));
-    }
-    let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| {
-        !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit())
-    });
-    Ok(if has_port {
-        rest.to_owned()
-    } else {
-        format!("{rest}:80")
-    })
+    let unusable = || Failure::said(format!("{address}: an address is http://HOST:PORT"));
+    found.ok_or_else(unusable)
 }
 
 /// A part of a path or query in which nothing has a meaning of its own.
@@ -281,10 +247,8 @@ pub fn escape(text: &str) -> String {
 /// # Errors
 /// It breaks off, or is larger than anything that makes sense.
 pub async fn whole(response: Response<Incoming>) -> Result<Bytes, Failure> {
-    let limited = Limited::new(response.into_body(), MAX_ANSWER);
-    let whole = limited.collect().await;
-    let whole = whole.map_err(|error| Failure::said(format!("the answer broke off: {error}")))?;
-    Ok(whole.to_bytes())
+    let whole = http_client::whole(response.into_body(), MAX_ANSWER).await;
+    whole.map_err(|error| Failure::said(format!("the answer broke off: {error}")))
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {

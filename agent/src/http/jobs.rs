@@ -7,7 +7,7 @@ use drover_core::model::job::Job;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::remote::{Handed, RemotePrevious};
 use drover_core::text::quote;
-use drover_io_real::migrate::authority;
+use drover_io_real::http_client::authority;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

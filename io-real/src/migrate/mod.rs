@@ -197,10 +197,3 @@ fn told(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
     let came = in_all(bytes, time);
     format!("Took over the disk of allocation {id} at {address}: {came}")
 }
-
-/// The host and port of a node's address, `http://HOST:PORT`; none of what is no such address.
-pub fn authority(address: &str) -> Option<&str> {
-    let authority = address.strip_prefix("http://")?;
-    let is_one = authority.parse::<http::uri::Authority>().is_ok();
-    is_one.then_some(authority)
-}

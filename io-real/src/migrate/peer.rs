@@ -8,21 +8,17 @@ use bytes::Bytes;
 use drover_core::ids::AllocId;
 use drover_core::model::remote::Remote;
 use drover_core::op::Failure;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::authority;
 use crate::connect::Connect;
+use crate::http_client::{authority, send, whole};
 use crate::on_the_way::{Amount, Coming};
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long the other node may keep a question until something changed.
 const WAIT: &str = "50s";
 /// How long an answer may take: a little longer.
@@ -37,7 +33,7 @@ const MAX_WHY: usize = 200;
 /// A node.
 pub(super) struct Peer<'a> {
     /// Its host and port.
-    authority: &'a str,
+    authority: String,
     network: &'a dyn Connect,
 }
 
@@ -84,7 +80,7 @@ impl<'a> Peer<'a> {
     ///
     /// # Errors
     /// That is no such address.
-    pub(super) fn of(address: &'a str, network: &'a dyn Connect) -> Result<Peer<'a>, Failure> {
+    pub(super) fn of(address: &str, network: &'a dyn Connect) -> Result<Peer<'a>, Failure> {
         authority(address)
             .map(|authority| Peer { authority, network })
             .ok_or_else(|| Failure::fatal(format!("{address:?} is no address http://HOST:PORT")))
@@ -101,12 +97,11 @@ impl<'a> Peer<'a> {
         };
         let header = response.headers().get("x-nomad-index");
         let index = header.and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = Limited::new(response.into_body(), MAX_ANSWER).collect();
-        let body = timeout(ANSWER, body)
+        let body = timeout(ANSWER, whole(response.into_body(), MAX_ANSWER))
             .await
             .map_err(|_| self.trouble("its answer took too long"))?
             .map_err(|error| self.trouble(error))?;
-        let said: Alloc = serde_json::from_slice(&body.to_bytes())
+        let said: Alloc = serde_json::from_slice(&body)
             .map_err(|error| self.trouble(format!("its answer makes no sense: {error}")))?;
         Ok(if said.is_over() {
             Remote::Ended
@@ -137,22 +132,12 @@ impl<'a> Peer<'a> {
         path: &str,
         token: Option<&str>,
     ) -> Result<Said<Response<Incoming>>, Failure> {
-        let connected = timeout(CONNECT, self.network.connect(self.authority)).await;
-        let stream = connected
-            .map_err(|_| self.trouble("it does not answer"))?
-            .map_err(|error| self.trouble(error))?;
-        let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
-            .await
-            .map_err(|error| self.trouble(error))?;
-        tokio::spawn(connection);
-        let mut request = Request::get(path).header(http::header::HOST, self.authority);
+        let mut request = Request::get(path);
         if let Some(token) = token {
             request = request.header("X-Nomad-Token", token);
         }
-        let request = request
-            .body(Empty::new())
-            .map_err(|error| Failure::fatal(format!("no request: {error}")))?;
-        let response = timeout(ANSWER, sender.send_request(request))
+        let answer = send(self.network, &self.authority, request, Bytes::new());
+        let response = timeout(ANSWER, answer)
             .await
             .map_err(|_| self.trouble("it does not answer in time"))?
             .map_err(|error| self.trouble(error))?;

@@ -1,0 +1,123 @@
+//! The program's HTTP client: with it commands ask an agent, and agents ask each other. One connection
+//! for each request, which are few and seldom follow each other; deadlines are the asker's.
+//!
+//! Two others do not share it. What fetches artifacts and what asks a cloud for its metadata block a
+//! process or a thread of their own, follow redirections by their own rules and speak TLS: that is
+//! `ureq`. Plugins are spoken to by gRPC, one lasting HTTP/2 connection each (`plugin/wire.rs`).
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::request::Builder;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Response, body::Body};
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+use url::Url;
+
+use crate::connect::Connect;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Trouble {
+    /// There is no connection.
+    Unconnected(io::Error),
+    /// The request cannot be written so.
+    Request(http::Error),
+    /// The connection broke off, or what came over it is no HTTP.
+    Broken(hyper::Error),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Unconnected(error) => error.fmt(f),
+            Trouble::Request(error) => write!(f, "no request: {error}"),
+            Trouble::Broken(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Sends a request to `HOST:PORT`, and gives back whatever comes.
+///
+/// # Errors
+/// There is no answer.
+pub async fn send(
+    network: &dyn Connect,
+    authority: &str,
+    request: Builder,
+    body: Bytes,
+) -> Result<Response<Incoming>, Trouble> {
+    let connected = timeout(CONNECT, network.connect(authority)).await;
+    let slow = |_| io::Error::new(io::ErrorKind::TimedOut, "it took too long");
+    let stream = connected.map_err(slow).and_then(|connected| connected);
+    let stream = TokioIo::new(stream.map_err(Trouble::Unconnected)?);
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(Trouble::Broken)?;
+    tokio::spawn(connection);
+    let request = request.header(HOST, authority).body(Full::new(body));
+    let request = request.map_err(Trouble::Request)?;
+    sender.send_request(request).await.map_err(Trouble::Broken)
+}
+
+/// The whole body of an answer, which may have so many bytes.
+///
+/// # Errors
+/// It breaks off, or is larger.
+pub async fn whole<B>(
+    body: B,
+    most: usize,
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
+    Ok(Limited::new(body, most).collect().await?.to_bytes())
+}
+
+/// `HOST:PORT` of an agent's address, `http://HOST:PORT`; none of what is no such address.
+pub fn authority(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let nobody = url.username().is_empty() && url.password().is_none();
+    if url.scheme() != "http" || !bare || !nobody {
+        return None;
+    }
+    Some(format!(
+        "{}:{}",
+        url.host_str()?,
+        url.port_or_known_default()?
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::authority;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        for (address, expected) in [
+            ("http://127.0.0.1:4646", Some("127.0.0.1:4646")),
+            ("http://127.0.0.1:4646/", Some("127.0.0.1:4646")),
+            ("http://[::1]:4646", Some("[::1]:4646")),
+            ("http://box", Some("box:80")),
+            ("https://box:4646", None),
+            ("box:4646", None),
+            ("http://", None),
+            ("http://a@b", None),
+            ("http://:secret@b", None),
+            ("http://b/path", None),
+            ("http://b?query", None),
+            ("http://b:99999", None),
+            ("http://a b", None),
+        ] {
+            assert_eq!(authority(address).as_deref(), expected, "{address}");
+        }
+    }
+}
