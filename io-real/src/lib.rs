@@ -25,6 +25,7 @@ pub mod identity;
 mod journal;
 pub mod memory;
 pub mod migrate;
+mod mounts;
 pub mod node;
 pub mod on_the_way;
 mod one_task;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use drover_core::host::{Bears, Home};
 use rustix::fs::Dir;
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::shims::Processes;
 use super::{Inner, Kind, Thing};
 use crate::dirs::{ARRIVING, enter};
+use crate::mounts::{self, Mount};
 use crate::plugin::{Address, Reattach};
 use crate::plugins::remembered;
 
@@ -61,7 +62,7 @@ pub(super) fn things(inner: &Inner, processes: &Processes) -> io::Result<Vec<Thi
         .collect();
     things.extend(launch_sockets(inner, &bound)?);
     things.extend(plugin_sockets(inner, &plugins, &bound)?);
-    things.extend(mounts(data)?);
+    things.extend(mounted(data)?);
     Ok(things)
 }
 
@@ -123,44 +124,19 @@ fn plugin_sockets(
 }
 
 /// Mounts below the directories of the allocations.
-fn mounts(data: &Path) -> io::Result<Vec<Thing>> {
+fn mounted(data: &Path) -> io::Result<Vec<Thing>> {
     let root = data.join("alloc");
-    let table = fs::read_to_string("/proc/self/mountinfo")?;
-    let thing = |line: &str| {
-        let point = unescape(line.split(' ').nth(4)?);
-        let rest = point.strip_prefix(&root).ok()?;
+    let thing = |mount: Mount| {
+        let rest = mount.point.strip_prefix(&root).ok()?;
         let alloc = rest.components().next()?;
         let bears = match alloc.as_os_str().to_str()?.parse() {
             Ok(id) => Bears::Alloc(id),
             Err(_) => return None,
         };
-        let path = point.display().to_string();
+        let path = mount.point.display().to_string();
         Some(Thing::new(Kind::Mount, path, Home::Ours, bears))
     };
-    Ok(table.lines().filter_map(thing).collect())
-}
-
-/// A path of the table of mounts: blanks and the like are written in octal there.
-fn unescape(text: &str) -> PathBuf {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        let octal = more.get(..3).filter(|_| *first == b'\\');
-        let octal = octal.and_then(|octal| std::str::from_utf8(octal).ok());
-        match octal.and_then(|octal| u8::from_str_radix(octal, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = more.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    PathBuf::from(OsString::from_vec(bytes))
+    Ok(mounts::here()?.into_iter().filter_map(thing).collect())
 }
 
 /// Opens a directory of the agent's own; none if there is none.
@@ -187,16 +163,4 @@ fn names(at: BorrowedFd<'_>, path: &str) -> io::Result<Vec<String>> {
         }
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_mounts_may_have_blanks() {
-        let wanted = Path::new("/a b\\x/c");
-        assert_eq!(unescape("/a\\040b\\134x/c"), wanted);
-        assert_eq!(unescape("/plain"), Path::new("/plain"));
-    }
 }

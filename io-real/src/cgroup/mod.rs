@@ -31,6 +31,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::mounts;
 use crate::stats::GroupDirs;
 
 /// Which control groups a machine has.
@@ -202,13 +203,9 @@ fn make_parent(dir: &Path) -> bool {
 
 /// Where the version 2 tree is mounted. cgroups-rs lists version 1 mounts only.
 fn unified_mount() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let point = mount.split(' ').nth(4)?;
-        // A blank in the path would be escaped; nobody mounts control groups at such a path.
-        kind.starts_with("cgroup2 ").then(|| PathBuf::from(point))
-    })
+    let mut mounts = mounts::here().ok()?.into_iter();
+    let unified = mounts.find(|mount| mount.kind == "cgroup2");
+    unified.map(|mount| mount.point)
 }
 
 /// A group's name must be one plain component, so that it cannot lead out of the parent.

@@ -43,7 +43,6 @@ pub use context::{Clouds, Context, HostNetwork, Settings, Subnet};
 pub use error::ProbeError;
 pub use kernel::{InterfaceAddress, Kernel, Live, Name, Volume};
 pub use prober::Prober;
-pub(crate) use probes::mounts;
 pub use root::Root;
 
 use drover_core::fingerprint::Fingerprint;

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat,
 use rustix::io::Errno;
 
 use super::error::ProbeError;
+use crate::mounts::{self, Mount};
 
 /// How long a file of one value is at most.
 const LINE: usize = 4096;
@@ -45,6 +46,17 @@ impl Root {
     /// What a plain file says, or `None` if there is none or it has nothing to say. Bytes that are
     /// no text become replacement characters.
     pub(super) fn text(&self, path: &str, limit: usize) -> Result<Option<String>, ProbeError> {
+        let bytes = self.bytes(path, limit)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// The mounts of the machine, later ones over earlier ones.
+    pub(super) fn mounts(&self) -> Result<Vec<Mount>, ProbeError> {
+        let table = self.bytes(mounts::TABLE, mounts::LONGEST)?;
+        Ok(mounts::parse(&table.unwrap_or_default()))
+    }
+
+    fn bytes(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, ProbeError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let Some(file) = self.at(path, flags)? else {
             return Ok(None);
@@ -64,7 +76,7 @@ impl Root {
             let what = path.to_owned();
             return Err(ProbeError::TooLarge { what, limit });
         }
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        Ok(Some(bytes))
     }
 
     /// A file that holds one value, without the blanks around it.

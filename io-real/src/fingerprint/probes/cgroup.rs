@@ -8,7 +8,7 @@ use drover_core::fingerprint::Fingerprint;
 use super::super::put::put;
 use super::super::{Context, ProbeError};
 
-use super::mounts::{self, Mount};
+use crate::mounts::{self, Mount};
 
 /// Where everybody has them.
 const POINT: &str = "/sys/fs/cgroup";
@@ -38,7 +38,7 @@ const CONTROLLERS: &[&str] = &[
 const NEEDED: &[&str] = &["cpu", "memory"];
 
 pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
-    let mounts = mounts::read(&context.root)?;
+    let mounts = context.root.mounts()?;
     let unified = mounts::holding(&mounts, Path::new(POINT))
         .is_some_and(|mount| mount.kind == "cgroup2" && mount.point == Path::new(POINT));
     let said = if unified {

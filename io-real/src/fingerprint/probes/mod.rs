@@ -14,7 +14,6 @@ pub(super) mod gce;
 pub(super) mod host;
 pub(super) mod landlock;
 pub(super) mod memory;
-pub(crate) mod mounts;
 pub(super) mod network;
 pub(super) mod plugins_cni;
 mod routes;

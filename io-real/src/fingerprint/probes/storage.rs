@@ -5,7 +5,7 @@ use drover_core::fingerprint::Fingerprint;
 use super::super::put::put;
 use super::super::{Context, ProbeError};
 
-use super::mounts;
+use crate::mounts;
 
 pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
@@ -15,7 +15,7 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
         volume.map_err(|error| ProbeError::unreadable(dir.display().to_string(), error))?;
     let set = context.settings.disk_total_mb;
     if let Some(volume) = &volume {
-        let mounts = mounts::read(&context.root)?;
+        let mounts = context.root.mounts()?;
         if let Some(mount) = mounts::holding(&mounts, &volume.dir) {
             put(&mut found, "unique.storage.volume", &mount.source);
         }
