@@ -71,6 +71,14 @@ fn written(file: &Path) {
     }
 }
 
+/// The command that moves a job from one agent to another.
+fn moving(from: &str, to: &str, more: &[&str]) -> Vec<String> {
+    let (from, to) = (format!("http://{from}"), format!("http://{to}"));
+    let mut args = vec!["job", "move", "-address", &from, "-to", &to];
+    args.extend(more);
+    args.into_iter().map(str::to_owned).collect()
+}
+
 #[test]
 fn a_job_moves_with_all_that_is_on_its_disk() {
     let world = World::new();
@@ -84,11 +92,7 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
     let before = alloc(&one, "running");
     let dir = world.path("one/alloc").join(id(&before));
     written(&dir.join("alloc/data/starts"));
-    let (from, to) = (
-        format!("http://{}", one.addr),
-        format!("http://{}", other.addr),
-    );
-    let out = Program::run(["job", "move", "-address", &from, "-to", &to, "db"]).ok();
+    let out = Program::run(moving(&one.addr, &other.addr, &["db"])).ok();
     assert!(
         out.contains("Taking over the disk of allocation") || out.contains("running"),
         "{out}"
@@ -408,17 +412,8 @@ fn what_still_waits_for_another_node_is_not_handed_on() {
     let agent = Agent::start(&world.path("data"), &free_addr());
     taken_over(&agent, &server);
     let stream = stalls.recv_timeout(PATIENCE).unwrap();
-    let from = format!("http://{}", agent.addr);
     let refused = || {
-        let args = [
-            "job",
-            "move",
-            "-address",
-            &from,
-            "-to",
-            "http://127.0.0.1:1",
-        ];
-        let out = Program::run([&args[..], &["db"]].concat()).failed();
+        let out = Program::run(moving(&agent.addr, "127.0.0.1:1", &["db"])).failed();
         let words = format!("waits for allocation 11111111 at http://{}", server.addr);
         assert!(out.contains(&words), "{out}");
     };
@@ -475,12 +470,8 @@ fn job_whose_variable_the_other_node_has_not_stays() {
     }]);
     one.put("/v1/jobs", &body).unwrap();
     let before = id(&alloc(&one, "running"));
-    let (from, to) = (
-        format!("http://{}", one.addr),
-        format!("http://{}", other.addr),
-    );
-    let args = ["job", "move", "-address", &from, "-to", &to, "db"];
-    let err = Program::run(args).failed();
+    let args = moving(&one.addr, &other.addr, &["db"]);
+    let err = Program::run(&args).failed();
     assert!(
         err.contains("cannot run the job, which goes on here"),
         "{err}"
@@ -509,21 +500,7 @@ fn job_that_fails_on_the_other_node_is_taken_back_if_asked() {
     );
     one.put("/v1/jobs", &job(&script)).unwrap();
     alloc(&one, "running");
-    let (from, to) = (
-        format!("http://{}", one.addr),
-        format!("http://{}", other.addr),
-    );
-    let args = [
-        "job",
-        "move",
-        "-address",
-        &from,
-        "-to",
-        &to,
-        "-rollback",
-        "db",
-    ];
-    let ended = Program::run(args);
+    let ended = Program::run(moving(&one.addr, &other.addr, &["-rollback", "db"]));
     assert!(ended.out.contains("it is taken back"), "{ended:?}");
     alloc(&one, "running");
 }
