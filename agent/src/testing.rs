@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, NodeId, RequestId, TaskKey};
 use drover_core::input::{DriverInput, HookInput, HookOutput, Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
@@ -17,6 +17,7 @@ use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::value::Value;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Timestamp};
+use drover_core::work::HookWork;
 use drover_io_real::gate::Gate;
 use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use serde_json::json;
@@ -288,21 +289,14 @@ impl World {
     fn work(&self, alloc: AllocId, task: Option<&str>, work: &HookWork) {
         let dir = self.root.join(alloc.to_string());
         match work {
-            HookWork::BuildAllocDir => std::fs::create_dir_all(dir.join("alloc/logs")).unwrap(),
-            HookWork::BuildTaskDir { .. } => {
+            HookWork::BuildAllocDir(_) => std::fs::create_dir_all(dir.join("alloc/logs")).unwrap(),
+            HookWork::BuildTaskDir(_) => {
                 let secrets = dir.join(task.unwrap()).join("secrets");
                 std::fs::create_dir_all(&secrets).unwrap();
                 std::fs::write(secrets.join("token"), "secret").unwrap();
             }
-            HookWork::InheritDisk { .. }
-            | HookWork::AskRemote { .. }
-            | HookWork::FetchDisk { .. }
-            | HookWork::IssueIdentities(_)
-            | HookWork::WritePayload { .. }
-            | HookWork::FetchArtifacts { .. }
-            | HookWork::Reserve { .. }
-            | HookWork::RenderTemplates(_) => {}
-            HookWork::RemoveAllocDir => std::fs::remove_dir_all(dir).unwrap(),
+            HookWork::RemoveAllocDir(_) => std::fs::remove_dir_all(dir).unwrap(),
+            _ => {}
         }
     }
 

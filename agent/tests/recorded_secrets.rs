@@ -9,6 +9,7 @@
     reason = "a test may panic"
 )]
 
+use drover_core::ids::RequestId;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,7 @@ use std::sync::Arc;
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, StoreEffect};
-use drover_core::ids::RequestId;
+use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
 use drover_core::input::{
     DriverInput, Found, HookInput, HookOutput, Input, LocalInput, OperatorInput, StoreInput,
 };
@@ -35,6 +35,7 @@ use drover_core::op::Failure;
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::work::HookWork;
 use drover_io_real::recorder::Recorder;
 use drover_io_sim::replay::{Recording, verify};
 use serde_json::{Value, json};

@@ -8,17 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{
     AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Run, TaskKey, TaskName,
 };
-use crate::model::artifact::Artifact;
-use crate::model::device::{AssignedDevices, Reserved};
+use crate::model::device::Reserved;
 use crate::model::event::TaskEvent;
-use crate::model::remote::RemotePrevious;
 use crate::model::task::LogConfig;
 use crate::model::value::Value;
-use crate::model::variable::{Reads, VariableMeta};
+use crate::model::variable::VariableMeta;
 use crate::op::Op;
-use crate::paths::place::Place;
 use crate::store::{Batch, CommitId};
 use crate::time::Span;
+use crate::work::HookWork;
 
 /// One thing to do outside. Doing it never blocks the core.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -206,165 +204,6 @@ pub enum HookEffect {
         /// The operation.
         op: Op,
     },
-}
-
-/// Work of hooks, outside of the core.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum HookWork {
-    /// Make the allocation's directory.
-    BuildAllocDir,
-    /// Take over what those before left: the shared data, and what these tasks kept in their own
-    /// `local`. Each from the first that has any; what is taken over already stays. Those whose
-    /// directories are not there have nothing to give.
-    InheritDisk {
-        /// Whose disks, nearest first.
-        from: Vec<AllocId>,
-        /// The tasks of the group.
-        tasks: Vec<TaskName>,
-    },
-    /// Ask another node whether this allocation of it still runs. The answer may wait until something
-    /// of it changed after the index.
-    AskRemote {
-        /// Which.
-        previous: RemotePrevious,
-        /// The index of the last answer; 0 for the first question.
-        index: u64,
-    },
-    /// Fetch from another node what its allocation left on its disk, as
-    /// [`HookWork::InheritDisk`] takes it over on this one.
-    FetchDisk {
-        /// Which.
-        previous: RemotePrevious,
-        /// The tasks of the group.
-        tasks: Vec<TaskName>,
-    },
-    /// Make a task's directory, and its secrets in memory. They are gone when the machine restarts,
-    /// so they are seen to before each start; who they are is told.
-    BuildTaskDir {
-        /// As whom the task runs; nobody in particular if empty.
-        user: String,
-        /// Megabytes of the secrets; the usual room if 0.
-        #[serde(default)]
-        secrets_mb: u64,
-        /// Whether the directory was made before, and belongs to the task: only the secrets are
-        /// seen to.
-        #[serde(default)]
-        made: bool,
-    },
-    /// Make tokens for a task's identities: those that are files are written, those that are variables
-    /// are held for its next start. The answer has none of them.
-    IssueIdentities(Arc<Issuing>),
-    /// Write what a dispatch brought into the task's directory.
-    WritePayload {
-        /// The file.
-        file: Place,
-        /// What it holds, in base64.
-        payload: Arc<str>,
-    },
-    /// Fetch what the task needs, each into its place below the allocation's directory. What is
-    /// there already is replaced, and nothing but what was wholly fetched and looked at gets there.
-    FetchArtifacts {
-        /// What, with all references replaced.
-        artifacts: Vec<Artifact>,
-        /// The allocation's directory as destinations may name it.
-        root: String,
-        /// Whose they are if that is wanted; nobody in particular if empty.
-        user: String,
-    },
-    /// Ask the plugins of these devices what the task needs in order to use them.
-    Reserve {
-        /// Which devices.
-        devices: Vec<AssignedDevices>,
-    },
-    /// Render these templates, and answer when all are. Afterwards watch what they are made of, and
-    /// tell of every change ([`crate::input::TemplateInput`]) until this operation is cancelled.
-    RenderTemplates(Arc<Rendering>),
-    /// Remove the allocation's directory with all that is in it.
-    RemoveAllocDir,
-}
-
-/// Whose tokens are to be made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Issuing {
-    /// The region of the task's job.
-    pub region: String,
-    /// The namespace of its job.
-    pub namespace: String,
-    /// The job, or the one that it was made of.
-    pub job: String,
-    /// The task's group.
-    pub group: String,
-    /// Whose the files are; nobody in particular if empty.
-    pub user: String,
-    /// What is to be made.
-    pub identities: Vec<IdentityWork>,
-}
-
-/// A token that is to be made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct IdentityWork {
-    /// Of which identity.
-    pub name: String,
-    /// For whom it is; for whoever issues it if empty.
-    pub audience: Vec<String>,
-    /// How long it is good; for ever if zero.
-    pub ttl: Span,
-    /// The file for it.
-    pub file: Option<Place>,
-    /// The variable for it.
-    pub variable: Option<String>,
-}
-
-/// What is to be rendered.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Rendering {
-    /// The templates, in the order of the job file.
-    pub templates: Vec<TemplateWork>,
-    /// The variables of the environment that they may use.
-    pub env: BTreeMap<String, String>,
-    /// The Nomad variables that they may read.
-    pub reads: Reads,
-    /// The allocation's directory, as the variables name it.
-    pub root: String,
-    /// Whether the task runs already: what is rendered once, or depends on the time, stays as it
-    /// is.
-    pub runs: bool,
-}
-
-/// One template, with all references replaced.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TemplateWork {
-    /// Where its text is.
-    pub source: TemplateSource,
-    /// The file to render.
-    pub destination: Place,
-    /// What opens an action.
-    pub left: String,
-    /// What closes it.
-    pub right: String,
-    /// Whether a key that a map lacks is an error.
-    pub error_on_missing_key: bool,
-    /// Whether the file's lines become variables.
-    pub env: bool,
-    /// The file's permissions.
-    pub mode: u32,
-    /// The file's owner; the agent's own if none.
-    pub uid: Option<u32>,
-    /// The file's group.
-    pub gid: Option<u32>,
-    /// Whether it is rendered once.
-    pub once: bool,
-    /// How long changes are collected, at least and at most.
-    pub wait: (Span, Span),
-}
-
-/// Where the text of a template is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum TemplateSource {
-    /// Here.
-    Text(String),
-    /// In a file of the task.
-    File(Place),
 }
 
 /// What is asked about the machine. Answers are [`crate::input::NodeInput`] with the same number.

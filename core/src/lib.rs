@@ -70,3 +70,4 @@ pub mod task;
 pub mod text;
 pub mod time;
 pub mod validate;
+pub mod work;

@@ -6,9 +6,10 @@
 //! only the kind is logged; the API shows them whole.
 
 use drover_core::agent::View;
-use drover_core::effect::{HookEffect, HookWork, Told};
+use drover_core::effect::{HookEffect, Told};
 use drover_core::ids::TaskKey;
 use drover_core::model::event::{EventType, TaskEvent};
+use drover_core::work::HookWork;
 use tracing::{debug, info, warn};
 
 /// The longest text of an event that is logged.
@@ -36,7 +37,7 @@ pub(crate) fn told(view: View<'_>, told: &Told) {
 pub(crate) fn hook(view: View<'_>, effect: &HookEffect) {
     let HookEffect::Run {
         alloc,
-        work: HookWork::RemoveAllocDir,
+        work: HookWork::RemoveAllocDir(_),
         ..
     } = effect
     else {

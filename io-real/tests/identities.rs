@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use drover_core::effect::{DriverEffect, IdentityWork, Issuing, TaskConfig};
+use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
 use drover_core::paths::place::{Base, Place};
 use drover_core::time::{Span, Timestamp};
+use drover_core::work::{IdentityWork, Issuing};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::identity::{Issuer, Key};
 use ring::signature::{ED25519, UnparsedPublicKey};

@@ -20,9 +20,7 @@ use std::time::Duration;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
-use drover_core::effect::{
-    Effect, HookEffect, HookWork, Rendering, StoreEffect, TemplateSource, TemplateWork,
-};
+use drover_core::effect::{Effect, HookEffect, StoreEffect};
 use drover_core::ids::{AllocId, RequestId};
 use drover_core::input::{HookOutput, Input, LocalInput, StoreInput, TemplateInput};
 use drover_core::model::node::Node;
@@ -31,6 +29,8 @@ use drover_core::op::{Failure, Op};
 use drover_core::paths::place::{Base, Place};
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::work::HookWork;
+use drover_core::work::{Rendering, TemplateSource, TemplateWork};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::artifact::settings::Settings;
 use drover_io_real::device::DevicePlugins;

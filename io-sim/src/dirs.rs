@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drover_core::effect::HookWork;
-use drover_core::ids::{AllocId, TaskName};
+use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::op::Failure;
 use serde::Serialize;
 
@@ -43,18 +42,23 @@ impl Dirs {
         self.secret.clear();
     }
 
-    /// Whether some of what was fetched for a task is in its secrets.
-    pub(crate) fn has_secret_artifacts(&self, alloc: AllocId, task: &TaskName) -> bool {
-        self.secret.contains(&(alloc, task.clone()))
+    /// Whether a task has a directory.
+    pub(crate) fn has_task(&self, key: &TaskKey) -> bool {
+        self.tasks.contains(&own(key))
     }
 
-    /// Which secrets a task has now, as hooks tell it.
-    pub(crate) fn secrets_of(&self, alloc: AllocId, task: &TaskName) -> String {
-        let number = self.secrets.get(&(alloc, task.clone()));
+    /// Whether some of what was fetched for a task is in its secrets.
+    pub(crate) fn has_secret_artifacts(&self, key: &TaskKey) -> bool {
+        self.secret.contains(&own(key))
+    }
+
+    /// Which secrets a task has now, as hooks report it.
+    pub(crate) fn secrets_of(&self, key: &TaskKey) -> String {
+        let number = self.secrets.get(&own(key));
         number.map_or_else(String::new, u64::to_string)
     }
 
-    fn inherit(&mut self, alloc: AllocId, from: &[AllocId]) {
+    pub(crate) fn inherit(&mut self, alloc: AllocId, from: &[AllocId]) {
         let taken = self.disks.contains_key(&alloc);
         let source = from.iter().find(|from| self.disks.contains_key(from));
         if let Some(disk) = source
@@ -65,79 +69,43 @@ impl Dirs {
         }
     }
 
-    /// Does a hook's work. Doing it twice is doing it once.
-    pub(crate) fn work(
-        &mut self,
-        alloc: AllocId,
-        task: Option<&TaskName>,
-        work: &HookWork,
-    ) -> Result<(), Failure> {
-        match work {
-            HookWork::BuildAllocDir => {
-                self.allocs.insert(alloc);
-            }
-            HookWork::BuildTaskDir { made, .. } => {
-                let Some(task) = task.map(|task| (alloc, task.clone())) else {
-                    return Err(Failure::fatal("no task was named"));
-                };
-                if !self.allocs.contains(&alloc) || (*made && !self.tasks.contains(&task)) {
-                    return Err(Failure::fatal("it has no directory"));
-                }
-                self.tasks.insert(task.clone());
-                if !self.secrets.contains_key(&task) {
-                    self.last_secrets += 1;
-                    self.secrets.insert(task, self.last_secrets);
-                }
-            }
-            HookWork::InheritDisk { from, .. } => {
-                if !self.allocs.contains(&alloc) {
-                    return Err(Failure::fatal("the allocation has no directory"));
-                }
-                self.inherit(alloc, from);
-            }
-            HookWork::WritePayload { payload, .. } => {
-                let own = task.map(|task| (alloc, task.clone()));
-                let Some(own) = own.filter(|own| self.tasks.contains(own)) else {
-                    return Err(Failure::fatal("the task has no directory"));
-                };
-                self.payloads.insert(own, payload.clone());
-            }
-            HookWork::FetchArtifacts { artifacts, .. } => {
-                let Some(task) = task.map(|task| (alloc, task.clone())) else {
-                    return Err(Failure::fatal("no task was named"));
-                };
-                if !self.tasks.contains(&task) {
-                    return Err(Failure::fatal("the task has no directory"));
-                }
-                if artifacts
-                    .iter()
-                    .any(|one| one.relative_dest.starts_with("secrets"))
-                {
-                    if !self.secrets.contains_key(&task) {
-                        return Err(Failure::fatal("the task has no secrets directory"));
-                    }
-                    self.secret.insert(task.clone());
-                }
-                self.fetched.insert(task);
-            }
-            // What other nodes say and give is theirs.
-            HookWork::Reserve { .. } | HookWork::AskRemote { .. } | HookWork::FetchDisk { .. } => {}
-            HookWork::RenderTemplates(_) | HookWork::IssueIdentities(_) => {
-                let own = task.map(|task| (alloc, task.clone()));
-                if own.is_none_or(|own| !self.tasks.contains(&own)) {
-                    return Err(Failure::fatal("the task has no directory"));
-                }
-            }
-            HookWork::RemoveAllocDir => {
-                self.allocs.remove(&alloc);
-                self.tasks.retain(|(of, _)| *of != alloc);
-                self.fetched.retain(|(of, _)| *of != alloc);
-                self.payloads.retain(|(of, _), _| *of != alloc);
-                self.secret.retain(|(of, _)| *of != alloc);
-                self.secrets.retain(|(of, _), _| *of != alloc);
-                self.disks.remove(&alloc);
-            }
+    /// Makes a task's directory, if it was not `made` before, and its secrets. Returns which those are.
+    pub(crate) fn make_task(&mut self, key: &TaskKey, made: bool) -> Result<String, Failure> {
+        if !self.allocs.contains(&key.alloc) || (made && !self.has_task(key)) {
+            return Err(Failure::fatal("it has no directory"));
         }
+        self.tasks.insert(own(key));
+        if !self.secrets.contains_key(&own(key)) {
+            self.last_secrets += 1;
+            self.secrets.insert(own(key), self.last_secrets);
+        }
+        Ok(self.secrets_of(key))
+    }
+
+    /// A task's artifacts are there from now on, some of them in its secrets if `secret`.
+    pub(crate) fn fetch(&mut self, key: &TaskKey, secret: bool) -> Result<(), Failure> {
+        if secret {
+            if !self.secrets.contains_key(&own(key)) {
+                return Err(Failure::fatal("the task has no secrets directory"));
+            }
+            self.secret.insert(own(key));
+        }
+        self.fetched.insert(own(key));
         Ok(())
     }
+
+    /// Removes all of an allocation.
+    pub(crate) fn remove(&mut self, alloc: AllocId) {
+        self.allocs.remove(&alloc);
+        self.tasks.retain(|(of, _)| *of != alloc);
+        self.fetched.retain(|(of, _)| *of != alloc);
+        self.payloads.retain(|(of, _), _| *of != alloc);
+        self.secret.retain(|(of, _)| *of != alloc);
+        self.secrets.retain(|(of, _), _| *of != alloc);
+        self.disks.remove(&alloc);
+    }
+}
+
+fn own(key: &TaskKey) -> (AllocId, TaskName) {
+    (key.alloc, key.task.clone())
 }

@@ -1,11 +1,11 @@
 //! Tokens: who has which, and until when they are good.
 
+use drover_core::ids::TaskKey;
 use std::collections::BTreeMap;
 
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::Issuing;
-use drover_core::ids::TaskKey;
 use drover_core::time::Instant;
+use drover_core::work::Issuing;
 use serde::Serialize;
 
 use crate::world::World;

@@ -39,6 +39,7 @@ pub mod exhaust;
 mod faults;
 pub mod habits;
 mod hash;
+mod hooks;
 mod identities;
 mod inbox;
 mod machine;

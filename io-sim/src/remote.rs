@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::effect::HookWork;
 use drover_core::ids::AllocId;
-use drover_core::input::HookOutput;
 use drover_core::model::job::Job;
 use drover_core::model::remote::{Handed, Remote, RemotePrevious};
 use drover_core::op::Failure;
@@ -68,37 +66,8 @@ impl Remotes {
 }
 
 impl World {
-    /// What another node says, or gives.
-    pub(crate) fn remote_work(
-        &mut self,
-        alloc: AllocId,
-        entity: &str,
-        work: &HookWork,
-    ) -> Option<Result<HookOutput, Failure>> {
-        let said = match work {
-            HookWork::AskRemote { previous, index } => {
-                self.remote_says(previous.alloc, entity, *index)
-            }
-            HookWork::FetchDisk { previous, .. } => {
-                self.remote_gives(previous.alloc, alloc, entity)
-            }
-            HookWork::BuildAllocDir
-            | HookWork::InheritDisk { .. }
-            | HookWork::BuildTaskDir { .. }
-            | HookWork::IssueIdentities(_)
-            | HookWork::WritePayload { .. }
-            | HookWork::FetchArtifacts { .. }
-            | HookWork::Reserve { .. }
-            | HookWork::RenderTemplates(_)
-            | HookWork::RemoveAllocDir => return None,
-        };
-        Some(said.map(|remote| HookOutput {
-            remote,
-            ..HookOutput::default()
-        }))
-    }
-
-    fn remote_says(
+    /// What another node says of an allocation.
+    pub(crate) fn remote_says(
         &mut self,
         of: AllocId,
         entity: &str,
@@ -128,7 +97,8 @@ impl World {
         Ok(Some(Remote::Runs { index }))
     }
 
-    fn remote_gives(
+    /// What another node gives of a disk.
+    pub(crate) fn remote_gives(
         &mut self,
         of: AllocId,
         to: AllocId,

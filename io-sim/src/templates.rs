@@ -3,14 +3,14 @@
 //! Each template is a number that rises when its source changes. What is rendered of it is that
 //! number, and variables of templates have it as their value.
 
+use drover_core::ids::TaskKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drover_core::effect::{Rendering, TemplateWork};
-use drover_core::ids::TaskKey;
 use drover_core::input::{HookOutput, Input, TemplateInput};
 use drover_core::op::Op;
 use drover_core::time::Span;
+use drover_core::work::{Rendering, TemplateWork};
 
 use crate::faults::Fault;
 use crate::inbox::Source;
@@ -22,6 +22,8 @@ pub(crate) struct Templates {
     sources: BTreeMap<TaskKey, Vec<Template>>,
     /// Who is watched, under which number, in this life of the agent.
     watches: BTreeMap<TaskKey, Op>,
+    /// How long the changes of each are collected, at least and at most.
+    waits: BTreeMap<TaskKey, Vec<(Span, Span)>>,
     /// Of whom an attempt to watch failed in this life.
     trouble: BTreeSet<TaskKey>,
 }
@@ -60,6 +62,12 @@ impl Templates {
         self.trouble.insert(key.clone());
     }
 
+    /// Who is watched under this number, and how long the changes of each template are collected.
+    pub(crate) fn watched_as(&self, op: Op) -> Option<(&TaskKey, &[(Span, Span)])> {
+        let key = self.watches.iter().find(|(_, watch)| **watch == op)?.0;
+        Some((key, self.waits.get(key)?))
+    }
+
     pub(crate) fn cancelled(&mut self, op: Op) {
         self.watches.retain(|_, watch| *watch != op);
     }
@@ -96,6 +104,8 @@ impl World {
             .or_insert_with(all);
         if life == self.life {
             self.templates.watches.insert(key.clone(), op);
+            let waits = work.templates.iter().map(|template| template.wait);
+            self.templates.waits.insert(key.clone(), waits.collect());
             self.templates.trouble.remove(key);
         }
         self.templates.output(key)
@@ -126,8 +136,8 @@ impl World {
     }
 
     /// Who is watched.
-    pub(crate) fn watched(&self) -> impl Iterator<Item = &TaskKey> {
-        self.templates.watches.keys()
+    pub(crate) fn watched(&self) -> impl Iterator<Item = (&TaskKey, Op)> {
+        self.templates.watches.iter().map(|(key, op)| (key, *op))
     }
 
     /// Whether anything was ever rendered.

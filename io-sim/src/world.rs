@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::config::Patience;
-use drover_core::effect::{Effect, HookEffect, HookWork, StoreEffect};
-use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input, StoreInput};
+use drover_core::effect::{Effect, HookEffect, StoreEffect};
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::input::{Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
-use drover_core::model::device::Mount;
-use drover_core::op::{Failure, Op};
+use drover_core::op::Op;
 use drover_core::store::{Batch, CommitId, Key, Saved};
 use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::work::HookWork;
 use serde::Serialize;
 
 use crate::check::Violation;
@@ -20,9 +20,10 @@ use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
 use crate::habits::Habits;
+use crate::hooks::{self, Asked};
 use crate::identities::Tokens;
 use crate::inbox::{Inbox, Said, Source};
-use crate::machine::{self, Machine};
+use crate::machine::Machine;
 use crate::names::Names;
 use crate::process::Process;
 use crate::remote::Remotes;
@@ -58,12 +59,7 @@ pub(crate) enum Later {
     Driver {
         healthy: bool,
     },
-    Hook {
-        op: Op,
-        alloc: AllocId,
-        task: Option<TaskName>,
-        work: HookWork,
-    },
+    Hook(Asked),
     Commit {
         id: CommitId,
         batch: Arc<Batch>,
@@ -328,9 +324,12 @@ impl World {
                 alloc,
                 task,
                 work,
-            }) => {
-                self.begin_hook(op, alloc, task, work);
-            }
+            }) => self.begin_hook(Asked {
+                op,
+                alloc,
+                task,
+                work,
+            }),
             Effect::Forget(_, launch) => {
                 if let Some(process) = self.processes.get_mut(&launch) {
                     process.forgotten = true;
@@ -341,131 +340,6 @@ impl World {
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
             Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => {}
         }
-    }
-
-    fn hook_entity(&self, alloc: AllocId, task: Option<&TaskName>) -> Arc<str> {
-        match task {
-            Some(task) => self.names.task(&TaskKey {
-                alloc,
-                task: task.clone(),
-            }),
-            None => self.names.alloc(alloc),
-        }
-    }
-
-    fn begin_hook(&mut self, op: Op, alloc: AllocId, task: Option<TaskName>, work: HookWork) {
-        let entity = self.hook_entity(alloc, task.as_ref());
-        let key = template_key(alloc, task.as_ref(), &work);
-        if self.strikes(Fault::HangHook, &entity) {
-            if let Some(key) = &key {
-                self.templates.failed(key);
-            }
-            return;
-        }
-        let missing = key.and_then(|key| self.lacks_something(op, &key, &entity));
-        let fetches = matches!(work, HookWork::FetchArtifacts { .. });
-        let delay = match (missing, fetches) {
-            (Some(delay), _) => delay,
-            // Whoever serves it says no more: only a cancellation ends that.
-            (None, true) if self.strikes(Fault::StallFetch, &entity) => {
-                Span(2 * self.patience.artifacts.0)
-            }
-            (None, true) => self.latency(&entity, self.patience.artifacts),
-            (None, false) => self.latency(&entity, self.patience.hook),
-        };
-        let what = Later::Hook {
-            op,
-            alloc,
-            task,
-            work,
-        };
-        self.after(delay, &entity, what);
-    }
-
-    /// Work that is under way, or hangs, ends soon.
-    fn cancel_hook(&mut self, op: Op) {
-        self.cancelled.insert(op);
-        self.templates.cancelled(op);
-        let of_op = |due: &Due| matches!(due.what, Later::Hook { op: of, .. } if of == op);
-        let mut laters = self.later.iter();
-        let at = laters.find(|(_, due)| of_op(due)).map(|(at, _)| *at);
-        if let Some(due) = at.and_then(|at| self.later.remove(&at)) {
-            let delay = self.latency(&due.entity, self.patience.hook);
-            self.after(delay, &due.entity, due.what);
-        }
-    }
-
-    fn end_hook(
-        &mut self,
-        life: u64,
-        op: Op,
-        alloc: AllocId,
-        task: Option<TaskName>,
-        work: HookWork,
-    ) {
-        let entity = self.hook_entity(alloc, task.as_ref());
-        let result = if self.cancelled.contains(&op) && can_be_cancelled(&work) {
-            Err(Failure::recoverable("cancelled"))
-        } else if self.strikes(Fault::FailHook, &entity) {
-            Err(Failure::recoverable("the hook failed"))
-        } else if matches!(work, HookWork::FetchArtifacts { .. })
-            && self.strikes(Fault::FailFetch, &entity)
-        {
-            Err(Failure::recoverable("the server says 503"))
-        } else {
-            self.dirs.work(alloc, task.as_ref(), &work)
-        };
-        let remote = match &result {
-            Ok(()) => self.remote_work(alloc, &entity, &work),
-            Err(_) => None,
-        };
-        let templates = template_key(alloc, task.as_ref(), &work);
-        if let (Err(_), Some(key)) = (&result, &templates)
-            && life == self.life
-        {
-            self.templates.failed(key);
-        }
-        let result = remote.unwrap_or_else(|| {
-            result.map(|()| match (&work, &templates) {
-                (HookWork::RenderTemplates(work), Some(key)) => self.render(life, op, key, work),
-                (HookWork::IssueIdentities(asked), _) => {
-                    if let Some(task) = task.clone() {
-                        self.issue(&TaskKey { alloc, task }, asked);
-                    }
-                    HookOutput::default()
-                }
-                (HookWork::BuildTaskDir { .. }, _) => HookOutput {
-                    secrets: (task.as_ref())
-                        .map_or_else(String::new, |task| self.dirs.secrets_of(alloc, task)),
-                    ..HookOutput::default()
-                },
-                (work, _) => self.gives(&entity, work),
-            })
-        });
-        let patience = self.patience.hook;
-        let input = Input::Hook(HookInput {
-            op,
-            alloc,
-            task,
-            result,
-        });
-        if templates.is_some() && life == self.life {
-            // Who renders says it in one breath with what it says later.
-            return self.say(Source::Stream(op), self.at, &entity, input);
-        }
-        self.answer(life, op, &entity, patience, input);
-    }
-
-    /// What a hook gives to its task.
-    fn gives(&mut self, entity: &str, work: &HookWork) -> HookOutput {
-        let HookWork::Reserve { devices } = work else {
-            return HookOutput::default();
-        };
-        let mut given = machine::reservation(devices);
-        if self.strikes(Fault::OddReservation, entity) {
-            given.mounts.push(Mount::default());
-        }
-        given
     }
 
     fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
@@ -500,7 +374,7 @@ impl World {
     /// Whether nobody but the disk or a directory notices when this happens, before it is told.
     pub(crate) fn is_unseen(&self, which: (Instant, u64)) -> bool {
         let due = self.later.get(&which);
-        due.is_some_and(|due| matches!(due.what, Later::Hook { .. } | Later::Commit { .. }))
+        due.is_some_and(|due| matches!(due.what, Later::Hook(_) | Later::Commit { .. }))
     }
 
     /// Does this thing, which is due.
@@ -521,14 +395,15 @@ impl World {
     /// When the last work in a directory ends that is to be removed: removing it waits for that.
     fn work_before(&self, removal: &Later) -> Option<Instant> {
         let removed = match removal {
-            Later::Hook { alloc, work, .. } if removes(work) => alloc,
+            Later::Hook(Asked {
+                alloc,
+                work: HookWork::RemoveAllocDir(_),
+                ..
+            }) => alloc,
             _ => return None,
         };
         let works_there = |due: &Due| match &due.what {
-            Later::Hook { alloc, work, .. } => {
-                let moves = matches!(work, HookWork::InheritDisk { .. });
-                alloc == removed && !moves && !removes(work) && !can_be_cancelled(work)
-            }
+            Later::Hook(it) => it.alloc == *removed && hooks::of(&it.work).delays_removal(),
             _ => false,
         };
         let there = self.later.iter().filter(|(_, due)| works_there(due));
@@ -544,12 +419,7 @@ impl World {
             Later::End { launch, result } => self.end(launch, result),
             Later::PluginGone { launch } => self.plugin_gone(launch),
             Later::Driver { healthy } => self.driver_is(healthy),
-            Later::Hook {
-                op,
-                alloc,
-                task,
-                work,
-            } => self.end_hook(life, op, alloc, task, work),
+            Later::Hook(asked) => self.end_hook(life, &asked),
             Later::Commit { id, batch } => self.end_commit(life, id, batch),
         }
     }
@@ -640,33 +510,4 @@ impl World {
         self.at = BOOTED;
         self.wall_offset = wall.0 - 1_000_000_000;
     }
-}
-
-fn removes(work: &HookWork) -> bool {
-    matches!(work, HookWork::RemoveAllocDir)
-}
-
-/// Whether work that nobody awaits any more is broken off. What is done in directories is done to
-/// its end, however late.
-fn can_be_cancelled(work: &HookWork) -> bool {
-    match work {
-        HookWork::FetchArtifacts { .. }
-        | HookWork::RenderTemplates(_)
-        | HookWork::AskRemote { .. }
-        | HookWork::FetchDisk { .. } => true,
-        HookWork::BuildAllocDir
-        | HookWork::InheritDisk { .. }
-        | HookWork::BuildTaskDir { .. }
-        | HookWork::Reserve { .. }
-        | HookWork::WritePayload { .. }
-        | HookWork::IssueIdentities(_)
-        | HookWork::RemoveAllocDir => false,
-    }
-}
-
-/// The task of which templates are rendered, if that is what the hook does.
-fn template_key(alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> Option<TaskKey> {
-    let renders = matches!(work, HookWork::RenderTemplates(_));
-    let task = task.filter(|_| renders)?.clone();
-    Some(TaskKey { alloc, task })
 }

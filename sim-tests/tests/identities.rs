@@ -4,7 +4,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::identity::RenewMode;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{TaskWords, changed, service, task};
 use drover_sim_tests::for_seeds;
 use drover_sim_tests::look::{Look, SOON};
 
@@ -40,6 +40,29 @@ fn a_token_is_made_anew_in_half_of_its_time() {
             sim.until(Span::secs(250), |sim| tokens(sim) == (number, true))?;
         }
         sim.expect_that(sim.world.starts_of("main") == 1, "nobody is told")?;
+        sim.peace()
+    });
+}
+
+/// The old one is good for another time than the new version of the job wants.
+#[test]
+fn token_ttl_changed_in_place_renews_the_token_at_once() {
+    for_seeds(60, |sim| {
+        let old = service("web", [task("main").token(HOUR, RenewMode::Noop)]);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.expect_that(tokens(sim) == (1, true), "one for the start")?;
+        sim.register(&changed(&old, |group| {
+            let task = &mut group.tasks[0];
+            let mut identities = task.identity.iter_mut().chain(&mut task.identities);
+            if let Some(identity) = identities.next() {
+                identity.ttl = Span(2 * HOUR.0);
+            }
+        }));
+        sim.until(SOON, |sim| tokens(sim).0 == 2)?;
+        sim.run(Span::secs(3000))?;
+        sim.expect_that(tokens(sim) == (2, true), "it lives for two hours")?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "no further start")?;
         sim.peace()
     });
 }

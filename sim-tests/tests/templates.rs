@@ -6,12 +6,12 @@ use drover_core::input::{Input, RestartScope, TemplateInput};
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Task;
-use drover_core::model::template::ChangeMode;
+use drover_core::model::template::{ChangeMode, Wait};
 use drover_core::op::Op;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::build::{TaskWords, service, task};
+use drover_sim_tests::build::{TaskWords, changed, service, task};
 use drover_sim_tests::look::{Look, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
@@ -52,6 +52,47 @@ fn a_change_starts_the_task_again() {
         sim.a_template_changes();
         sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
         sim.expect_that(restarts(sim) == 1, "one restart")?;
+        sim.peace()
+    });
+}
+
+/// How a task is told changes without a start, and so does how long changes are collected.
+#[test]
+fn template_settings_changed_in_place_need_no_start() {
+    for_seeds(100, |sim| {
+        let old = web(ChangeMode::Restart);
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&changed(&old, |group| {
+            let template = &mut group.tasks[0].templates[0];
+            template.change_mode = ChangeMode::Noop;
+            template.wait = Some(Wait {
+                min: Span::secs(1),
+                max: Span::secs(2),
+            });
+        }));
+        sim.run(SOON)?;
+        sim.a_template_changes();
+        sim.until(SOON, |sim| knows(sim) == Some(1))?;
+        sim.expect_that(restarts(sim) == 0, "it is told in the new way")?;
+        sim.expect_that(sim.world.starts_of("main") == 1, "no further start")?;
+        sim.peace()
+    });
+}
+
+/// A stop arrives as an update of what is wanted, also while the tasks take their time to end.
+#[test]
+fn stopped_alloc_runs_no_update_hook() {
+    for_seeds(100, |sim| {
+        let slow = task("main")
+            .template(ChangeMode::Signal)
+            .with("kill_after", "4s");
+        sim.register(&service("web", [slow]));
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.deregister("web", false);
+        sim.until(SOON, |sim| {
+            sim.task("web", "main").is_none_or(|task| task.is_dead())
+        })?;
         sim.peace()
     });
 }

@@ -31,7 +31,7 @@ pub use services::{Registration, choose};
 pub use shown::ShownAlloc;
 pub use view::{AllocView, View};
 
-use crate::alloc::runner::{AllocRunner, AllocTimer, Phase};
+use crate::alloc::runner::{AllocRunner, AllocTimer, Phase, Update};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
 use crate::effect::{Effect, HookEffect, Refusal, Reply, Told};
@@ -362,7 +362,7 @@ impl Agent {
                 if alloc.record().finished {
                     continue;
                 }
-                scheduling::stop_alloc(&mut cx, alloc, "the agent is shutting down");
+                alloc.update(&mut cx, Update::Stop("the agent is shutting down"));
                 touched.insert(*id);
             }
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agent, cx, scheduling};
-use crate::alloc::runner::AllocRunner;
+use super::{Agent, cx};
+use crate::alloc::runner::{AllocRunner, Update};
 use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey, RequestId, TaskName};
@@ -89,7 +89,10 @@ impl Agent {
             };
         }
         let why = "alloc was stopped by an operator";
-        scheduling::stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
+        alloc.update(
+            &mut cx(&self.config, &mut self.shared, now),
+            Update::Stop(why),
+        );
         let eval = self.evaluate(now, &key, Trigger::AllocStop);
         Reply::Stopping {
             eval: Some(eval.id),

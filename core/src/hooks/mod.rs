@@ -3,10 +3,6 @@
 //! Hooks are data. A phase of a runner's life has a table of hooks; the pipeline knows where it
 //! is, whose answer it awaits, and whether an error ends it or is collected. What a hook does is
 //! its owner's business: the owner is asked to begin it and says what that led to.
-//!
-//! There are three tables: `PRERUN` and `DESTROY` of allocations (`alloc/runner/`), and `PRESTART`
-//! of tasks (`task/prepare.rs`). `HookEffect::Cancel` ends downloads in `io-real`; all other work
-//! of hooks is short. The answer of a cancelled hook is awaited no longer than that of a short one.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +20,7 @@ pub enum OnError {
 
 /// What beginning a hook led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum HookStart {
     /// It is done already, or does not apply.
     Done,
     /// Somebody outside works on it.
@@ -73,7 +69,7 @@ impl Pipeline {
     pub fn advance<H: Copy>(
         &mut self,
         table: &[H],
-        mut begin: impl FnMut(H) -> Begun,
+        mut begin: impl FnMut(H) -> HookStart,
     ) -> Progress<H> {
         while let Some(&hook) = table.get(self.at) {
             let failure = match self.answer.take() {
@@ -81,10 +77,10 @@ impl Pipeline {
                 Some(Err(failure)) => Some(failure),
                 None if self.awaited.is_some() => return Progress::Pending,
                 None => match begin(hook) {
-                    Begun::Done => None,
-                    Begun::Waiting => return Progress::Pending,
-                    Begun::Failed(failure) => Some(failure),
-                    Begun::Working(awaited) => {
+                    HookStart::Done => None,
+                    HookStart::Waiting => return Progress::Pending,
+                    HookStart::Failed(failure) => Some(failure),
+                    HookStart::Working(awaited) => {
                         self.awaited = Some(awaited);
                         return Progress::Pending;
                     }
@@ -193,8 +189,8 @@ mod tests {
     fn preparing_stops_at_the_first_error_and_cleaning_collects() {
         let table = ["a", "b", "c"];
         let failing = |hook| match hook {
-            "b" => Begun::Failed(Failure::fatal("no b")),
-            _ => Begun::Done,
+            "b" => HookStart::Failed(Failure::fatal("no b")),
+            _ => HookStart::Done,
         };
         let mut prepare = Pipeline::new(OnError::Stop);
         assert_eq!(
@@ -216,7 +212,7 @@ mod tests {
         let table = ["work"];
         let mut pipeline = Pipeline::new(OnError::Stop);
         assert_eq!(
-            pipeline.advance(&table, |_| Begun::Working(awaited(7))),
+            pipeline.advance(&table, |_| HookStart::Working(awaited(7))),
             Progress::Pending
         );
         assert!(
@@ -225,7 +221,7 @@ mod tests {
         );
         assert!(pipeline.answer(Op(7), Ok(())));
         assert!(!pipeline.answer(Op(7), Ok(())), "a doubled answer");
-        let finished = pipeline.advance(&table, |_| Begun::Waiting);
+        let finished = pipeline.advance(&table, |_| HookStart::Waiting);
         assert_eq!(finished, Progress::Finished(Vec::new()));
     }
 
@@ -233,7 +229,7 @@ mod tests {
     fn a_hook_that_never_answers_fails_at_its_deadline() {
         let table = ["work"];
         let mut pipeline = Pipeline::new(OnError::Stop);
-        pipeline.advance(&table, |_| Begun::Working(awaited(1)));
+        pipeline.advance(&table, |_| HookStart::Working(awaited(1)));
         assert_eq!(pipeline.expire(Now::default()), None, "spurious");
         let late = Now {
             at: Instant(10),
@@ -241,7 +237,7 @@ mod tests {
         };
         assert_eq!(pipeline.expire(late), Some(Op(1)));
         assert!(matches!(
-            pipeline.advance(&table, |_| Begun::Waiting),
+            pipeline.advance(&table, |_| HookStart::Waiting),
             Progress::Failed("work", _)
         ));
     }

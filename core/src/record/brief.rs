@@ -1,7 +1,7 @@
 //! Inputs and effects in a few words, without anything that may be secret.
 
 use crate::effect::{
-    DriverEffect, Effect, HookEffect, HookWork, NodeEffect, Refusal, Reply, StoreEffect, Told,
+    DriverEffect, Effect, HookEffect, NodeEffect, Refusal, Reply, StoreEffect, Told,
 };
 use crate::ids::TaskKey;
 use crate::input::{
@@ -184,7 +184,7 @@ pub fn effect(effect: &Effect) -> String {
                 .as_ref()
                 .map(|task| format!("/{task}"))
                 .unwrap_or_default();
-            let work = hook_word(work);
+            let work = work.words();
             format!("hook {}: {work} of {}{of}", op.0, alloc.short())
         }
         Effect::Hook(HookEffect::Cancel { op }) => format!("cancel hook {}", op.0),
@@ -237,22 +237,6 @@ pub fn driver_word(asked: &DriverEffect) -> &'static str {
         DriverEffect::Signal { .. } => "signal",
         DriverEffect::Exec { .. } => "run a script beside",
         DriverEffect::Destroy { .. } => "destroy",
-    }
-}
-
-/// What a hook does, in a word.
-pub fn hook_word(work: &HookWork) -> &'static str {
-    match work {
-        HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
-        HookWork::InheritDisk { .. } => "take over the disk",
-        HookWork::AskRemote { .. } => "ask another node",
-        HookWork::FetchDisk { .. } => "fetch the disk",
-        HookWork::IssueIdentities(_) => "make tokens",
-        HookWork::WritePayload { .. } => "write the payload",
-        HookWork::FetchArtifacts { .. } => "fetch artifacts",
-        HookWork::Reserve { .. } => "reserve devices",
-        HookWork::RenderTemplates(_) => "render templates",
-        HookWork::RemoveAllocDir => "remove directory",
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use crate::ids::{AllocId, GroupName};
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::group::TaskGroup;
+use crate::model::identity::RenewMode;
 use crate::model::job::{Job, JobType};
 use crate::model::policy::ReschedulePolicy;
+use crate::model::template::ChangeMode;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Now, Span, Timestamp};
 
@@ -222,7 +224,9 @@ fn fits(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord) -> bool {
     same_job && essence(old) == essence(group)
 }
 
-/// A group without what may change while its tasks run.
+/// A group without what may change while its tasks run. What a task reads never does: a template's text
+/// or a token's audience means a new start, in the steps of the update policy. How it learns of a change
+/// does, and the hooks of updates see to it (`hooks::UPDATE`).
 fn essence(group: &TaskGroup) -> TaskGroup {
     let mut group = group.clone();
     group.count = None;
@@ -247,6 +251,21 @@ fn essence(group: &TaskGroup) -> TaskGroup {
         task.shutdown_delay = Span::ZERO;
         task.scaling_policies.clear();
         task.actions.clear();
+        for template in &mut task.templates {
+            template.splay = Span::ZERO;
+            template.wait = None;
+            // A script may still have to tell of the first rendering.
+            if template.change_mode != ChangeMode::Script {
+                template.change_mode = ChangeMode::Noop;
+                template.change_signal.clear();
+            }
+        }
+        for identity in task.identity.iter_mut().chain(&mut task.identities) {
+            identity.change_mode = RenewMode::Noop;
+            identity.change_signal.clear();
+            // A token that is good for ever is never made anew.
+            identity.ttl = identity.ttl.min(Span(1));
+        }
     }
     group
 }

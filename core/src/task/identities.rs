@@ -13,20 +13,19 @@
 //! `io-real/src/identity/` makes the tokens, and says where they go.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::prepare::TaskHook;
+use super::hooks;
 use super::runner::{Phase, TaskRunner};
 use crate::cx::Cx;
-use crate::effect::{Effect, HookEffect, HookWork, IdentityWork, Issuing};
-use crate::hooks::Begun;
+use crate::effect::{Effect, HookEffect};
+use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
-use crate::model::identity::{Identity, RenewMode};
+use crate::model::identity::RenewMode;
 use crate::op::{Awaited, Failure, Op};
-use crate::paths::place::Place;
+use crate::task::hooks::identity::{issuing, wanted};
 use crate::time::{Instant, Span};
 
 /// The longest pause after a renewal that failed. Short-lived tokens have a shorter one.
@@ -34,11 +33,14 @@ const RENEW_AGAIN: Span = Span::secs(30);
 
 /// What is known of a task's identities in this life of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Identities {
+pub(crate) struct Identities {
     /// When which of them gets a new token; none if this agent has not looked yet.
     due: Option<BTreeMap<String, Instant>>,
     /// New tokens that are being made while the task runs.
     renewal: Option<Renewal>,
+    /// Those of which a new version of the job wants other tokens than those that are being made for a start.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    outdated: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,63 +61,43 @@ impl Identities {
 }
 
 impl TaskRunner {
-    /// Has tokens made for a start; nothing is awaited any more of an earlier run.
-    pub(super) fn issue_identities(&mut self, cx: &mut Cx<'_>) -> Begun {
-        self.identities = Identities::default();
-        match self.issuing(|_| true) {
-            Ok(None) => Begun::Done,
-            Ok(Some(work)) => self.hook_work(cx, TaskHook::Identities, work),
-            Err(why) => Begun::Failed(Failure::fatal(why)),
-        }
-    }
-
     /// The tokens for a start are made. It is remembered with the launch.
-    pub(super) fn identities_issued(&mut self, cx: &Cx<'_>) {
+    pub(crate) fn identities_issued(&mut self, cx: &Cx<'_>) {
         let (now, wall) = (cx.now.at, cx.now.wall);
         let renewed = self.renewed();
         let due = renewed
             .iter()
             .map(|(name, after)| (name.clone(), now + *after));
-        self.identities.due = Some(due.collect());
+        let outdated = core::mem::take(&mut self.identities.outdated);
+        let due = due.filter(|(name, _)| !outdated.contains(name));
         let issued = renewed.keys().map(|name| (name.clone(), wall));
+        let issued = issued.filter(|(name, _)| !outdated.contains(name));
+        self.identities.due = outdated.is_empty().then(|| due.collect());
         self.edit().identities = issued.collect();
+    }
+
+    /// A new version of the job wants other tokens of these: they are made as soon as the task runs, as
+    /// those are of which nobody knows when they were made.
+    pub(crate) fn identities_are_outdated(&mut self, cx: &mut Cx<'_>, names: BTreeSet<String>) {
+        let issued = &mut self.edit().identities;
+        issued.retain(|name, _| !names.contains(name));
+        self.save(cx);
+        self.identities = Identities {
+            outdated: names,
+            ..Identities::default()
+        };
     }
 
     /// Which identities get new tokens, and how long after the last one.
     fn renewed(&self) -> BTreeMap<String, Span> {
-        let wanted = self.identities_wanted();
-        let renewed = wanted.filter_map(|one| Some((one.name().to_owned(), one.renewal()?)));
+        let renewed = wanted(self.spec.task())
+            .filter_map(|one| Some((one.name().to_owned(), one.renewal()?)));
         renewed.collect()
-    }
-
-    fn identities_wanted(&self) -> impl Iterator<Item = &Identity> {
-        let task = self.spec.task();
-        let all = task.identity.iter().chain(&task.identities);
-        all.filter(|identity| identity.is_wanted())
-    }
-
-    /// What is asked of whoever makes the tokens of these identities; none if there are none.
-    fn issuing(&self, of: impl Fn(&str) -> bool) -> Result<Option<HookWork>, String> {
-        let (job, task) = (self.spec.job(), self.spec.task());
-        let wanted = self.identities_wanted().filter(|one| of(one.name()));
-        let identities = wanted.map(|one| work(one, &task.name));
-        let identities = identities.collect::<Result<Vec<_>, String>>()?;
-        if identities.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(HookWork::IssueIdentities(Arc::new(Issuing {
-            region: job.region.clone(),
-            namespace: job.namespace.clone(),
-            job: job.known_as().to_owned(),
-            group: self.spec.group().name.clone(),
-            user: task.user.clone(),
-            identities,
-        }))))
     }
 
     /// Of a task that runs: an agent that did not start it finds out what is due when.
     pub(super) fn look_at_identities(&mut self, cx: &Cx<'_>) {
-        if self.identities.due.is_some() || self.identities_wanted().next().is_none() {
+        if self.identities.due.is_some() || wanted(self.spec.task()).next().is_none() {
             return;
         }
         let issued = &self.record.identities;
@@ -158,8 +140,8 @@ impl TaskRunner {
         let due = self.identities.due.iter().flatten();
         let due = due.filter(|(_, at)| **at <= cx.now.at);
         let names: BTreeSet<String> = due.map(|(name, _)| name.clone()).collect();
-        let begun = match self.issuing(|name| names.contains(name)) {
-            Ok(Some(work)) => self.hook_work(cx, TaskHook::Identities, work),
+        let start = match issuing(&self.spec, |name| names.contains(name)) {
+            Ok(Some(work)) => self.hook_work(cx, &hooks::identity::Identity, work),
             // It stands in the job no more, or never could be made.
             Ok(None) | Err(_) => {
                 if let Some(due) = &mut self.identities.due {
@@ -168,7 +150,7 @@ impl TaskRunner {
                 return;
             }
         };
-        if let Begun::Working(awaited) = begun {
+        if let HookStart::Working(awaited) = start {
             self.identities.renewal = Some(Renewal { awaited, names });
         }
     }
@@ -206,7 +188,7 @@ impl TaskRunner {
     }
 
     fn tell_of_tokens(&mut self, cx: &mut Cx<'_>, names: &BTreeSet<String>) {
-        let renewed = self.identities_wanted();
+        let renewed = wanted(self.spec.task());
         let renewed = renewed.filter(|one| names.contains(one.name()));
         let mut restart = None;
         let mut signals = BTreeSet::new();
@@ -247,22 +229,4 @@ impl TaskRunner {
             );
         }
     }
-}
-
-/// What is made for an identity of the task of this name.
-///
-/// # Errors
-/// Its file is none of the task's own.
-fn work(identity: &Identity, task: &str) -> Result<IdentityWork, String> {
-    let file = identity
-        .file
-        .then(|| Place::of_identity(identity, task))
-        .transpose()?;
-    Ok(IdentityWork {
-        name: identity.name().to_owned(),
-        audience: identity.audience.clone(),
-        ttl: identity.ttl,
-        file,
-        variable: identity.env.then(|| identity.variable()),
-    })
 }

@@ -2,9 +2,11 @@
 
 pub mod destroyer;
 pub mod environment;
+pub mod hooks;
 pub mod host_env;
 mod identities;
 mod inputs;
+mod launch;
 mod prepare;
 pub(crate) mod reservation;
 pub mod restart;
@@ -15,5 +17,3 @@ pub mod spec;
 mod stopping;
 mod templates;
 mod timers;
-
-pub use prepare::{PRESTART, TaskHook};

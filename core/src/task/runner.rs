@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::destroyer::Destroyer;
+use super::hooks::UPDATE;
 use super::identities::Identities;
 use super::restart::{self, Decision, Ending, Policy, WITHIN_POLICY};
 use super::scripts::Script;
@@ -85,7 +86,7 @@ pub enum TaskTimer {
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// The allocation's record.
-    pub alloc: &'a crate::store::record::AllocRecord,
+    pub alloc: &'a AllocRecord,
     /// Whether the stage of this task has begun and is not over.
     pub gate_open: bool,
 }
@@ -128,9 +129,9 @@ pub struct TaskRunner {
     pub(super) signals: Vec<PendingSignal>,
     /// Which secrets directory it has, once that was seen to.
     #[serde(default)]
-    pub(super) secrets: String,
+    pub(crate) secrets: String,
     #[serde(default)]
-    pub(super) identities: Identities,
+    pub(crate) identities: Identities,
     #[serde(default)]
     pub(super) templates: Templates,
     /// Those that run beside it.
@@ -316,8 +317,13 @@ impl TaskRunner {
     }
 
     /// Takes a new version of the job that needs no new start. Its restart policy holds from now.
-    pub fn update(&mut self, spec: TaskSpec) {
-        self.spec = spec;
+    pub fn update(&mut self, cx: &mut Cx<'_>, spec: TaskSpec) {
+        let before = core::mem::replace(&mut self.spec, spec);
+        for hook in UPDATE {
+            if !self.is_dead() && hook.is_outdated(before.task(), self.spec.task()) {
+                hook.update(self, cx, before.task());
+            }
+        }
     }
 
     /// Does what can be done without an answer from outside. Returns whether that was anything
@@ -540,7 +546,7 @@ impl TaskRunner {
     }
 
     /// The record, for a change. Whoever changes it saves it.
-    pub(super) fn edit(&mut self) -> &mut TaskRecord {
+    pub(crate) fn edit(&mut self) -> &mut TaskRecord {
         self.news = true;
         Arc::make_mut(&mut self.record)
     }
@@ -558,7 +564,7 @@ impl TaskRunner {
         self.save(cx);
     }
 
-    pub(super) fn event(&mut self, cx: &mut Cx<'_>, kind: EventType, message: &str) {
+    pub(crate) fn event(&mut self, cx: &mut Cx<'_>, kind: EventType, message: &str) {
         self.push(cx, TaskEvent::new(kind, cx.now.wall, message));
     }
 }

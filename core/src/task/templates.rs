@@ -5,7 +5,7 @@
 //! is lost where the agent dies between a change and what follows from it, and nothing is told
 //! twice.
 //!
-//! The prestart hook `template` asks for a rendering, and gets for each template a text that stays
+//! The hook `template` asks for a rendering before a start, and gets for each template a text that stays
 //! the same as long as the file does, and the variables of templates with `env`. The renderer
 //! (`io-real/src/templates/`) then watches what the templates are made of, and reports each change
 //! under the same operation. The task's record holds what its last start found, or was told of
@@ -31,25 +31,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::prepare::TaskHook;
+use super::hooks::{self, PRESTART, TaskHook};
 use super::runner::{Phase, Scope, TaskRunner};
 use crate::cx::Cx;
-use crate::effect::{Effect, HookEffect, HookWork, Rendering, TemplateSource, TemplateWork};
-use crate::hooks::Begun;
+use crate::effect::{Effect, HookEffect};
+use crate::hooks::{HookStart, Pipeline};
 use crate::input::{HookOutput, TemplateInput};
-use crate::interpolate::{Names, interpolate};
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::{ChangeMode, Template};
-use crate::model::variable::Reads;
 use crate::op::{Awaited, Failure, Op};
-use crate::paths::place::Place;
-use crate::text::quote;
+use crate::task::hooks::template::{check, rendering};
 use crate::time::{Instant, Span};
 
-/// How many variables templates may give.
-const MAX_VARIABLES: usize = 4096;
-/// How many bytes they may have together.
-const MAX_BYTES: usize = 1 << 20;
 /// How many missing things are named.
 const NAMED_MISSING: usize = 3;
 /// How long after a failure to watch it is tried again.
@@ -67,6 +60,9 @@ pub(super) struct Templates {
     rendered: Vec<Arc<str>>,
     /// When the task is told of what changed.
     due: Option<Instant>,
+    /// Whether a new version of the job wants them watched otherwise than it was asked before a start.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    outdated: bool,
 }
 
 /// Whether somebody watches what the templates are made of.
@@ -112,20 +108,9 @@ impl Templates {
 }
 
 impl TaskRunner {
-    /// Renders the templates, unless they are rendered and watched already.
-    pub(super) fn render_templates(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) -> Begun {
-        if self.spec.task().templates.is_empty() || matches!(self.templates.watch, Watch::On(_)) {
-            return Begun::Done;
-        }
-        self.stop_watching(cx);
-        match self.rendering(cx, scope, false) {
-            Ok(work) => self.hook_work(
-                cx,
-                TaskHook::Templates,
-                HookWork::RenderTemplates(Arc::new(work)),
-            ),
-            Err(why) => Begun::Failed(Failure::fatal(why)),
-        }
+    /// Whether its templates are rendered, and watched.
+    pub(crate) fn watches_templates(&self) -> bool {
+        matches!(self.templates.watch, Watch::On(_))
     }
 
     /// Before a start that renders everything anew.
@@ -137,9 +122,34 @@ impl TaskRunner {
     }
 
     /// The renderer did what it was asked for before the start, and watches from now.
-    pub(super) fn templates_rendered(&mut self, op: Op, given: &HookOutput) {
+    pub(crate) fn templates_rendered(&mut self, cx: &mut Cx<'_>, op: Op, given: &HookOutput) {
         self.templates.watch = Watch::On(op);
+        if core::mem::take(&mut self.templates.outdated) {
+            self.stop_watching(cx);
+        }
         self.templates.rendered = given.rendered.clone();
+    }
+
+    /// A new version of the job wants the templates watched otherwise: whoever watches is asked again, now or
+    /// when the start that waits for the answer is over.
+    pub(crate) fn templates_are_outdated(&mut self, cx: &mut Cx<'_>) {
+        let renders = |pipeline: &Pipeline| {
+            let hook = pipeline.current(PRESTART).map(TaskHook::name);
+            pipeline.awaited().is_some() && hook == Some(hooks::template::Template.name())
+        };
+        match &self.phase {
+            Phase::Preparing(pipeline) if renders(pipeline) => self.templates.outdated = true,
+            Phase::Preparing(_)
+            | Phase::Waiting
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping { .. }
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => self.stop_watching(cx),
+        }
     }
 
     /// A start finds what is rendered now, and knows all of it but what it is still to be told for
@@ -166,7 +176,7 @@ impl TaskRunner {
     }
 
     /// Nobody needs to watch any more.
-    pub(super) fn stop_watching(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn stop_watching(&mut self, cx: &mut Cx<'_>) {
         if let Some(op) = self.templates.op() {
             cx.send(Effect::Hook(HookEffect::Cancel { op }));
         }
@@ -190,11 +200,11 @@ impl TaskRunner {
 
     /// This agent did not start the task.
     fn watch_again(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
-        let work = match self.rendering(cx, scope, true) {
-            Ok(work) => HookWork::RenderTemplates(Arc::new(work)),
+        let work = match rendering(self, cx, scope, true) {
+            Ok(work) => work,
             Err(why) => return self.watch_failed(cx, &why),
         };
-        if let Begun::Working(awaited) = self.hook_work(cx, TaskHook::Templates, work) {
+        if let HookStart::Working(awaited) = self.hook_work(cx, &hooks::template::Template, work) {
             self.templates.watch = Watch::Asked(awaited);
         }
     }
@@ -368,7 +378,7 @@ impl TaskRunner {
             return self.template_event(cx, &format!("Template is not rendered anew: {why}"));
         }
         self.templates.rendered = output.rendered.clone();
-        let name = TaskHook::Templates.name();
+        let name = hooks::template::Template.name();
         if self.record.hooks_done.get(name) != Some(&output.env) {
             let env = output.env.clone();
             self.edit().hooks_done.insert(name.to_owned(), env);
@@ -381,72 +391,6 @@ impl TaskRunner {
             cx,
             TaskEvent::new(EventType::Template, cx.now.wall, message),
         );
-    }
-
-    fn rendering(&self, cx: &Cx<'_>, scope: Scope<'_>, runs: bool) -> Result<Rendering, String> {
-        let task = self.spec.task();
-        let env = self.environment(cx, scope, &[TaskHook::Devices]);
-        let names = Names {
-            env: &env,
-            node: &cx.config.node,
-        };
-        let root = format!("{}/{}", cx.config.alloc_root, scope.alloc.id);
-        let place = |text: &str| Place::of(&interpolate(text, &names), &root, &task.name);
-        let work = task.templates.iter().map(|template| work(template, place));
-        let templates = work.collect::<Result<Vec<_>, String>>()?;
-        let (job, group) = (self.spec.job(), &self.spec.group().name);
-        Ok(Rendering {
-            templates,
-            reads: Reads::of(&job.namespace, job.known_as(), group, &task.name),
-            root,
-            runs,
-            env,
-        })
-    }
-}
-
-fn work(
-    template: &Template,
-    place: impl Fn(&str) -> Result<Place, String>,
-) -> Result<TemplateWork, String> {
-    let source = match template.source_path.as_str() {
-        "" => TemplateSource::Text(template.embedded_tmpl.clone()),
-        path => TemplateSource::File(place(path)?),
-    };
-    let wait = template.wait.unwrap_or_default();
-    Ok(TemplateWork {
-        source,
-        destination: place(&template.dest_path)?,
-        left: template.left_delim.clone(),
-        right: template.right_delim.clone(),
-        error_on_missing_key: template.err_missing_key,
-        env: template.envvars,
-        mode: template.mode().unwrap_or(0o644),
-        uid: template.uid,
-        gid: template.gid,
-        once: template.once,
-        wait: (wait.min, wait.max),
-    })
-}
-
-/// Looks at what came from outside.
-///
-/// # Errors
-/// The first thing that cannot be so.
-pub(super) fn check(given: &HookOutput) -> Result<(), String> {
-    let bytes = |(name, value): (&String, &String)| name.len().saturating_add(value.len());
-    let bytes: usize = given.env.iter().map(bytes).sum();
-    if given.env.len() > MAX_VARIABLES || bytes > MAX_BYTES {
-        return Err(format!(
-            "templates give more than {MAX_VARIABLES} variables or {MAX_BYTES} bytes of them"
-        ));
-    }
-    let odd = |(name, value): &(&String, &String)| {
-        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
-    };
-    match given.env.iter().find(odd) {
-        Some((name, _)) => Err(format!("the variable {} cannot be set", quote(name))),
-        None => Ok(()),
     }
 }
 

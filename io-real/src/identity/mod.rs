@@ -20,9 +20,10 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drover_core::effect::{DriverEffect, IdentityWork, Issuing};
+use drover_core::effect::DriverEffect;
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::time::Timestamp;
+use drover_core::work::{IdentityWork, Issuing};
 
 use crate::dirs::{Access, AllocDirs};
 use crate::user;

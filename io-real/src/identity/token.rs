@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use drover_core::effect::{IdentityWork, Issuing};
 use drover_core::ids::{NodeId, TaskKey};
 use drover_core::time::Timestamp;
+use drover_core::work::{IdentityWork, Issuing};
 use serde::Serialize;
 use serde_json::json;
 

@@ -14,16 +14,16 @@ mod source;
 mod variables;
 mod watch;
 
+use drover_core::ids::TaskKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use drover_core::effect::Rendering;
-use drover_core::ids::TaskKey;
 use drover_core::input::{HookInput, HookOutput, Input, TemplateInput};
 use drover_core::model::variable::Reads;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
+use drover_core::work::Rendering;
 use drover_template::{Answer, Need};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};

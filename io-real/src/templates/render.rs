@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use drover_core::effect::{Rendering, TemplateSource, TemplateWork};
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::input::HookOutput;
 use drover_core::op::Failure;
+use drover_core::work::{Rendering, TemplateSource, TemplateWork};
 use drover_template::{ErrorKind, Limits, Need, Options, Template};
 use sha2::{Digest, Sha256};
 

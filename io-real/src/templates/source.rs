@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use drover_core::effect::Rendering;
 use drover_core::paths::place::Place;
+use drover_core::work::Rendering;
 use drover_template::{Answer, Need, Source};
 
 use super::feed::Known;

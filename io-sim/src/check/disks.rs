@@ -91,7 +91,7 @@ impl Checker {
     }
 
     /// A disk is taken over when nobody writes to it any more, unless patience is over.
-    pub(super) fn a_disk_moves_at_rest(
+    pub(crate) fn a_disk_moves_at_rest(
         &mut self,
         world: &World,
         agent: &Agent,

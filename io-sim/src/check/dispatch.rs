@@ -1,11 +1,11 @@
 //! Jobs that are made of others.
 
+use drover_core::ids::TaskKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::{AllocId, TaskKey, TaskName};
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -35,16 +35,13 @@ impl Checker {
 
     /// What a dispatch brought is written before the first start of its task, and not again: it is
     /// the task's from then on.
-    pub(super) fn a_payload_is_written_before_all_starts(
+    pub(crate) fn a_payload_is_written_before_all_starts(
         &mut self,
         world: &World,
-        alloc: AllocId,
-        task: &TaskName,
+        key: &TaskKey,
     ) -> Verdict {
-        let task = task.clone();
-        let key = TaskKey { alloc, task };
         let started = world
-            .launches_of(&key)
+            .launches_of(key)
             .any(|(_, process)| process.starts > 0);
         let property = Property::APayloadIsWrittenBeforeAllStarts;
         self.holds(property, !started, || format!("{key:?} has started"))

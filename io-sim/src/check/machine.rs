@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::model::device::{AssignedDevices, GroupId};
 
 use super::{Checker, Property, Verdict};
@@ -111,17 +111,14 @@ impl Checker {
     }
 
     /// Plugins are asked for what the allocation holds for this task, and for nothing else.
-    pub(super) fn what_is_reserved_is_held(
+    pub(crate) fn what_is_reserved_is_held(
         &mut self,
         agent: &Agent,
-        alloc: AllocId,
-        task: &TaskName,
+        key: &TaskKey,
         devices: &[AssignedDevices],
     ) -> Verdict {
-        let task = task.clone();
-        let key = TaskKey { alloc, task };
-        let alloc = agent.view().alloc(alloc);
-        let held = alloc.map(|alloc| of_task(alloc, &key)).unwrap_or_default();
+        let alloc = agent.view().alloc(key.alloc);
+        let held = alloc.map(|alloc| of_task(alloc, key)).unwrap_or_default();
         let same = held.into_iter().eq(devices);
         self.holds(Property::WhatIsReservedIsHeld, same, || {
             format!("{devices:?}")

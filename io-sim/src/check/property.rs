@@ -233,6 +233,11 @@ properties! {
     /// An agent knows the variables that an earlier life saved, and no others.
     VariablesOutliveTheAgent: "variables_outlive_the_agent", [P6], Always;
 
+    /// While a task runs, its templates are watched as its job wants: stopping runs no hook of updates.
+    AStopRunsNoUpdateHook: "a_stop_runs_no_update_hook", [P24 P29], Always;
+    /// Whoever watches the templates of what runs collects changes as long as its job's version says.
+    AWatchFollowsItsJob: "a_watch_follows_its_job", [P3 P29], AtRest;
+
     // Services.
     /// Whoever is registered runs or, of a group, is to run again, and nobody ends it.
     NoServiceOfADeadTask: "no_service_of_a_dead_task", [P14 P27], Always;

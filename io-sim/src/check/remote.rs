@@ -116,7 +116,7 @@ impl Checker {
     }
 
     /// Another node is not asked without a pause.
-    pub(super) fn questions_have_a_pause(
+    pub(crate) fn questions_have_a_pause(
         &mut self,
         world: &World,
         alloc: AllocId,
@@ -132,7 +132,7 @@ impl Checker {
     }
 
     /// A disk is fetched when nobody writes to it any more.
-    pub(super) fn a_remote_disk_moves_at_rest(
+    pub(crate) fn a_remote_disk_moves_at_rest(
         &mut self,
         world: &World,
         previous: &RemotePrevious,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::effect::{HookEffect, HookWork};
+use drover_core::effect::HookEffect;
 use drover_core::input::HookInput;
 use drover_core::op::Op;
 use drover_core::time::Instant;
+use drover_core::work::HookWork;
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;
@@ -61,7 +62,7 @@ impl Checker {
         match effect {
             HookEffect::Run {
                 op,
-                work: HookWork::RemoveAllocDir,
+                work: HookWork::RemoveAllocDir(_),
                 ..
             } => self.removals.awaited.insert(*op),
             HookEffect::Run { .. } => return Ok(()),

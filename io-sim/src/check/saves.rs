@@ -2,14 +2,15 @@
 //! its way there.
 
 use drover_core::agent::Agent;
-use drover_core::effect::{HookEffect, HookWork};
-use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
+use drover_core::effect::HookEffect;
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::model::event::{EventType, MAX_EVENTS};
 use drover_core::store::record::TaskRecord;
 use drover_core::store::{Key, Record};
 
 use super::lives::{alive_in, saved_alloc, saved_task};
 use super::{Checker, Property, Verdict};
+use crate::hooks;
 use crate::world::World;
 
 impl Checker {
@@ -83,82 +84,51 @@ impl Checker {
         agent: &Agent,
         hook: &HookEffect,
     ) -> Verdict {
-        let HookEffect::Run {
-            alloc, task, work, ..
-        } = hook
-        else {
-            return Ok(());
+        let (op, alloc, task, work) = match hook {
+            HookEffect::Cancel { op } => return self.a_stop_runs_no_update_hook(world, agent, *op),
+            HookEffect::Run {
+                op,
+                alloc,
+                task,
+                work,
+            } => (op, alloc, task, work),
         };
         let known = agent.view().alloc(*alloc).is_some();
         self.holds(Property::EffectsHaveAnOwner, known, || format!("{hook:?}"))?;
-        match (work, task) {
-            (HookWork::RemoveAllocDir, _) => {
-                self.a_removal_is_remembered_first(world, *alloc)?;
-                self.no_directory_is_removed_under_a_process(world, *alloc)
-            }
-            (HookWork::BuildTaskDir { made, .. }, Some(task)) => {
-                self.directories_belong_to_what_is_saved(world, *alloc)?;
-                self.tasks_are_set_up_in_their_allocation(world, *alloc, task)?;
-                match made {
-                    true => Ok(()),
-                    false => self.a_finished_hook_is_not_run_again(world, *alloc, task, "task_dir"),
-                }
-            }
-            (HookWork::WritePayload { .. }, Some(task)) => {
-                self.a_payload_is_written_before_all_starts(world, *alloc, task)?;
-                self.a_finished_hook_is_not_run_again(world, *alloc, task, "dispatch_payload")
-            }
-            (HookWork::WritePayload { .. }, None) => Ok(()),
-            (HookWork::FetchArtifacts { .. }, Some(task)) => {
-                let there = (*alloc, task.clone());
-                let there = world.dirs.tasks.contains(&there);
-                self.holds(Property::ArtifactsFindTheirDirectory, there, || {
-                    format!("{alloc}, task {task}")
-                })?;
-                self.a_finished_hook_is_not_run_again(world, *alloc, task, "artifacts")
-            }
-            (HookWork::FetchArtifacts { .. }, None) => Ok(()),
-            (HookWork::Reserve { devices }, Some(task)) => {
-                self.what_is_reserved_is_held(agent, *alloc, task, devices)
-            }
-            (
-                HookWork::Reserve { .. }
-                | HookWork::RenderTemplates(_)
-                | HookWork::IssueIdentities(_),
-                _,
-            ) => Ok(()),
-            (HookWork::InheritDisk { from, .. }, _) => {
-                self.directories_belong_to_what_is_saved(world, *alloc)?;
-                self.a_disk_moves_at_rest(world, agent, from)
-            }
-            (HookWork::AskRemote { previous, .. }, _) => {
-                self.questions_have_a_pause(world, *alloc, previous)
-            }
-            (HookWork::FetchDisk { previous, .. }, _) => {
-                self.directories_belong_to_what_is_saved(world, *alloc)?;
-                self.a_remote_disk_moves_at_rest(world, previous)
-            }
-            (HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. }, _) => {
-                self.directories_belong_to_what_is_saved(world, *alloc)
-            }
-        }
+        let of = world.of(world.life, *op, *alloc, task.as_ref());
+        hooks::of(work).check(self, world, agent, &of)
+    }
+
+    /// What is fetched for a task finds its directory.
+    pub(crate) fn artifacts_find_their_directory(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+    ) -> Verdict {
+        let there = world.dirs.has_task(key);
+        self.holds(Property::ArtifactsFindTheirDirectory, there, || {
+            format!("{key:?}")
+        })
     }
 
     /// A task is set up when the directory of its allocation is there.
-    fn tasks_are_set_up_in_their_allocation(
+    pub(crate) fn tasks_are_set_up_in_their_allocation(
         &mut self,
         world: &World,
-        alloc: AllocId,
-        task: &TaskName,
+        key: &TaskKey,
     ) -> Verdict {
-        let there = world.dirs.allocs.contains(&alloc);
+        let there = world.dirs.allocs.contains(&key.alloc);
         self.holds(Property::TasksAreSetUpInTheirAllocation, there, || {
-            format!("{alloc}, task {task}")
+            format!("{key:?}")
         })
     }
 
     /// Directories are made for allocations that the disk knows: none is left by a crash.
-    fn directories_belong_to_what_is_saved(&mut self, world: &World, alloc: AllocId) -> Verdict {
+    pub(crate) fn directories_belong_to_what_is_saved(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+    ) -> Verdict {
         let saved = saved_alloc(world, alloc).is_some();
         self.holds(Property::DirectoriesBelongToWhatIsSaved, saved, || {
             alloc.to_string()
@@ -166,7 +136,11 @@ impl Checker {
     }
 
     /// A directory is removed when the disk says that its allocation is over and goes away.
-    fn a_removal_is_remembered_first(&mut self, world: &World, alloc: AllocId) -> Verdict {
+    pub(crate) fn a_removal_is_remembered_first(
+        &mut self,
+        world: &World,
+        alloc: AllocId,
+    ) -> Verdict {
         let saved = saved_alloc(world, alloc);
         let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
         self.holds(Property::ARemovalIsRememberedFirst, over, || {
@@ -175,7 +149,7 @@ impl Checker {
     }
 
     /// No directory is removed while a process lives in it.
-    fn no_directory_is_removed_under_a_process(
+    pub(crate) fn no_directory_is_removed_under_a_process(
         &mut self,
         world: &World,
         alloc: AllocId,
@@ -190,23 +164,23 @@ impl Checker {
     }
 
     /// A hook that runs once in a task's life does not run again when that is saved.
-    fn a_finished_hook_is_not_run_again(
+    pub(crate) fn a_finished_hook_is_not_run_again(
         &mut self,
         world: &World,
-        alloc: AllocId,
-        task: &TaskName,
+        key: &TaskKey,
         hook: &str,
     ) -> Verdict {
-        let key = Key::Task(alloc, task.clone());
-        let done = match world.disk.records().get(&key) {
+        let TaskKey { alloc, task } = key;
+        let record = Key::Task(*alloc, task.clone());
+        let done = match world.disk.records().get(&record) {
             // What was fetched into secrets that are gone is fetched again.
             Some(Record::Task(saved)) if hook == "artifacts" => {
-                let lost = saved.secrets != world.dirs.secrets_of(alloc, task);
+                let lost = saved.secrets != world.dirs.secrets_of(key);
                 // Who ran had them, whatever is said of the hook; but if those were other secrets,
                 // they were fetched again since.
                 let had = saved.state.started_at.is_some()
-                    && world.dirs.fetched.contains(&(alloc, task.clone()))
-                    && !(lost && world.dirs.has_secret_artifacts(alloc, task));
+                    && world.dirs.fetched.contains(&(*alloc, task.clone()))
+                    && !(lost && world.dirs.has_secret_artifacts(key));
                 had || saved.hooks_done.contains_key(hook) && !lost
             }
             Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),

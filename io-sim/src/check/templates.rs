@@ -12,7 +12,7 @@ use drover_core::model::template::{ChangeMode, Template};
 use drover_core::op::Op;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
-use drover_core::time::Instant;
+use drover_core::time::{Instant, Span};
 
 use super::{Checker, Property, Verdict};
 use crate::templates::variable;
@@ -31,6 +31,8 @@ pub(super) struct Templates {
     pub(super) doomed: BTreeSet<TaskKey>,
     /// What the agent found to be told when it began.
     found_told: BTreeSet<(TaskKey, usize)>,
+    /// The watches that were answered in this life.
+    answered: BTreeSet<Op>,
     /// Of which version of each template a script told last, through all lives of the agent.
     pub(super) scripted: BTreeMap<(TaskKey, usize), u32>,
 }
@@ -65,6 +67,9 @@ impl Templates {
         let (key, output) = match input {
             Input::Hook(hook) => match (&hook.task, &hook.result) {
                 (Some(task), Ok(output)) => {
+                    if !output.rendered.is_empty() {
+                        self.answered.insert(hook.op);
+                    }
                     let (alloc, task) = (hook.alloc, task.clone());
                     (TaskKey { alloc, task }, output)
                 }
@@ -209,10 +214,46 @@ impl Checker {
         };
         for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
             let key = &task.spec().key;
-            let watched = world.watched().any(|one| one == key);
-            self.holds(Property::WhoRunsIsWatched, watched, || format!("{key:?}"))?;
+            let watch = world.watched().find(|(one, _)| *one == key);
+            self.holds(Property::WhoRunsIsWatched, watch.is_some(), || {
+                format!("{key:?}")
+            })?;
+            let waits = watch.and_then(|(_, op)| Some(world.templates.watched_as(op)?.1));
+            let wanted = waits_of(task);
+            self.holds(
+                Property::AWatchFollowsItsJob,
+                waits == Some(&wanted),
+                || format!("{key:?}: {wanted:?} is wanted, {waits:?} was asked"),
+            )?;
         }
         Ok(())
+    }
+
+    /// While a task runs, its templates are watched as its job wants: stopping runs no hook of updates.
+    pub(super) fn a_stop_runs_no_update_hook(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        op: Op,
+    ) -> Verdict {
+        if !self.templates.answered.contains(&op) {
+            return Ok(());
+        }
+        let Some((key, waits)) = world.templates.watched_as(op) else {
+            return Ok(());
+        };
+        let alloc = agent.view().alloc(key.alloc);
+        let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
+            return Ok(());
+        };
+        let runs = matches!(
+            task.phase(),
+            Phase::Running | Phase::Delaying(_) | Phase::Stopping { .. }
+        );
+        let wanted = waits == waits_of(task);
+        self.holds(Property::AStopRunsNoUpdateHook, !runs || !wanted, || {
+            format!("{key:?} is watched no more in {:?}", task.phase())
+        })
     }
 
     /// Of what is over, templates are not watched.
@@ -222,9 +263,16 @@ impl Checker {
             let task = alloc.and_then(|alloc| alloc.task(&key.task));
             task.is_none_or(TaskRunner::is_dead)
         };
-        let vain = world.watched().find(over);
+        let vain = world.watched().map(|(key, _)| key).find(over);
         self.holds(Property::NobodyIsWatchedInVain, vain.is_none(), || {
             format!("{vain:?}")
         })
     }
+}
+
+/// How long the changes of each template are to be collected.
+fn waits_of(task: &TaskRunner) -> Vec<(Span, Span)> {
+    let templates = task.spec().task().templates.iter();
+    let waits = templates.map(|template| template.wait.unwrap_or_default());
+    waits.map(|wait| (wait.min, wait.max)).collect()
 }

@@ -143,7 +143,7 @@ fn of_effect(effect: &Effect) -> Option<(Actor, String)> {
             alloc, task, work, ..
         }) => {
             let task = task.as_ref().map(|task| format!("{task}: "));
-            let words = format!("{}{}", task.unwrap_or_default(), brief::hook_word(work));
+            let words = format!("{}{}", task.unwrap_or_default(), work.words());
             (Actor::Alloc(*alloc), words)
         }
         Effect::Tell(Told::Event(key, event)) => {

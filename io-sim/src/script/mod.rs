@@ -7,6 +7,7 @@ mod shrink;
 use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
+use drover_core::model::template::Wait;
 use drover_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -219,7 +220,8 @@ pub enum Expect {
 pub enum Change {
     /// The first task's environment: it is replaced.
     Env(u64),
-    /// The first task's kill timeout: it is updated in place.
+    /// The first task's kill timeout, how long changes of its templates are collected, and for how much longer its
+    /// tokens are good: it is updated in place.
     KillTimeout(Span),
     /// The number of copies.
     Count(i64),
@@ -240,7 +242,19 @@ impl Change {
             (Change::Env(value), Some(task)) => {
                 task.env.insert("V".to_owned(), value.to_string());
             }
-            (Change::KillTimeout(span), Some(task)) => task.kill_timeout = Some(span),
+            (Change::KillTimeout(span), Some(task)) => {
+                task.kill_timeout = Some(span);
+                for template in &mut task.templates {
+                    template.wait = Some(Wait {
+                        min: span,
+                        max: Span(span.0.saturating_mul(4)),
+                    });
+                }
+                let mut identities = task.identity.iter_mut().chain(&mut task.identities);
+                if let Some(identity) = identities.find(|one| one.ttl.0 > 0) {
+                    identity.ttl.0 = identity.ttl.0.saturating_add(span.0);
+                }
+            }
             (Change::Count(count), _) => group.count = Some(count),
             (Change::Priority(_), _) | (Change::Env(_) | Change::KillTimeout(_), None) => {}
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drover_core::agent::{Agent, TimerName};
-use drover_core::effect::{DriverEffect, Effect, HookEffect, HookWork, Reply, StoreEffect, Told};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect, Told};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::input::Found;
 use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
@@ -168,21 +168,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         }
         Effect::Hook(HookEffect::Run {
             alloc, task, work, ..
-        }) => {
-            let work = match work {
-                HookWork::BuildAllocDir | HookWork::BuildTaskDir { .. } => "make directory",
-                HookWork::InheritDisk { .. } => "take over the disk",
-                HookWork::AskRemote { .. } => "ask the other node",
-                HookWork::FetchDisk { .. } => "fetch the disk",
-                HookWork::IssueIdentities(_) => "make tokens",
-                HookWork::WritePayload { .. } => "write the payload",
-                HookWork::FetchArtifacts { .. } => "fetch artifacts",
-                HookWork::Reserve { .. } => "reserve devices",
-                HookWork::RenderTemplates(_) => "render templates",
-                HookWork::RemoveAllocDir => "remove directory",
-            };
-            (of(names, *alloc, task.as_ref()), work.to_owned())
-        }
+        }) => (of(names, *alloc, task.as_ref()), work.words().to_owned()),
         Effect::Node(effect) => (Column::Agent, words::node_effect(effect)),
         Effect::Forget(_, launch) => {
             let name = names.known_launch(*launch);

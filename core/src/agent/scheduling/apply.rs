@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stop_alloc;
 use crate::agent::{Agent, cx};
-use crate::alloc::runner::AllocRunner;
+use crate::alloc::runner::{AllocRunner, Update};
 use crate::ids::{AllocId, GroupName, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::{DeploymentStatus, Trigger};
@@ -37,7 +36,7 @@ impl Agent {
             Action::Update(id, job, deployment) => {
                 if let Some(alloc) = self.allocs.get_mut(&id) {
                     let cx = &mut cx(&self.config, &mut self.shared, now);
-                    alloc.update(cx, job, deployment);
+                    alloc.update(cx, Update::Version(job, deployment));
                 }
                 return vec![id];
             }
@@ -58,7 +57,8 @@ impl Agent {
         let Some(alloc) = self.allocs.get_mut(&id) else {
             return Vec::new();
         };
-        stop_alloc(&mut cx(&self.config, &mut self.shared, now), alloc, why);
+        let cx = &mut cx(&self.config, &mut self.shared, now);
+        alloc.update(cx, Update::Stop(why));
         vec![id]
     }
 

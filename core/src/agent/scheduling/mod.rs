@@ -15,28 +15,15 @@ use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::claims::Held;
 use crate::claims::resources::{Amounts, Capacity, Shortage};
-use crate::cx::Cx;
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey, RequestId};
 use crate::input::LocalInput;
-use crate::model::alloc::DesiredStatus;
 use crate::model::eval::Trigger;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::scheduler::{self, AllocState, NotPlaced, Snapshot};
 use crate::store::record::AllocRecord;
 use crate::time::Now;
-
-/// An allocation shall end, and its record says why.
-pub(super) fn stop_alloc(cx: &mut Cx<'_>, alloc: &mut AllocRunner, why: &str) {
-    if alloc.record().desired == DesiredStatus::Run {
-        alloc.edit(cx, |record| {
-            record.desired = DesiredStatus::Stop;
-            record.desired_description = why.into();
-        });
-    }
-    alloc.stop(cx);
-}
 
 fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
     AllocState {

@@ -4,10 +4,10 @@
 use super::setup::AllocHook;
 use super::{AllocRunner, Phase};
 use crate::cx::Cx;
-use crate::effect::HookWork;
-use crate::hooks::{Begun, Pipeline, Progress};
+use crate::hooks::{HookStart, Pipeline, Progress};
 use crate::store::Key;
 use crate::time::Span;
+use crate::work::RemoveAllocDir;
 
 const DESTROY_PAUSE: Span = Span::secs(30);
 
@@ -26,11 +26,11 @@ impl AllocRunner {
 
     pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
         let progress = pipeline.advance(DESTROY, |hook| match hook {
-            AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::RemoveAllocDir),
+            AllocHook::AllocDir => self.hook_work(cx, hook, RemoveAllocDir.into()),
             AllocHook::AwaitPrevious
             | AllocHook::AwaitRemote
             | AllocHook::MigrateDisk
-            | AllocHook::FetchDisk => Begun::Done,
+            | AllocHook::FetchDisk => HookStart::Done,
         });
         self.phase = match progress {
             Progress::Pending => {

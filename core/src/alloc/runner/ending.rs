@@ -14,7 +14,7 @@ use crate::time::Span;
 const TIME_IS_OVER: &str = "Allocation exceeded its max_run_duration";
 
 impl AllocRunner {
-    /// Ends it for good. Hooks of updates do not run: this is no update.
+    /// Ends it for good.
     pub fn stop(&mut self, cx: &mut Cx<'_>) {
         self.end(cx, None, false);
     }

@@ -30,7 +30,7 @@ use crate::claims::resources::Amounts;
 use crate::cx::Cx;
 use crate::hooks::{OnError, Pipeline};
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
-use crate::model::alloc::TaskLife;
+use crate::model::alloc::{DesiredStatus, TaskLife};
 use crate::model::job::Job;
 use crate::model::task::Stage;
 use crate::op::Op;
@@ -55,6 +55,15 @@ pub enum Phase {
     DestroyPause(Instant),
     /// It is gone.
     Destroyed,
+}
+
+/// What else is wanted of an allocation from now on.
+#[derive(Clone, Debug)]
+pub enum Update<'a> {
+    /// To take this version of its job as it is: nothing of it needs a new start.
+    Version(Arc<Job>, Option<DeploymentId>),
+    /// To end, for this reason.
+    Stop(&'a str),
 }
 
 /// One allocation.
@@ -269,13 +278,28 @@ impl AllocRunner {
         );
     }
 
-    /// Takes a version of the job that needs no new start of anything. Its health is looked at
-    /// anew for the roll-out of that version.
-    pub fn update(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
+    /// Something else is wanted of it. Only a new version of the job runs the hooks of updates.
+    pub fn update(&mut self, cx: &mut Cx<'_>, update: Update<'_>) {
+        match update {
+            Update::Version(job, deployment) => self.take_version(cx, job, deployment),
+            Update::Stop(why) => {
+                if self.record.desired == DesiredStatus::Run {
+                    self.edit(cx, |record| {
+                        record.desired = DesiredStatus::Stop;
+                        record.desired_description = why.into();
+                    });
+                }
+                self.stop(cx);
+            }
+        }
+    }
+
+    /// Its health is considered anew for the roll-out of the new version.
+    fn take_version(&mut self, cx: &mut Cx<'_>, job: Arc<Job>, deployment: Option<DeploymentId>) {
         let specs = TaskSpec::of_group(self.record.id, &job, self.record.group.as_str());
         for spec in specs {
             if let Some(task) = self.task_mut(&spec.key.task.clone()) {
-                task.update(spec);
+                task.update(cx, spec);
             }
         }
         let version = job.version;

@@ -4,13 +4,14 @@
 use super::{AllocHook, AllocRunner, PRERUN, Phase};
 use crate::alloc::remote::DISK_TRIES;
 use crate::cx::Cx;
-use crate::effect::HookWork;
-use crate::hooks::Begun;
+use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::remote::{Remote, RemotePrevious};
 use crate::op::{Failure, Op};
 use crate::time::Instant;
+use crate::work::AskRemote;
+use crate::work::FetchDisk;
 
 /// What follows from another node's answer.
 enum Judged {
@@ -21,31 +22,33 @@ enum Judged {
 }
 
 impl AllocRunner {
-    pub(super) fn begin_remote(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
+    pub(super) fn begin_remote(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> HookStart {
         let Some(previous) = self.record.remote.clone() else {
-            return Begun::Done;
+            return HookStart::Done;
         };
         let work = match hook {
-            AllocHook::FetchDisk if self.fetches_disk() => HookWork::FetchDisk {
+            AllocHook::FetchDisk if self.fetches_disk() => FetchDisk {
                 previous,
                 tasks: self.task_names(),
-            },
-            AllocHook::AwaitRemote if !previous.ended => HookWork::AskRemote {
+            }
+            .into(),
+            AllocHook::AwaitRemote if !previous.ended => AskRemote {
                 previous,
                 index: self.asking.index,
-            },
+            }
+            .into(),
             AllocHook::FetchDisk => {
                 // It goes on without. What it writes is newer, should a later version want a disk.
                 self.edit(cx, |record| record.remote = None);
-                return Begun::Done;
+                return HookStart::Done;
             }
             AllocHook::AwaitRemote
             | AllocHook::AwaitPrevious
             | AllocHook::AllocDir
-            | AllocHook::MigrateDisk => return Begun::Done,
+            | AllocHook::MigrateDisk => return HookStart::Done,
         };
         if !self.asking.is_due(cx.now.at) {
-            return Begun::Waiting;
+            return HookStart::Waiting;
         }
         self.asking.asked(cx.now.at);
         self.hook_work(cx, hook, work)

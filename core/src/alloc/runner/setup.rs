@@ -31,12 +31,13 @@ use super::{AllocRunner, Phase};
 use crate::broadcast::{AllocNews, Heard};
 use crate::config::Patience;
 use crate::cx::Cx;
-use crate::effect::{Effect, HookEffect, HookWork};
-use crate::hooks::{Begun, OnError, Pipeline, Progress};
+use crate::effect::{Effect, HookEffect};
+use crate::hooks::{HookStart, OnError, Pipeline, Progress};
 use crate::ids::{AllocId, TaskName};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Failure;
 use crate::time::Span;
+use crate::work::{BuildAllocDir, HookWork, InheritDisk};
 
 /// The hooks of an allocation, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,24 +138,24 @@ impl AllocRunner {
         pipeline.current(PRERUN) == Some(AllocHook::AwaitPrevious)
     }
 
-    fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> Begun {
+    fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> HookStart {
         match hook {
-            AllocHook::AllocDir => self.hook_work(cx, hook, HookWork::BuildAllocDir),
+            AllocHook::AllocDir => self.hook_work(cx, hook, BuildAllocDir.into()),
             AllocHook::AwaitPrevious => {
                 // Of several the first that lives is listened to, and then the next.
                 let mut awaited = self.record.awaited();
                 match awaited.all(|id| is_over(cx, id, self.record.id)) {
-                    true => Begun::Done,
-                    false => Begun::Waiting,
+                    true => HookStart::Done,
+                    false => HookStart::Waiting,
                 }
             }
-            AllocHook::MigrateDisk if self.record.inherits.is_empty() => Begun::Done,
+            AllocHook::MigrateDisk if self.record.inherits.is_empty() => HookStart::Done,
             AllocHook::MigrateDisk => {
-                let work = HookWork::InheritDisk {
+                let work = InheritDisk {
                     from: self.record.inherits.clone(),
                     tasks: self.task_names(),
                 };
-                self.hook_work(cx, hook, work)
+                self.hook_work(cx, hook, work.into())
             }
             AllocHook::AwaitRemote | AllocHook::FetchDisk => self.begin_remote(cx, hook),
         }
@@ -165,7 +166,7 @@ impl AllocRunner {
         names.collect()
     }
 
-    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> Begun {
+    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> HookStart {
         let awaited = cx.awaited(hook.patience(&cx.config.patience));
         let (op, alloc) = (awaited.op, self.record.id);
         let effect = Effect::Hook(HookEffect::Run {
@@ -183,7 +184,7 @@ impl AllocRunner {
             | AllocHook::MigrateDisk
             | AllocHook::FetchDisk => cx.send_after_save(effect),
         }
-        Begun::Working(awaited)
+        HookStart::Working(awaited)
     }
 
     fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: AllocHook, failure: &Failure) {

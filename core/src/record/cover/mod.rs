@@ -9,13 +9,14 @@
 mod records;
 
 use super::fold::{Fold, count, high, low};
-use crate::effect::{DriverEffect, HookWork, NodeEffect, Program, Refusal, Reply, TaskConfig};
+use crate::effect::{DriverEffect, NodeEffect, Program, Refusal, Reply, TaskConfig};
 use crate::ids::{AllocId, LaunchId, RequestId, TaskKey, TaskName};
 use crate::model::event::TaskEvent;
 use crate::model::remote::RemotePrevious;
 use crate::model::task::LogConfig;
 use crate::op::Op;
 use crate::time::Timestamp;
+use crate::work::HookWork;
 
 pub(super) use records::commit;
 
@@ -140,43 +141,45 @@ pub(super) fn forget(driver: &str, launch: LaunchId) -> u64 {
 pub(super) fn hook(op: Op, alloc: AllocId, task: Option<&TaskName>, work: &HookWork) -> u64 {
     let mut fold = Fold::new(3);
     let (kind, size, text) = match work {
-        HookWork::BuildAllocDir => (0, 0, ""),
-        HookWork::InheritDisk { from, tasks } => {
-            for id in from {
+        HookWork::BuildAllocDir(_) => (0, 0, ""),
+        HookWork::InheritDisk(work) => {
+            for id in &work.from {
                 fold.row([low(id.0), high(id.0), 0, 0]);
             }
-            for task in tasks {
+            for task in &work.tasks {
                 fold.text(task.as_str());
             }
-            (1, count(from.len()) << 32 | count(tasks.len()), "")
+            (
+                1,
+                count(work.from.len()) << 32 | count(work.tasks.len()),
+                "",
+            )
         }
-        HookWork::BuildTaskDir {
-            user,
-            secrets_mb,
-            made,
-        } => (2, secrets_mb << 1 | u64::from(*made), user.as_str()),
-        HookWork::Reserve { devices } => (3, count(devices.len()), ""),
-        HookWork::RemoveAllocDir => (4, 0, ""),
-        HookWork::FetchArtifacts {
-            artifacts, user, ..
-        } => (5, count(artifacts.len()), user.as_str()),
+        HookWork::BuildTaskDir(work) => (
+            2,
+            work.secrets_mb << 1 | u64::from(work.made),
+            work.user.as_str(),
+        ),
+        HookWork::Reserve(work) => (3, count(work.devices.len()), ""),
+        HookWork::RemoveAllocDir(_) => (4, 0, ""),
+        HookWork::FetchArtifacts(work) => (5, count(work.artifacts.len()), work.user.as_str()),
         HookWork::RenderTemplates(work) => {
             let runs = u64::from(work.runs);
             let size = count(work.templates.len()) << 1 | count(work.env.len()) << 32;
             (6, size | runs, "")
         }
-        HookWork::AskRemote { previous, index } => {
-            remote(&mut fold, previous);
-            (7, *index, "")
+        HookWork::AskRemote(work) => {
+            remote(&mut fold, &work.previous);
+            (7, work.index, "")
         }
-        HookWork::FetchDisk { previous, tasks } => {
-            remote(&mut fold, previous);
-            for task in tasks {
+        HookWork::FetchDisk(work) => {
+            remote(&mut fold, &work.previous);
+            for task in &work.tasks {
                 fold.text(task.as_str());
             }
-            (8, count(tasks.len()), "")
+            (8, count(work.tasks.len()), "")
         }
-        HookWork::WritePayload { .. } => (9, 0, ""),
+        HookWork::WritePayload(_) => (9, 0, ""),
         HookWork::IssueIdentities(asked) => (10, count(asked.identities.len()), ""),
     };
     fold.row([op.0, kind, size, u64::from(task.is_some())]);

@@ -1,0 +1,88 @@
+//! `artifacts`: files that are fetched for a task, once in its life. What was fetched into secrets that
+//! are gone is fetched again.
+
+use super::devices::Devices;
+use super::{Runs, TaskHook};
+use crate::config::{Config, Patience};
+use crate::cx::Cx;
+use crate::hooks::HookStart;
+use crate::input::HookOutput;
+use crate::interpolate::{self, Names};
+use crate::model::event::EventType;
+use crate::op::Op;
+use crate::paths::destination;
+use crate::task::runner::{Scope, TaskRunner};
+use crate::time::Span;
+use crate::work::FetchArtifacts;
+
+/// The hook.
+pub struct Artifacts;
+
+impl TaskHook for Artifacts {
+    fn name(&self) -> &'static str {
+        "artifacts"
+    }
+
+    fn runs(&self, _config: &Config) -> Runs {
+        Runs::Once
+    }
+
+    fn timeout(&self, timeouts: &Patience) -> Span {
+        timeouts.artifacts
+    }
+
+    fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, scope: Scope<'_>) -> HookStart {
+        if task.spec().task().artifacts.is_empty() {
+            return HookStart::Done;
+        }
+        let work = wanted(task, cx, scope);
+        let message = "Client is downloading artifacts";
+        task.event(cx, EventType::DownloadingArtifacts, message);
+        task.hook_work(cx, self, work)
+    }
+
+    fn is_lost(&self, task: &TaskRunner, cx: &Cx<'_>, scope: Scope<'_>) -> bool {
+        if task.record().secrets == task.secrets {
+            return false;
+        }
+        let FetchArtifacts {
+            artifacts, root, ..
+        } = wanted(task, cx, scope);
+        let task = task.spec().key.task.as_str();
+        let secrets = format!("{task}/secrets");
+        artifacts.iter().any(|one| {
+            let place = destination::place(&one.relative_dest, task, &root);
+            let rest = place.as_ref().ok().and_then(|it| it.strip_prefix(&secrets));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    fn done(&self, task: &mut TaskRunner, _cx: &mut Cx<'_>, _op: Op, _answer: &HookOutput) {
+        if task.record().secrets != task.secrets {
+            let secrets = task.secrets.clone();
+            task.edit().secrets = secrets;
+        }
+    }
+
+    fn failure_event(&self) -> Option<(EventType, &'static str)> {
+        Some((EventType::FailedArtifactDownload, "download_error"))
+    }
+}
+
+/// What is to be fetched, with all references replaced.
+fn wanted(task: &TaskRunner, cx: &Cx<'_>, scope: Scope<'_>) -> FetchArtifacts {
+    let env = task.environment(cx, scope, &[&Devices]);
+    let names = Names {
+        env: &env,
+        node: &cx.config.node,
+    };
+    let task = task.spec().task();
+    let artifacts = task.artifacts.iter();
+    FetchArtifacts {
+        artifacts: artifacts
+            .map(|one| interpolate::interpolate_artifact(one, &names))
+            .collect(),
+        root: scope.root(cx.config),
+        user: task.user.clone(),
+    }
+}

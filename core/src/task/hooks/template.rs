@@ -1,0 +1,141 @@
+//! `template`: files and variables that are rendered before each start, unless they are rendered and watched
+//! already. What follows from a change while the task runs is in `task/templates.rs`.
+
+use std::sync::Arc;
+
+use super::TaskHook;
+use super::devices::Devices;
+use crate::cx::Cx;
+use crate::hooks::HookStart;
+use crate::input::HookOutput;
+use crate::interpolate::{Names, interpolate};
+use crate::model;
+use crate::model::task::Task;
+use crate::model::variable::Reads;
+use crate::op::{Failure, Op};
+use crate::paths::place::Place;
+use crate::task::runner::{Scope, TaskRunner};
+use crate::text::quote;
+use crate::work::{Rendering, TemplateSource, TemplateWork};
+
+/// How many variables templates may give.
+const MAX_VARIABLES: usize = 4096;
+/// How many bytes they may have together.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The hook.
+pub struct Template;
+
+impl TaskHook for Template {
+    fn name(&self) -> &'static str {
+        "template"
+    }
+
+    fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, scope: Scope<'_>) -> HookStart {
+        if task.spec().task().templates.is_empty() || task.watches_templates() {
+            return HookStart::Done;
+        }
+        task.stop_watching(cx);
+        match rendering(task, cx, scope, false) {
+            Ok(work) => task.hook_work(cx, self, work),
+            Err(why) => HookStart::Failed(Failure::fatal(why)),
+        }
+    }
+
+    fn check(&self, answer: &HookOutput) -> Result<(), String> {
+        check(answer)
+    }
+
+    fn done(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, op: Op, answer: &HookOutput) {
+        task.templates_rendered(cx, op, answer);
+    }
+
+    fn is_outdated(&self, before: &Task, now: &Task) -> bool {
+        let waits = |task: &Task| {
+            task.templates
+                .iter()
+                .map(|one| one.wait)
+                .collect::<Vec<_>>()
+        };
+        waits(before) != waits(now)
+    }
+
+    /// Whoever watches learns how long changes are collected, and says once more what is rendered.
+    fn update(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _before: &Task) {
+        task.templates_are_outdated(cx);
+    }
+}
+
+/// What is asked of the renderer for a task, which runs already or is to be started.
+///
+/// # Errors
+/// A file of a template is none of the task's own.
+pub(crate) fn rendering(
+    runner: &TaskRunner,
+    cx: &Cx<'_>,
+    scope: Scope<'_>,
+    runs: bool,
+) -> Result<Arc<Rendering>, String> {
+    let task = runner.spec().task();
+    let env = runner.environment(cx, scope, &[&Devices]);
+    let names = Names {
+        env: &env,
+        node: &cx.config.node,
+    };
+    let root = scope.root(cx.config);
+    let place = |text: &str| Place::of(&interpolate(text, &names), &root, &task.name);
+    let work = task.templates.iter().map(|template| work(template, place));
+    let templates = work.collect::<Result<Vec<_>, String>>()?;
+    let (job, group) = (runner.spec().job(), &runner.spec().group().name);
+    Ok(Arc::new(Rendering {
+        templates,
+        reads: Reads::of(&job.namespace, job.known_as(), group, &task.name),
+        root,
+        runs,
+        env,
+    }))
+}
+fn work(
+    template: &model::template::Template,
+    place: impl Fn(&str) -> Result<Place, String>,
+) -> Result<TemplateWork, String> {
+    let source = match template.source_path.as_str() {
+        "" => TemplateSource::Text(template.embedded_tmpl.clone()),
+        path => TemplateSource::File(place(path)?),
+    };
+    let wait = template.wait.unwrap_or_default();
+    Ok(TemplateWork {
+        source,
+        destination: place(&template.dest_path)?,
+        left: template.left_delim.clone(),
+        right: template.right_delim.clone(),
+        error_on_missing_key: template.err_missing_key,
+        env: template.envvars,
+        mode: template.mode().unwrap_or(0o644),
+        uid: template.uid,
+        gid: template.gid,
+        once: template.once,
+        wait: (wait.min, wait.max),
+    })
+}
+
+/// Looks at what came from outside.
+///
+/// # Errors
+/// The first thing that cannot be so.
+pub(crate) fn check(given: &HookOutput) -> Result<(), String> {
+    let bytes = |(name, value): (&String, &String)| name.len().saturating_add(value.len());
+    let bytes: usize = given.env.iter().map(bytes).sum();
+    if given.env.len() > MAX_VARIABLES || bytes > MAX_BYTES {
+        return Err(format!(
+            "templates give more than {MAX_VARIABLES} variables or {MAX_BYTES} bytes of them"
+        ));
+    }
+    let odd = |(name, value): &(&String, &String)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    };
+    match given.env.iter().find(odd) {
+        Some((name, _)) => Err(format!("the variable {} cannot be set", quote(name))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,231 @@
+//! The start: the launch id, what the driver is given, and the task's environment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::destroyer::Destroyer;
+use super::environment::{self, EnvInput, PortBinding};
+use super::hooks::{PRESTART, TaskHook};
+use super::runner::{Phase, Scope, TaskRunner};
+use crate::claims::resources::ranges;
+use crate::config::Config;
+use crate::cx::Cx;
+use crate::driver::config::schema_for;
+use crate::driver::schema;
+use crate::effect::{DriverEffect, TaskConfig};
+use crate::ids::{LaunchId, Run};
+use crate::interpolate::{self, Names};
+use crate::model::task::{Resources, Task};
+use crate::op::Failure;
+use crate::store::record::{AllocRecord, AssignedPort, Launch};
+use crate::task::hooks::devices::Devices;
+use crate::task::hooks::validate::Validate;
+
+impl TaskRunner {
+    /// Decides the launch id, remembers it, and only then asks the driver.
+    pub(super) fn launch(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+        let run = Run(self.record.runs.0.saturating_add(1));
+        let config = match self.task_config(cx, scope, run) {
+            Ok(config) => Arc::new(config),
+            Err(message) => {
+                let failure = Failure::fatal(message);
+                return self.hook_failed(cx, &Validate, failure);
+            }
+        };
+        let id = cx.launch_id();
+        self.start_with_templates();
+        let record = self.edit();
+        record.runs = run;
+        record.paused_until = None;
+        record.launch = Some(Launch {
+            id,
+            run,
+            ..Launch::default()
+        });
+        self.save(cx);
+        let awaited = cx.awaited(cx.config.patience.start);
+        let start = DriverEffect::Start {
+            op: awaited.op,
+            launch: id,
+            config,
+        };
+        cx.drive_after_save(&self.spec.driver, &self.spec.key, start);
+        self.phase = Phase::Starting(awaited);
+    }
+
+    pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
+        let awaited = cx.awaited(cx.config.patience.recover);
+        let logs = self.spec.task().log_config.unwrap_or_default();
+        let effect = DriverEffect::Recover {
+            op: awaited.op,
+            launch,
+            logs,
+        };
+        cx.drive(&self.spec.driver, &self.spec.key, effect);
+        Phase::Recovering(awaited)
+    }
+
+    /// The driver could not start the launch. It may have run nevertheless, so it is destroyed
+    /// before anything else.
+    pub(super) fn start_failed(&mut self, cx: &mut Cx<'_>, recoverable: bool) {
+        if let Some(launch) = &mut self.edit().launch {
+            launch.start_failed = Some(recoverable);
+        }
+        self.save(cx);
+        self.phase = Phase::Cleaning(Destroyer::default());
+    }
+
+    /// What the driver needs for a start of this number, or for what runs beside it.
+    pub(super) fn task_config(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        run: Run,
+    ) -> Result<TaskConfig, String> {
+        let (job, group, task) = (self.spec.job(), self.spec.group(), self.spec.task());
+        let env = self.environment(cx, scope, PRESTART);
+        let names = Names {
+            env: &env,
+            node: &cx.config.node,
+        };
+        let config = interpolate::interpolate_config(&task.config, &names).map_err(join)?;
+        if let Some(schema) = schema_for(&task.driver) {
+            let problems = schema::validate_resolved(schema, &config);
+            if !problems.is_empty() {
+                return Err(join(problems));
+            }
+        }
+        let (memory_limit, memory_reserved) = memory(&task.resources);
+        Ok(TaskConfig {
+            run,
+            job: job.id.clone(),
+            group: group.name.clone(),
+            config,
+            env,
+            user: task.user.clone(),
+            cpu_shares: u64::try_from(task.resources.cpu).unwrap_or(0),
+            memory_limit,
+            memory_reserved,
+            logs: task.log_config.unwrap_or_default(),
+            reserved: self.record.reserved.clone(),
+            device_env: (self.record.hooks_done.get(Devices.name()))
+                .cloned()
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The task's variables, with those that these hooks gave.
+    pub(crate) fn environment(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        hooks: &[&dyn TaskHook],
+    ) -> BTreeMap<String, String> {
+        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks)
+    }
+
+    /// What the task's services may refer to: not what templates gave, of which secrets are made
+    /// and which may themselves be made of services.
+    pub(crate) fn environment_of_services(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+    ) -> BTreeMap<String, String> {
+        self.environment_in(config, alloc, self.spec.task(), &[&Devices])
+    }
+
+    /// What the services of the group may refer to: what all tasks of it have in common.
+    pub(crate) fn environment_of_group(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+    ) -> BTreeMap<String, String> {
+        let mut env = self.environment_in(config, alloc, &Task::default(), &[]);
+        for of_a_task in [
+            "NOMAD_TASK_NAME",
+            "NOMAD_TASK_DIR",
+            "NOMAD_SECRETS_DIR",
+            "NOMAD_CPU_LIMIT",
+            "NOMAD_MEMORY_LIMIT",
+        ] {
+            env.remove(of_a_task);
+        }
+        env
+    }
+
+    fn environment_in(
+        &self,
+        config: &Config,
+        alloc: &AllocRecord,
+        task: &Task,
+        hooks: &[&dyn TaskHook],
+    ) -> BTreeMap<String, String> {
+        let root = alloc_root(config, alloc);
+        let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
+        let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
+        let ports: Vec<PortBinding> = alloc.ports.iter().map(binding).collect();
+        let of_hooks = |hook: &&dyn TaskHook| self.record.hooks_done.get(hook.name());
+        let hook_env: Vec<(String, String)> = hooks
+            .iter()
+            .filter_map(of_hooks)
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        environment::environment(&EnvInput {
+            alloc_id: alloc.id,
+            alloc_name: &alloc.name,
+            alloc_index: Some(u64::from(alloc.index)),
+            job: self.spec.job(),
+            parent_id: self.spec.job().parent(),
+            group: self.spec.group(),
+            task,
+            node: &config.node,
+            alloc_dir: &format!("{root}/alloc"),
+            task_dir: &format!("{root}/{}/local", task.name),
+            secrets_dir: &format!("{root}/{}/secrets", task.name),
+            parent_cgroup: None,
+            ports: &ports,
+            cores: &cores,
+            hook_env: &hook_env,
+            host_env: &config.host_env,
+        })
+    }
+}
+
+impl Scope<'_> {
+    /// The allocation's directory, as its tasks know it.
+    pub(crate) fn root(&self, config: &Config) -> String {
+        alloc_root(config, self.alloc)
+    }
+}
+
+fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {
+    format!("{}/{}", config.alloc_root, alloc.id)
+}
+
+fn binding(port: &AssignedPort) -> PortBinding {
+    PortBinding {
+        label: port.label.clone(),
+        value: port.value,
+        to: port.to,
+        host_ip: port.host_ip.clone(),
+    }
+}
+
+fn join<T: ToString>(problems: Vec<T>) -> String {
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// The hard limit and the reservation in bytes; 0 for none.
+fn memory(resources: &Resources) -> (u64, u64) {
+    let bytes = |mb: i64| u64::try_from(mb).unwrap_or(0).saturating_mul(1024 * 1024);
+    match resources.memory_max_mb {
+        0 => (bytes(resources.memory_mb), 0),
+        -1 => (0, bytes(resources.memory_mb)),
+        max => (bytes(max), bytes(resources.memory_mb)),
+    }
+}

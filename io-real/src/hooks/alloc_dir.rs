@@ -1,0 +1,33 @@
+//! Directories of allocations.
+
+use drover_core::input::HookOutput;
+use drover_core::work::{BuildAllocDir, RemoveAllocDir};
+
+use super::{Answer, Hooks, Of, Work};
+
+impl Work for BuildAllocDir {
+    async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
+        let alloc = of.alloc;
+        let _work = hooks.turns.work(alloc).await;
+        let build = move |hooks: &Hooks| {
+            hooks
+                .dirs
+                .build_alloc(alloc)
+                .map(|()| HookOutput::default())
+        };
+        hooks.on_disk(build).await
+    }
+}
+
+impl Work for RemoveAllocDir {
+    async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
+        let alloc = of.alloc;
+        let _removal = hooks.turns.removal(alloc).await;
+        let remove = move |hooks: &Hooks| {
+            hooks.issuer.forget(alloc);
+            hooks.dirs.remove(alloc)?;
+            Ok(HookOutput::default())
+        };
+        hooks.on_disk(remove).await
+    }
+}

@@ -1,0 +1,181 @@
+//! The work of hooks: an adapter for each payload, in a file named as its hook in `core/src/hooks/`.
+
+mod alloc_dir;
+mod artifacts;
+mod await_remote;
+mod devices;
+mod dispatch_payload;
+mod fetch_disk;
+mod identity;
+mod migrate_disk;
+mod task_dir;
+mod template;
+
+use std::io;
+
+use drover_core::effect::{DriverEffect, HookEffect};
+use drover_core::ids::{AllocId, TaskKey, TaskName};
+use drover_core::input::{HookInput, HookOutput, Input, NodeInput};
+use drover_core::op::{Failure, Op};
+use drover_core::work::HookWork;
+
+use crate::artifact::Artifacts;
+use crate::device::DevicePlugins;
+use crate::dirs::AllocDirs;
+use crate::door::Door;
+use crate::driver::Inbox;
+use crate::gate::Gate;
+use crate::identity::Issuer;
+use crate::migrate::Migration;
+use crate::templates::Templates;
+use crate::turns::Turns;
+
+/// Whose hook it is.
+struct Of {
+    op: Op,
+    alloc: AllocId,
+    task: Option<TaskName>,
+}
+
+impl Of {
+    fn key(&self) -> io::Result<TaskKey> {
+        let task = self.task.clone();
+        let task = task.ok_or_else(|| io::Error::other("no task was named"))?;
+        let alloc = self.alloc;
+        Ok(TaskKey { alloc, task })
+    }
+}
+
+/// What a hook answers; none if somebody else answers for it.
+type Answer = Option<Result<HookOutput, Failure>>;
+
+/// How the work of a hook is done.
+trait Work: Send + 'static {
+    /// Before anything else may happen: makes known what can be cancelled.
+    fn begin(&self, _hooks: &Hooks, _of: &Of) {}
+
+    /// Does it. What can be cancelled ends soon after that.
+    fn run(self, hooks: &Hooks, of: &Of) -> impl Future<Output = Answer> + Send;
+}
+
+/// Whoever does the work of hooks. Cheap to clone.
+#[derive(Clone)]
+pub struct Hooks {
+    dirs: AllocDirs,
+    inbox: Inbox,
+    gate: Gate,
+    turns: Turns,
+    devices: DevicePlugins,
+    templates: Templates,
+    artifacts: Artifacts,
+    migration: Migration,
+    issuer: Issuer,
+}
+
+impl Hooks {
+    /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
+    /// `issuer`, asks at `door` for what templates want to know of the state, and answers to `inbox`.
+    pub fn new(
+        dirs: AllocDirs,
+        inbox: Inbox,
+        devices: DevicePlugins,
+        artifacts: Artifacts,
+        migration: Migration,
+        issuer: Issuer,
+        door: Door,
+    ) -> Hooks {
+        let gate = Gate::default();
+        Hooks {
+            artifacts,
+            migration,
+            issuer,
+            devices,
+            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), door),
+            dirs,
+            inbox,
+            gate,
+            turns: Turns::default(),
+        }
+    }
+
+    /// A start is about to leave: what was made for it and nobody else may know goes with it.
+    pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
+        self.issuer.complete(key, effect);
+    }
+
+    /// Begins what is asked, without blocking; exactly one answer follows.
+    pub fn carry_out(&self, effect: HookEffect) {
+        match effect {
+            HookEffect::Run {
+                op,
+                alloc,
+                task,
+                work,
+            } => self.run(Of { op, alloc, task }, work),
+            // All other work answers by itself: most of it is short, and a removal waits for it.
+            HookEffect::Cancel { op } => {
+                self.templates.cancel(op);
+                self.artifacts.cancel(op);
+                self.migration.cancel(op);
+            }
+        }
+    }
+
+    fn run(&self, of: Of, work: HookWork) {
+        match work {
+            HookWork::BuildAllocDir(work) => self.start(of, work),
+            HookWork::InheritDisk(work) => self.start(of, work),
+            HookWork::AskRemote(work) => self.start(of, work),
+            HookWork::FetchDisk(work) => self.start(of, work),
+            HookWork::BuildTaskDir(work) => self.start(of, work),
+            HookWork::IssueIdentities(work) => self.start(of, work),
+            HookWork::WritePayload(work) => self.start(of, work),
+            HookWork::FetchArtifacts(work) => self.start(of, work),
+            HookWork::Reserve(work) => self.start(of, work),
+            HookWork::RenderTemplates(work) => self.start(of, work),
+            HookWork::RemoveAllocDir(work) => self.start(of, work),
+        }
+    }
+
+    fn start(&self, of: Of, work: impl Work) {
+        work.begin(self, &of);
+        let hooks = self.clone();
+        tokio::spawn(async move {
+            let Some(result) = work.run(&hooks, &of).await else {
+                return;
+            };
+            let Of { op, alloc, task } = of;
+            hooks.inbox.deliver(Input::Hook(HookInput {
+                op,
+                alloc,
+                task,
+                result,
+            }));
+        });
+    }
+
+    /// Does what blocks, and may take as long as the disk does.
+    async fn on_disk(
+        &self,
+        work: impl FnOnce(&Hooks) -> io::Result<HookOutput> + Send + 'static,
+    ) -> Answer {
+        let hooks = self.clone();
+        Some(match self.gate.run(move || work(&hooks)).await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
+            Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
+        })
+    }
+
+    /// Finds out how full the disk of the allocations' directories is; one answer follows.
+    pub fn measure_room(&self, op: Op) {
+        let (gate, inbox, dirs) = (self.gate.clone(), self.inbox.clone(), self.dirs.clone());
+        tokio::spawn(async move {
+            let result = match gate.run(move || dirs.room()).await {
+                Ok(room) => room.map_err(|error| Failure::recoverable(error.to_string())),
+                Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
+            };
+            inbox.deliver(Input::Node(NodeInput::Room { op, result }));
+        });
+    }
+}

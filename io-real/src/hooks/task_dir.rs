@@ -1,0 +1,30 @@
+//! Directories and secrets of tasks.
+
+use drover_core::input::HookOutput;
+use drover_core::work::BuildTaskDir;
+
+use super::{Answer, Hooks, Of, Work};
+use crate::user;
+
+impl Work for BuildTaskDir {
+    async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
+        let _work = hooks.turns.work(of.alloc).await;
+        let key = of.key();
+        let build = move |hooks: &Hooks| {
+            let key = key?;
+            let (alloc, task) = (key.alloc, key.task.as_str());
+            if !self.made {
+                hooks
+                    .dirs
+                    .build_task(alloc, task, user::owner(&self.user)?)?;
+            }
+            let owner = user::owner(&self.user)?;
+            let secrets = hooks.dirs.secrets(alloc, task, owner, self.secrets_mb)?;
+            Ok(HookOutput {
+                secrets,
+                ..HookOutput::default()
+            })
+        };
+        hooks.on_disk(build).await
+    }
+}

@@ -1,0 +1,28 @@
+//! What another node says of an allocation of it.
+
+use drover_core::agent::Agent;
+use drover_core::input::HookOutput;
+use drover_core::op::Failure;
+use drover_core::work::AskRemote;
+
+use super::{Of, Simulated};
+use crate::check::{Checker, Verdict};
+use crate::world::World;
+
+impl Simulated for AskRemote {
+    fn can_be_cancelled(&self) -> bool {
+        true
+    }
+
+    fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
+        let remote = world.remote_says(self.previous.alloc, &of.entity, self.index)?;
+        Ok(HookOutput {
+            remote,
+            ..HookOutput::default()
+        })
+    }
+
+    fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
+        checker.questions_have_a_pause(world, of.alloc, &self.previous)
+    }
+}

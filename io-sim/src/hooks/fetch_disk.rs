@@ -1,0 +1,29 @@
+//! What another node gives of an allocation's disk.
+
+use drover_core::agent::Agent;
+use drover_core::input::HookOutput;
+use drover_core::op::Failure;
+use drover_core::work::FetchDisk;
+
+use super::{Of, Simulated};
+use crate::check::{Checker, Verdict};
+use crate::world::World;
+
+impl Simulated for FetchDisk {
+    fn can_be_cancelled(&self) -> bool {
+        true
+    }
+
+    fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
+        let remote = world.remote_gives(self.previous.alloc, of.alloc, &of.entity)?;
+        Ok(HookOutput {
+            remote,
+            ..HookOutput::default()
+        })
+    }
+
+    fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
+        checker.directories_belong_to_what_is_saved(world, of.alloc)?;
+        checker.a_remote_disk_moves_at_rest(world, &self.previous)
+    }
+}

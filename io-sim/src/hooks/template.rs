@@ -1,0 +1,36 @@
+//! Templates that are rendered, and watched from then on.
+
+use drover_core::input::HookOutput;
+use drover_core::op::Failure;
+use drover_core::time::Span;
+use drover_core::work::Rendering;
+
+use super::{Of, Simulated};
+use crate::world::World;
+
+impl Simulated for Rendering {
+    fn can_be_cancelled(&self) -> bool {
+        true
+    }
+
+    fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
+        let missing = of.key();
+        let missing = missing.and_then(|key| world.lacks_something(of.op, &key, &of.entity));
+        missing.unwrap_or_else(|| world.latency(&of.entity, world.patience.hook))
+    }
+
+    fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
+        let key = of.key_with_dir(world)?;
+        Ok(world.render(of.life, of.op, &key, self))
+    }
+
+    fn failed(&self, world: &mut World, of: &Of<'_>) {
+        if let Some(key) = of.key().filter(|_| of.life == world.life) {
+            world.templates.failed(&key);
+        }
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+}
