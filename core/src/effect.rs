@@ -139,6 +139,18 @@ impl DriverEffect {
             | DriverEffect::Destroy { op, .. } => *op,
         }
     }
+
+    /// The launch that it is about.
+    pub fn launch(&self) -> LaunchId {
+        match self {
+            DriverEffect::Start { launch, .. }
+            | DriverEffect::Recover { launch, .. }
+            | DriverEffect::Stop { launch, .. }
+            | DriverEffect::Signal { launch, .. }
+            | DriverEffect::Exec { launch, .. }
+            | DriverEffect::Destroy { launch, .. } => *launch,
+        }
+    }
 }
 
 /// What a driver needs to start a task.

@@ -32,8 +32,8 @@
 //! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`managers`] know the
 //! machine, and [`driver`], [`device`] and [`fingerprint`] validate what is reported of it; [`store`]
 //! and [`ledger`] remember; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
-//! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured; [`record`]
-//! is the format of recordings; [`model`] has Nomad's nouns. ARCHITECTURE.md has the map.
+//! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured;
+//! [`model`] has Nomad's nouns. ARCHITECTURE.md has the map.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -62,7 +62,6 @@ pub mod model;
 pub mod op;
 pub mod pairs;
 pub mod paths;
-pub mod record;
 pub mod scheduler;
 pub mod stats;
 pub mod store;

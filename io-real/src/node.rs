@@ -146,7 +146,7 @@ impl Node {
         let mut stopped = self.drain();
         while !stopped {
             let more = !self.answers.is_empty();
-            self.recorder.hand_over(&self.agent, clock::now(), more);
+            self.recorder.hand_over(&self.agent, more);
             let next = self.next().await;
             stopped = self.take(next);
             for _ in 0..AT_ONCE {

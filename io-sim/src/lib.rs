@@ -54,6 +54,7 @@ mod sim;
 mod templates;
 pub mod timeline;
 mod trace;
+mod words;
 mod world;
 
 pub use check::Violation;

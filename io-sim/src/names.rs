@@ -48,6 +48,13 @@ impl Names {
         }
     }
 
+    /// Names the allocations that an agent has.
+    pub(crate) fn learn_all(&mut self, agent: &Agent) {
+        for alloc in agent.view().allocs() {
+            self.name(alloc.record().id, &alloc.record().name);
+        }
+    }
+
     fn know(&mut self, agent: &Agent, id: AllocId) {
         if !self.allocs.contains_key(&id)
             && let Some(alloc) = agent.view().alloc(id)

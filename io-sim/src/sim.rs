@@ -1,7 +1,7 @@
 //! One agent in one world, driven one input at a time.
 
 mod asks;
-mod brief;
+pub(crate) mod brief;
 mod ends;
 mod replay;
 mod trouble;

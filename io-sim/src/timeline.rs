@@ -41,7 +41,7 @@ fn line(picture: &mut String, columns: &[&Column], event: &Event) {
     }
 }
 
-fn title(column: &Column) -> &str {
+pub(crate) fn title(column: &Column) -> &str {
     match column {
         Column::Agent => "agent",
         Column::People => "people",

@@ -62,6 +62,16 @@ pub struct Event {
     pub text: String,
 }
 
+impl Event {
+    /// Whose it is and what it was.
+    pub fn words(&self) -> String {
+        match &self.column {
+            Column::Of(name) => format!("{name} {}", self.text),
+            Column::Agent | Column::People | Column::Store => self.text.clone(),
+        }
+    }
+}
+
 impl core::fmt::Display for Event {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (seconds, nanos) = (self.at.0 / SECOND, self.at.0 % SECOND);

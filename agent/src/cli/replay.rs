@@ -4,8 +4,7 @@ use std::io::{BufRead, IsTerminal, stdin};
 
 use drover_io_sim::replay::debugger::{Answer, Debugger};
 use drover_io_sim::replay::entity::Entity;
-use drover_io_sim::replay::{Player, Recording, Verdict, diff, story, verify, why};
-use serde::Serialize;
+use drover_io_sim::replay::{Interval, Player, Recording, Verdict, diff, story, verify, why};
 use serde_json::{Value, json};
 
 use super::args::ReplayArgs;
@@ -39,25 +38,20 @@ pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
         return Ok(0);
     }
     if args.timeline {
-        say(&|| array(&story::lines(&recording)), &|| {
-            story::text(&recording)
-        })?;
+        let json = || pretty(&story::json(&recording));
+        say(&json, &|| story::text(&recording))?;
         return Ok(0);
     }
     if let Some(name) = &args.why {
         let entity =
             Entity::find(&recording, name).map_err(|why| Failure::said(why.to_string()))?;
         let chain = why::chain(&recording, &entity);
-        say(&|| array(&chain), &|| why::text(&chain))?;
+        say(&|| pretty(&diff::json(&chain)), &|| why::text(&chain))?;
         return Ok(0);
     }
     let verdict = verify(&recording);
     say(&|| pretty(&as_json(&verdict)), &|| words(&verdict))?;
     Ok(u8::from(verdict.difference.is_some()))
-}
-
-fn array<T: Serialize>(items: &[T]) -> Result<String, Failure> {
-    pretty(&Value::Array(items.iter().map(diff::json).collect()))
 }
 
 fn state_at(recording: &Recording, step: usize) -> Result<Value, Failure> {
@@ -122,9 +116,12 @@ fn words(verdict: &Verdict) -> String {
     let steps = verdict.steps;
     let mut words = match &verdict.difference {
         None => format!("{steps} steps, same effects{remarks}"),
-        Some((step, difference)) => {
-            format!("Step {step} of {steps} differs{remarks}: {difference}")
+        Some((Interval { first, last }, difference)) if first == last => {
+            format!("Step {last} of {steps} differs{remarks}: {difference}")
         }
+        Some((Interval { first, last }, difference)) => format!(
+            "Steps {first} to {last} of {steps} differ{remarks}: after the last one, {difference}"
+        ),
     };
     for damage in &verdict.damages {
         words.push_str(&format!("\n{damage}"));
@@ -142,8 +139,9 @@ fn as_json(verdict: &Verdict) -> Value {
         "TornBytes": verdict.torn.1,
         "Damages": verdict.damages.iter().map(diff::json).collect::<Vec<_>>(),
         "Same": difference.is_none(),
-        "Difference": difference.map(|(step, difference)| json!({
-            "Step": step,
+        "Difference": difference.map(|(interval, difference)| json!({
+            "FirstStep": interval.first,
+            "Step": interval.last,
             "Words": difference.to_string(),
         })),
     })

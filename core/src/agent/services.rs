@@ -20,7 +20,6 @@ use crate::ids::{AllocId, JobKey, NodeId, TaskName};
 use crate::interpolate::{Names, interpolate};
 use crate::model::service::{Service, is_name};
 use crate::model::task::Stage;
-use crate::record::digest::Fnv;
 use crate::store::record::AllocRecord;
 use crate::task::runner::{Phase, TaskRunner};
 
@@ -70,12 +69,13 @@ pub(super) fn services(view: View<'_>) -> Vec<Registration> {
 /// So many instances: the same ones for the same key, as far as they are there, and others for others.
 pub fn choose(mut from: Vec<Registration>, count: usize, key: &str) -> Vec<Registration> {
     let weight = |one: &Registration| {
-        let mut hash = Fnv::default();
-        hash.write(key.as_bytes());
-        hash.write(&[0]);
-        hash.write(one.id.as_bytes());
+        let bytes = key.bytes().chain([0]).chain(one.id.bytes());
+        // FNV-1a.
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         // Mixed, because what is nearly the same is nearly the same by the hash.
-        Rng::new(hash.finish()).next_u64()
+        Rng::new(hash).next_u64()
     };
     from.sort_by_cached_key(weight);
     from.truncate(count);

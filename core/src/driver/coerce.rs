@@ -59,8 +59,8 @@ pub(super) fn blocks_of(value: &Value) -> Option<Vec<&BTreeMap<String, Value>>> 
     }
 }
 
-/// `label:port`.
-pub(crate) fn port_pair(text: &str) -> Option<(&str, u16)> {
+/// The parts of `label:port`.
+pub fn port_pair(text: &str) -> Option<(&str, u16)> {
     let (label, port) = text.split_once(':')?;
     let port = port.parse().ok().filter(|port| *port != 0)?;
     (!label.is_empty()).then_some((label, port))

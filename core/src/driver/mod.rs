@@ -5,3 +5,5 @@ pub mod config;
 pub mod said;
 pub mod schema;
 pub mod spec;
+
+pub use coerce::port_pair;

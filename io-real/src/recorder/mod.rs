@@ -1,31 +1,17 @@
 //! The flight recorder: what the core is told, in a bounded ring of files (mode 0600).
 //!
-//! Beside the core it does next to nothing: it writes down what an input says as numbers
-//! ([`said`]), and a few more for each effect ([`drover_core::record::mark`]), and hands them over
-//! once in a turn of the loop. A thread of its own hides secrets, encodes and writes. Nothing waits
-//! for that thread: where it cannot keep up, steps are left out and the next segment says `gap`;
-//! where the disk says no, recording ends with one warning. A state that takes more than half of
-//! `-recording-size` ends the recording too (about 1.5 KB for each task).
+//! Beside the core it does little: it copies each input, counts effects and takes a pointer to what is
+//! saved, and hands them over once in a turn of the loop ([`queue`]). A thread of its own hides secrets,
+//! hashes, encodes and writes ([`writer`]); now and then it asks for a copy of the whole state, to hash it
+//! or to begin a new file with it. Nothing waits for that thread: where it cannot keep up, steps are left
+//! out and the next segment says `gap`; where the disk says no, recording ends with one warning. A
+//! state that takes more than half of `-recording-size` ends the recording too.
 //!
 //! Nothing is synced: a crash of the agent costs the steps of the last few milliseconds, a crash of
-//! the machine more.
-//!
-//! **Why it is cheap.** A step is ten numbers: how far the clocks moved, those of the input if it
-//! is one of the answers that come with every start and end of a task (any other is copied whole),
-//! and a mark for each effect. The core writes them where they are read, into pages of 16 KiB
-//! ([`page`]): what is whole may be read, so a lock is taken once a page, and while more inputs
-//! wait, nothing is handed over before a KiB is full. The reader had each page before, so the
-//! processor is asked for its memory a step or two before it is written: waiting for it costs more
-//! than writing. Nothing is allocated on one thread and freed on the other. The recorder's thread
-//! sleeps 20 ms between looks, so that a busy core wakes nobody; when nothing comes for that long,
-//! it sleeps until it is woken. `io-real/benches/recorder.rs` has what it costs.
+//! the machine more. What it costs is in `io-real/benches/recorder.rs`.
 
-mod pack;
-mod page;
 mod queue;
 mod ring;
-mod said;
-mod tape;
 mod writer;
 
 use std::os::fd::OwnedFd;
@@ -39,9 +25,8 @@ use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 
-use queue::{Answer, Sender, queue};
+use queue::{Sender, What, queue};
 use ring::Ring;
-use tape::Beside;
 use writer::Writer;
 
 /// How long the end of the agent waits for the last steps to be written.
@@ -77,8 +62,7 @@ impl Recorder {
     /// The agent is restored from this.
     pub fn begin(&mut self, config: &Config, saved: &Saved, now: Now) {
         if let Some(queue) = &mut self.queue {
-            let begin = Box::new((config.clone(), saved.clone()));
-            queue.push(now, Beside::Begin(begin));
+            queue.push(now, What::Begin(Box::new((config.clone(), saved.clone()))));
         }
     }
 
@@ -101,26 +85,11 @@ impl Recorder {
     /// Hands over what happened, up to the end of a step. Where `more` is to come at once, it may
     /// wait for that.
     #[inline]
-    pub fn hand_over(&mut self, agent: &Agent, now: Now, more: bool) {
-        if let Some(queue) = &mut self.queue {
-            match queue.hand_over(more) {
-                Answer::Taken => {}
-                answer => self.answered(answer, agent, now),
-            }
-        }
-    }
-
-    /// What is rare at a hand-over.
-    #[cold]
-    fn answered(&mut self, answer: Answer, agent: &Agent, now: Now) {
-        match (answer, &mut self.queue) {
-            (Answer::Snapshot { gap }, Some(queue)) => {
-                let agent = Box::new(agent.clone());
-                queue.push(now, Beside::Snapshot { agent, gap });
-                queue.hand_over(false);
-            }
-            (Answer::Over, _) => self.queue = None,
-            (Answer::Taken | Answer::Snapshot { .. }, _) => {}
+    pub fn hand_over(&mut self, agent: &Agent, more: bool) {
+        if let Some(queue) = &mut self.queue
+            && queue.hand_over(agent, more).is_err()
+        {
+            self.queue = None;
         }
     }
 }
@@ -129,7 +98,6 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.hand_over(false);
             queue.end(LAST_WORDS);
         }
     }

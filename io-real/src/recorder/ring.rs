@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use drover_core::record::EXTENSION;
+use drover_recorder::EXTENSION;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, statat, unlinkat};
 
 /// Into how many segments the room is divided, if their beginnings are small.
@@ -82,9 +82,9 @@ impl Ring {
         })
     }
 
-    /// Begins a new segment with this frame.
-    pub(super) fn begin(&mut self, frame: &[u8]) -> Result<(), RingError> {
-        let needed = length(frame);
+    /// Begins a new segment with this.
+    pub(super) fn begin(&mut self, bytes: &[u8]) -> Result<(), RingError> {
+        let needed = length(bytes);
         if needed > self.size / 2 {
             let size = self.size;
             return Err(RingError::TooSmall { needed, size });
@@ -99,25 +99,25 @@ impl Ring {
         self.file = Some(file.into());
         self.segments.push_back(Segment { number, length: 0 });
         self.enough = (self.size / SEGMENTS).max(needed * 2).min(self.size / 2);
-        self.append(frame)?;
+        self.append(bytes)?;
         Ok(())
     }
 
-    /// Writes more frames to the segment. `false` if there is none, or if it would become longer
-    /// than all may be together: they are left out then, and the segment is over.
-    pub(super) fn append(&mut self, frames: &[u8]) -> io::Result<bool> {
-        if frames.is_empty() {
+    /// Writes more to the segment. `false` if there is none, or if it would become longer than all may
+    /// be together: it is left out then, and the segment is over.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        if bytes.is_empty() {
             return Ok(true);
         }
-        if !self.make_room(length(frames), 1)? {
+        if !self.make_room(length(bytes), 1)? {
             self.file = None;
         }
         let Some(_) = &self.file else {
             return Ok(false);
         };
         if let (Some(file), Some(last)) = (&mut self.file, self.segments.back_mut()) {
-            file.write_all(frames)?;
-            last.length += length(frames);
+            file.write_all(bytes)?;
+            last.length += length(bytes);
         }
         Ok(true)
     }

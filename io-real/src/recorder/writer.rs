@@ -1,19 +1,23 @@
-//! The recorder's thread: hides secrets, encodes, writes.
+//! The recorder's thread: hides secrets, hashes, encodes, writes.
 
 use std::io;
 
-use drover_core::record::redact::{How, Redacted, TokenKey};
-use drover_core::record::{FORMAT, Header, Mark, Start, Step, seal};
+use drover_core::agent::Agent;
 use drover_core::time::Now;
+use drover_recorder::redact::{How, TokenKey};
+use drover_recorder::{ContentHash, FORMAT, Header, Outcome, Start, Step, file};
 
-use super::pack::pack;
-use super::queue::Receiver;
+use super::queue::{Item, Receiver, What};
 use super::ring::{Ring, RingError};
-use super::tape::{Nonsense, Reader, What};
 use crate::{facts, memory};
 
-/// Frames are gathered up to this many bytes before they are written.
+/// Lines are gathered up to this many bytes before they are written.
 const AT_ONCE: usize = 256 * 1024;
+
+/// The state is hashed after so many bytes of steps: some, and more for each allocation, so that however
+/// large it is, a step pays no more for the copy.
+const FIRST: usize = 16 * 1024;
+const FOR_EACH_ALLOC: usize = 16 * 1024;
 
 /// The thread's state.
 #[derive(Debug)]
@@ -24,10 +28,12 @@ pub(super) struct Writer {
     life: String,
     /// The steps of this life so far, also those that were left out.
     steps: u64,
-    frames: Vec<u8>,
-    /// Whether a new segment is asked for and did not come yet.
+    lines: Vec<u8>,
+    /// After how many bytes of steps the state is hashed again.
+    until_hash: usize,
+    /// Whether the state is asked for and did not come yet.
     asked: bool,
-    /// Whether frames were left out since the last one.
+    /// Whether steps are left out since the last one that was written.
     gap: bool,
 }
 
@@ -39,7 +45,8 @@ impl Writer {
             how: How::Token(TokenKey::new(facts::random())),
             life: format!("{:016x}", facts::random() >> 64),
             steps: 0,
-            frames: Vec::new(),
+            lines: Vec::new(),
+            until_hash: FIRST,
             asked: false,
             gap: false,
         }
@@ -47,9 +54,9 @@ impl Writer {
 
     /// Writes until the end, or until it cannot.
     pub(super) fn run(mut self) {
-        let mut reader = Reader::default();
-        while self.queue.take(&mut reader) {
-            let written = reader.read(|now, what, marks| self.write(now, what, marks));
+        let mut items = Vec::new();
+        while self.queue.take(&mut items) {
+            let written = items.drain(..).try_for_each(|item| self.item(item));
             if let Err(error) = written.and_then(|()| self.flush()) {
                 tracing::warn!("the recording ends here: {error}");
                 break;
@@ -58,87 +65,94 @@ impl Writer {
         self.queue.give_up();
     }
 
-    fn write(&mut self, now: Now, what: What, marks: Vec<Mark>) -> Result<(), RingError> {
-        match what {
-            What::Step(input) => {
-                self.steps += 1;
-                let input = input.map(|input| *input);
-                self.step(&Step { now, input, marks })
-            }
+    fn item(&mut self, item: Item) -> Result<(), RingError> {
+        let Item { now, agent, .. } = item;
+        let commit = item.commit.as_ref();
+        let outcome = Outcome {
+            effects: item.effects,
+            commit: commit.map(|(id, batch)| ContentHash::of_commit(*id, batch)),
+            state: None,
+        };
+        match item.what {
             What::Begin(begin) => {
                 let (config, saved) = *begin;
                 let start = Start::Restore {
                     config: Box::new(config),
                     saved: Box::new(saved),
                     now,
-                    marks,
+                    outcome,
                 };
-                self.begin(self.header(false, start))
+                self.begin(start)?;
             }
-            What::Snapshot { agent, gap } => {
-                let start = Start::Snapshot { agent, now };
-                self.begin(self.header(gap, start))
+            What::Step(input) => {
+                self.steps += 1;
+                let state = agent.as_deref().map(ContentHash::of);
+                let outcome = Outcome { state, ..outcome };
+                self.step(&Step {
+                    now,
+                    input,
+                    outcome,
+                })?;
             }
+            What::Gap(steps) => {
+                self.steps += steps;
+                self.gap = true;
+            }
+        }
+        match agent {
+            Some(agent) => self.state(agent, now),
+            None => Ok(()),
         }
     }
 
-    fn header(&self, gap: bool, start: Start) -> Header {
-        Header {
+    fn step(&mut self, step: &Step) -> Result<(), RingError> {
+        let before = self.lines.len();
+        file::line(&mut self.lines, step, self.how).map_err(io::Error::from)?;
+        let added = self.lines.len() - before;
+        self.until_hash = self.until_hash.saturating_sub(added);
+        match self.lines.len() > AT_ONCE {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// The state came that was asked for.
+    fn state(&mut self, agent: Box<Agent>, now: Now) -> Result<(), RingError> {
+        self.flush()?;
+        self.asked = false;
+        self.until_hash = FIRST + FOR_EACH_ALLOC * agent.view().allocs().count();
+        if self.gap || self.ring.is_enough() {
+            self.begin(Start::Snapshot { agent, now })?;
+        }
+        memory::give_back();
+        Ok(())
+    }
+
+    /// A new segment begins.
+    fn begin(&mut self, start: Start) -> Result<(), RingError> {
+        self.flush()?;
+        let header = Header {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             life: self.life.clone(),
             step: self.steps,
-            gap,
+            gap: core::mem::take(&mut self.gap),
             start,
-        }
-    }
-
-    /// A new segment begins.
-    fn begin(&mut self, mut header: Header) -> Result<(), RingError> {
-        self.flush()?;
-        header.gap |= self.gap;
-        let shown = Redacted::new(&header, self.how);
-        let packed = pack(serde_json::to_value(shown).map_err(io::Error::from)?).to_string();
-        self.seal(packed.as_bytes());
-        let frame = core::mem::take(&mut self.frames);
-        self.ring.begin(&frame)?;
-        // The whole state was written down, in several copies.
-        drop((header, packed, frame));
-        memory::give_back();
-        (self.asked, self.gap) = (false, false);
-        Ok(())
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), RingError> {
-        let text = serde_json::to_vec(&Redacted::new(step, self.how)).map_err(io::Error::from)?;
-        self.seal(&text);
-        if self.frames.len() > AT_ONCE {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn seal(&mut self, text: &[u8]) {
-        self.frames.extend_from_slice(seal::head(text).as_bytes());
-        self.frames.extend_from_slice(text);
-        self.frames.push(b'\n');
+        };
+        self.ring.begin(&file::member_of(&header, self.how)?)
     }
 
     fn flush(&mut self) -> Result<(), RingError> {
-        self.gap |= !self.ring.append(&self.frames)?;
-        self.frames.clear();
-        if (self.gap || self.ring.is_enough()) && !self.asked {
+        if !self.lines.is_empty() {
+            let mut bytes = Vec::new();
+            file::member(&mut bytes, &self.lines)?;
+            self.lines.clear();
+            self.gap |= !self.ring.append(&bytes)?;
+        }
+        if !self.asked && (self.gap || self.ring.is_enough() || self.until_hash == 0) {
             self.asked = true;
-            self.queue.want_snapshot();
+            self.queue.want_state();
         }
         Ok(())
-    }
-}
-
-impl From<Nonsense> for RingError {
-    fn from(_: Nonsense) -> Self {
-        RingError::Io(io::Error::other(
-            "what the core's thread wrote down makes no sense",
-        ))
     }
 }

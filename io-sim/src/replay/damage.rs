@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::reading::Content;
-use super::recording::Segment;
+use drover_recorder::file::End;
+
+use super::recording::Content;
 
 /// A file that is left out, or of which only the first steps are played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,69 +31,56 @@ type Point<'a> = (&'a str, u64);
 
 /// What is damaged of these files, which are in their order.
 pub(super) fn damages(files: &[(String, Content)]) -> Vec<Damage> {
-    let found = files.iter().enumerate();
-    let found = found.filter_map(|(at, (name, content))| {
-        let next = files.iter().skip(at + 1).find_map(|it| begin(&it.1));
-        match content {
-            Content::Nothing => None,
-            Content::Segment(segment) => torn(name, segment, next),
-            Content::Broken { segment, why, lost } => {
-                let end = end(segment);
-                Some(Damage {
-                    file: name.clone(),
-                    why: format!("step {} cannot be read: {why}", segment.steps.len() + 1),
-                    played: Some(segment.steps.len()),
-                    life: Some(end.0.to_owned()),
-                    first_missing: Some(end.1 + 1),
-                    last_missing: Some(end.1.saturating_add(*lost)),
-                })
-            }
-            Content::Unreadable(beginning) => {
-                let own = beginning.of.as_ref();
-                let own = own.map(|(life, step)| (life.as_str(), *step));
-                let before = files.iter().take(at).rev().find_map(|it| last(&it.1));
-                // Between two segments of one life there is nothing else.
-                let between = before.filter(|before| next.is_some_and(|next| next.0 == before.0));
-                let from = own.or(between);
-                // A life does not begin in its middle.
-                let to = next.filter(|next| match from {
-                    Some(from) => from.0 == next.0,
-                    None => next.1 > 0,
-                });
-                Some(Damage {
-                    file: name.clone(),
-                    why: beginning.why.clone(),
-                    played: None,
-                    life: from.or(to).map(|known| known.0.to_owned()),
-                    first_missing: from.map(|from| from.1 + 1),
-                    last_missing: to.map(|to| to.1),
-                })
-            }
-        }
-    });
+    let found = files
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (name, content))| {
+            let (before, after) = (files.get(..at)?, files.get(at + 1..)?);
+            let next = after.iter().find_map(|(_, content)| begin(content));
+            let (why, played, from) = match content {
+                Content::Nothing => return None,
+                Content::Segment(segment) => {
+                    let (last, played) = (segment.last(), segment.steps.len());
+                    let why = match &segment.end {
+                        // Who goes on in another file wrote this one to its end.
+                        End::Torn(bytes) if next.is_some_and(|next| next.0 == last.0) => {
+                            format!("its last {bytes} bytes cannot be read")
+                        }
+                        End::Torn(_) | End::Whole => return None,
+                        End::Damaged(why) => format!("what follows cannot be read: {why}"),
+                    };
+                    (why, Some(played), Some(last))
+                }
+                Content::Unreadable(beginning) => {
+                    let own = beginning.of.as_ref();
+                    let own = own.map(|(life, step)| (life.as_str(), *step));
+                    let last = before.iter().rev().find_map(|(_, content)| last(content));
+                    // Between two segments of one life there is nothing else.
+                    let between = last.filter(|last| next.is_some_and(|next| next.0 == last.0));
+                    (beginning.why.clone(), None, own.or(between))
+                }
+            };
+            // A life does not begin in its middle.
+            let to = next.filter(|next| match from {
+                Some(from) => from.0 == next.0,
+                None => next.1 > 0,
+            });
+            Some(Damage {
+                file: name.clone(),
+                why,
+                played,
+                life: from.or(to).map(|known| known.0.to_owned()),
+                first_missing: from.map(|from| from.1 + 1),
+                last_missing: to.map(|to| to.1),
+            })
+        });
     found.collect()
-}
-
-/// Who goes on in another file wrote this one to its end, so that what is torn off is damage.
-fn torn(name: &str, segment: &Segment, next: Option<Point<'_>>) -> Option<Damage> {
-    let end = end(segment);
-    let next = next.filter(|next| segment.torn > 0 && next.0 == end.0)?;
-    Some(Damage {
-        file: name.to_owned(),
-        why: format!("its last {} bytes cannot be read", segment.torn),
-        played: Some(segment.steps.len()),
-        life: Some(end.0.to_owned()),
-        first_missing: Some(end.1 + 1),
-        last_missing: Some(next.1),
-    })
 }
 
 /// Where a file begins.
 fn begin(content: &Content) -> Option<Point<'_>> {
     match content {
-        Content::Segment(segment) | Content::Broken { segment, .. } => {
-            Some((&segment.header.life, segment.header.step))
-        }
+        Content::Segment(segment) => Some((&segment.header.life, segment.header.step)),
         Content::Unreadable(beginning) => {
             let (life, step) = beginning.of.as_ref()?;
             Some((life, *step))
@@ -104,19 +92,9 @@ fn begin(content: &Content) -> Option<Point<'_>> {
 /// Where a file ends.
 fn last(content: &Content) -> Option<Point<'_>> {
     match content {
-        Content::Segment(segment) => Some(end(segment)),
-        Content::Broken { segment, lost, .. } => {
-            let (life, step) = end(segment);
-            Some((life, step.saturating_add(*lost)))
-        }
+        Content::Segment(segment) => Some(segment.last()),
         Content::Nothing | Content::Unreadable(_) => None,
     }
-}
-
-fn end(segment: &Segment) -> Point<'_> {
-    let steps = u64::try_from(segment.steps.len()).unwrap_or(u64::MAX);
-    let header = &segment.header;
-    (&header.life, header.step.saturating_add(steps))
 }
 
 impl fmt::Display for Damage {

@@ -4,6 +4,7 @@
 //! It takes one command at a time as text and answers with text, so that a person can use it at a
 //! terminal, and a script or a test through a pipe.
 
+use drover_recorder::ContentHash;
 use serde_json::Value;
 
 use super::diff::{self, Change};
@@ -12,6 +13,7 @@ use super::player::{Played, Player};
 use super::recording::Recording;
 use super::story;
 use crate::check::Checker;
+use crate::trace::{Event, Way};
 
 /// What a person may type.
 pub const HELP: &str = "\
@@ -105,12 +107,12 @@ impl<'r> Debugger<'r> {
     fn forward(&mut self, count: usize) -> String {
         let mut last = None;
         for _ in 0..count {
-            let before = self.player.agent().cloned();
+            let before: Vec<_> = self.states();
             let Some(played) = self.player.step() else {
                 let end = "the end".to_owned();
                 return last.map_or(end.clone(), |played| format!("{}\n{end}", told(&played)));
             };
-            let why = self.stops(before.as_ref(), &played);
+            let why = self.stops(&before, &played);
             if let Some(why) = why {
                 return format!("{}\nstopped: {why}", told(&played));
             }
@@ -119,26 +121,27 @@ impl<'r> Debugger<'r> {
         last.map_or_else(String::new, |played| told(&played))
     }
 
-    fn stops(
-        &self,
-        before: Option<&drover_core::agent::Agent>,
-        played: &Played<'_>,
-    ) -> Option<String> {
+    /// What each break is about, before or after a step.
+    fn states(&self) -> Vec<Option<Vec<ContentHash>>> {
+        let state = |stop: &Break| match (stop, self.player.agent()) {
+            (Break::Entity(_, entity), Some(agent)) => Some(entity.state(agent)),
+            (Break::Entity(..), None) | (Break::Violation, _) => None,
+        };
+        self.breaks.iter().map(state).collect()
+    }
+
+    fn stops(&self, before: &[Option<Vec<ContentHash>>], played: &Played<'_>) -> Option<String> {
         if let Some(difference) = &played.difference {
             return Some(difference.to_string());
         }
-        let agent = self.player.agent()?;
-        self.breaks.iter().find_map(|stop| match stop {
-            Break::Entity(name, entity) => {
-                let meant = played.input.is_some_and(|input| entity.is_meant_by(input));
-                let changed = played.begins.is_none() && entity.changed(before, Some(agent));
-                let touched = played
-                    .effects
-                    .iter()
-                    .any(|effect| entity.is_touched_by(effect));
-                (meant || changed || touched).then(|| format!("{name} is touched"))
-            }
+        let after = self.states();
+        let mut breaks = self.breaks.iter().zip(before.iter().zip(&after));
+        breaks.find_map(|(stop, (before, after))| match stop {
+            Break::Entity(name, entity) => entity
+                .is_touched(before.as_ref(), played, after.as_ref())
+                .then(|| format!("{name} is touched")),
             Break::Violation => {
+                let agent = self.player.agent()?;
                 let violation = Checker::default().alone(agent).err()?;
                 let (name, detail) = (violation.invariant, violation.detail);
                 Some(format!("{name} does not hold: {detail}"))
@@ -240,12 +243,16 @@ impl<'r> Debugger<'r> {
 
 /// A step as lines.
 fn told(played: &Played<'_>) -> String {
-    let lines = story::of_step(played, played.now.at);
-    lines
-        .iter()
-        .map(story::Line::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let line = |line: Event| {
+        let sign = match line.way {
+            Way::In => "->",
+            Way::Out => "   <-",
+            Way::World | Way::Fault => "!!",
+        };
+        format!("{:>6} {sign} {}", line.step, line.words())
+    };
+    let lines: Vec<String> = story::of_step(played).into_iter().map(line).collect();
+    lines.join("\n")
 }
 
 fn names(value: &Value) -> String {

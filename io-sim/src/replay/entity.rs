@@ -1,34 +1,37 @@
-//! What somebody asks about: a job, an allocation, a task, a launch.
+//! What somebody asks about: a job, an allocation, a task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use drover_core::agent::Agent;
-use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
+use drover_core::effect::{Effect, StoreEffect};
 use drover_core::ids::{AllocId, JobKey, TaskName};
-use drover_core::input::{Input, LocalInput, OperatorInput};
-use drover_core::store::Key;
+use drover_recorder::ContentHash;
+use serde::Serialize;
+use serde_json::Value;
 
-use super::player::Player;
+use super::player::{Played, Player};
 use super::recording::Recording;
 
 /// What somebody asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entity {
-    /// A job with all that belongs to it.
-    Job {
-        /// The job.
-        job: JobKey,
-        /// The allocations that it ever had in the recording.
-        allocs: BTreeSet<AllocId>,
-    },
-    /// An allocation, or one task of it.
-    Alloc {
-        /// The allocation.
-        alloc: AllocId,
-        /// Its job.
-        job: JobKey,
-        /// The task, if only that is asked about.
-        task: Option<TaskName>,
+pub struct Entity {
+    /// The job that it is or belongs to.
+    job: JobKey,
+    /// Which allocations: all that the job ever had in the recording, or one.
+    allocs: BTreeSet<AllocId>,
+    /// What of the job.
+    part: Part,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Job,
+    Alloc,
+    Task {
+        name: TaskName,
+        /// The other tasks of its allocation.
+        others: BTreeSet<TaskName>,
     },
 }
 
@@ -36,33 +39,43 @@ pub enum Entity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotFound(pub String);
 
-impl std::fmt::Display for NotFound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 impl std::error::Error for NotFound {}
 
-/// Everything in a recording that has a name.
+/// Everything in a recording that has a name: jobs, and allocations with their jobs and tasks.
 #[derive(Debug, Default)]
 struct Known {
     jobs: BTreeSet<JobKey>,
-    allocs: BTreeSet<(AllocId, JobKey)>,
-    tasks: BTreeSet<(AllocId, TaskName)>,
+    allocs: BTreeMap<AllocId, (JobKey, BTreeSet<TaskName>)>,
 }
 
 impl Known {
-    fn note(&mut self, agent: &Agent) {
-        let view = agent.view();
-        self.jobs.extend(view.jobs().map(|record| record.job.key()));
-        for alloc in view.allocs() {
-            let id = alloc.record().id;
-            self.allocs.insert((id, alloc.job_key().clone()));
-            let tasks = alloc.tasks().iter();
-            self.tasks
-                .extend(tasks.map(|task| (id, task.spec().key.task.clone())));
+    fn of(recording: &Recording) -> Known {
+        let mut known = Known::default();
+        let mut player = Player::new(recording);
+        while player.step().is_some() {
+            let Some(view) = player.agent().map(Agent::view) else {
+                continue;
+            };
+            known
+                .jobs
+                .extend(view.jobs().map(|record| record.job.key()));
+            for alloc in view.allocs() {
+                let tasks = alloc
+                    .tasks()
+                    .iter()
+                    .map(|task| task.spec().key.task.clone());
+                let alloc = (alloc.record().id, alloc.job_key().clone());
+                let known = known.allocs.entry(alloc.0);
+                known.or_insert_with(|| (alloc.1, tasks.collect()));
+            }
         }
+        known
     }
 }
 
@@ -73,195 +86,170 @@ impl Entity {
     /// # Errors
     /// Nothing is called so, or more than one thing.
     pub fn find(recording: &Recording, name: &str) -> Result<Entity, NotFound> {
-        let mut known = Known::default();
-        let mut player = Player::new(recording);
-        while player.step().is_some() {
-            if let Some(agent) = player.agent() {
-                known.note(agent);
-            }
-        }
+        let known = Known::of(recording);
         if let Some(job) = known.jobs.iter().find(|job| *job.id == *name) {
-            let of_job = known.allocs.iter().filter(|(_, of)| of == job);
-            return Ok(Entity::Job {
+            let of_job = known.allocs.iter().filter(|(_, (of, _))| of == job);
+            return Ok(Entity {
                 job: job.clone(),
                 allocs: of_job.map(|(id, _)| *id).collect(),
+                part: Part::Job,
             });
         }
-        let (alloc, task) = match name.split_once('/') {
-            Some((alloc, task)) => (alloc, Some(task)),
+        let (prefix, task) = match name.split_once('/') {
+            Some((prefix, task)) => (prefix, Some(task)),
             None => (name, None),
         };
-        let prefixed = |id: &AllocId| !alloc.is_empty() && id.to_string().starts_with(alloc);
-        let mut found: Vec<(AllocId, Option<TaskName>)> = match task {
-            None => (known.allocs.iter())
-                .filter(|(id, _)| prefixed(id))
-                .map(|(id, _)| (*id, None))
-                .collect(),
-            Some(task) => (known.tasks.iter())
-                .filter(|(id, name)| prefixed(id) && name.as_str() == task)
-                .map(|(id, name)| (*id, Some(name.clone())))
-                .collect(),
-        };
+        let is_meant = |id: &AllocId| !prefix.is_empty() && id.to_string().starts_with(prefix);
+        let mut found = Vec::new();
+        for (id, (job, tasks)) in known.allocs.iter().filter(|(id, _)| is_meant(id)) {
+            match task.map(|task| tasks.iter().find(|name| name.as_str() == task)) {
+                None => found.push((Entity::alloc(*id, job), id.to_string())),
+                Some(Some(task)) => found.push(Entity::task(*id, job, task, tasks)),
+                Some(None) => {}
+            }
+        }
         if found.is_empty() && task.is_none() {
-            let named = known.tasks.iter().filter(|(_, task)| task.as_str() == name);
-            found = named.map(|(id, task)| (*id, Some(task.clone()))).collect();
+            for (id, (job, tasks)) in &known.allocs {
+                let named = tasks.iter().find(|task| task.as_str() == name);
+                found.extend(named.map(|task| Entity::task(*id, job, task, tasks)));
+            }
         }
         match found.as_slice() {
-            [(alloc, task)] => {
-                let of = known.allocs.iter().find(|(id, _)| id == alloc);
-                Ok(Entity::Alloc {
-                    alloc: *alloc,
-                    job: of.map(|(_, job)| job.clone()).unwrap_or_default(),
-                    task: task.clone(),
-                })
+            [(entity, _)] => Ok(entity.clone()),
+            [] => {
+                let jobs: Vec<&str> = known.jobs.iter().map(|job| &*job.id).take(10).collect();
+                let jobs = match jobs.is_empty() {
+                    true => String::new(),
+                    false => format!("; jobs are {}", jobs.join(", ")),
+                };
+                Err(NotFound(format!(
+                    "no job, allocation or task in this recording is called {name:?}{jobs}"
+                )))
             }
-            [] => Err(NotFound(format!(
-                "no job, allocation or task in this recording is called {name:?}{}",
-                known.suggestion()
-            ))),
-            several => Err(NotFound(format!(
-                "{name:?} may be any of {}",
-                several.iter().map(shown).collect::<Vec<_>>().join(", ")
-            ))),
-        }
-    }
-
-    fn is_alloc(&self, id: AllocId) -> bool {
-        match self {
-            Entity::Job { allocs, .. } => allocs.contains(&id),
-            Entity::Alloc { alloc, .. } => *alloc == id,
-        }
-    }
-
-    fn is_task(&self, id: AllocId, name: Option<&TaskName>) -> bool {
-        self.is_alloc(id)
-            && match self {
-                Entity::Alloc {
-                    task: Some(task), ..
-                } => name.is_none_or(|name| name == task),
-                Entity::Alloc { task: None, .. } | Entity::Job { .. } => true,
+            several => {
+                let names: Vec<&str> = several.iter().map(|(_, name)| name.as_str()).collect();
+                let names = names.join(", ");
+                Err(NotFound(format!("{name:?} may be any of {names}")))
             }
-    }
-
-    fn is_job(&self, key: &JobKey) -> bool {
-        match self {
-            Entity::Job { job, .. } => job == key,
-            Entity::Alloc { .. } => false,
         }
     }
 
-    /// Whether an input speaks of it.
-    pub fn is_meant_by(&self, input: &Input) -> bool {
-        match input {
-            Input::Driver(key, _) => self.is_task(key.alloc, Some(&key.task)),
-            Input::Hook(hook) => self.is_task(hook.alloc, hook.task.as_ref()),
-            Input::Template(key, _) => self.is_task(key.alloc, Some(&key.task)),
-            Input::Local(
-                _,
-                LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
-            ) => self.belongs_to(&job.key()),
-            Input::Local(
-                _,
-                LocalInput::Deregister { job, .. }
-                | LocalInput::Evaluate { job }
-                | LocalInput::Dispatch { job, .. },
-            ) => self.belongs_to(job),
-            Input::Operator(_, asked) => match asked {
-                OperatorInput::StopAlloc { alloc }
-                | OperatorInput::Collect { alloc }
-                | OperatorInput::Promise { alloc }
-                | OperatorInput::Delivered { alloc }
-                | OperatorInput::Restart { alloc, .. } => self.is_alloc(*alloc),
-                OperatorInput::Signal { alloc, task, .. } => self.is_task(*alloc, task.as_ref()),
-            },
-            Input::Local(
-                _,
-                LocalInput::Collect
-                | LocalInput::PutVariable { .. }
-                | LocalInput::DeleteVariable { .. },
-            )
-            | Input::Store(_)
-            | Input::Node(_)
-            | Input::Shutdown(_) => false,
+    fn alloc(id: AllocId, job: &JobKey) -> Entity {
+        Entity {
+            job: job.clone(),
+            allocs: BTreeSet::from([id]),
+            part: Part::Alloc,
         }
     }
 
-    fn belongs_to(&self, key: &JobKey) -> bool {
-        match self {
-            Entity::Job { job, .. } | Entity::Alloc { job, .. } => job == key,
+    fn task(
+        id: AllocId,
+        job: &JobKey,
+        task: &TaskName,
+        tasks: &BTreeSet<TaskName>,
+    ) -> (Entity, String) {
+        let others = tasks.iter().filter(|other| *other != task);
+        let part = Part::Task {
+            name: task.clone(),
+            others: others.cloned().collect(),
+        };
+        let alloc = Entity::alloc(id, job);
+        (Entity { part, ..alloc }, format!("{}/{task}", id.short()))
+    }
+
+    /// Whether something of the core's names it: its allocation and, if that is a task, no other one of
+    /// that allocation; or its job.
+    fn is_in<T: Serialize>(&self, value: &T) -> bool {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        let mut texts = BTreeSet::new();
+        gather(&value, &mut texts);
+        let mut allocs = self.allocs.iter();
+        let is_there = allocs.any(|id| texts.contains(id.to_string().as_str()));
+        let is_other = match &self.part {
+            Part::Task { name, others } => {
+                !texts.contains(name.as_str())
+                    && others.iter().any(|other| texts.contains(other.as_str()))
+            }
+            Part::Job | Part::Alloc => false,
+        };
+        is_there && !is_other || self.job_is_in(&value)
+    }
+
+    /// Whether something is its job, or names that by its whole name.
+    fn job_is_in(&self, value: &Value) -> bool {
+        let is = |fields: &serde_json::Map<String, Value>, [id, namespace]: [&str; 2]| {
+            fields.get(id).is_some_and(|id| *id == *self.job.id)
+                && fields
+                    .get(namespace)
+                    .is_some_and(|namespace| *namespace == *self.job.namespace)
+        };
+        match value {
+            Value::Object(fields) => {
+                is(fields, ["id", "namespace"])
+                    || is(fields, ["ID", "Namespace"])
+                    || fields.values().any(|value| self.job_is_in(value))
+            }
+            Value::Array(items) => items.iter().any(|item| self.job_is_in(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
     }
 
-    /// Whether an effect is about it.
+    /// Whether an effect is about it; a commit by the names of what is saved.
     pub fn is_touched_by(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::Driver(_, key, _) | Effect::Tell(Told::Event(key, _)) => {
-                self.is_task(key.alloc, Some(&key.task))
-            }
-            Effect::Hook(HookEffect::Run { alloc, task, .. }) => {
-                self.is_task(*alloc, task.as_ref())
-            }
-            Effect::Store(StoreEffect::Commit(_, batch)) => batch.keys().any(|key| match key {
-                Key::Job(job) => self.is_job(job),
-                Key::Alloc(alloc) | Key::Collected(alloc) => self.is_task(*alloc, None),
-                Key::Task(alloc, task) => self.is_task(*alloc, Some(task)),
-                Key::Meta | Key::Eval(_) | Key::Deployment(_) | Key::Variable(_) => false,
-            }),
-            Effect::Hook(HookEffect::Cancel { .. })
+            Effect::Store(StoreEffect::Commit(_, batch)) => batch.keys().any(|key| self.is_in(key)),
+            Effect::Driver(..)
             | Effect::Forget(..)
+            | Effect::Hook(_)
             | Effect::Node(_)
             | Effect::Reply(..)
-            | Effect::Tell(Told::Index(_))
-            | Effect::Stopped => false,
+            | Effect::Tell(_)
+            | Effect::Stopped => self.is_in(effect),
         }
     }
 
-    /// Whether it is another in the second state than in the first.
-    pub fn changed(&self, before: Option<&Agent>, after: Option<&Agent>) -> bool {
-        let (before, after) = (before.map(Agent::view), after.map(Agent::view));
-        let alloc = |id: AllocId| {
-            before.and_then(|view| view.alloc(id)) != after.and_then(|view| view.alloc(id))
-        };
-        match self {
-            Entity::Job { job, allocs } => {
-                let of = |view: Option<_>| {
-                    view.and_then(|view: drover_core::agent::View<'_>| view.job(job).cloned())
-                };
-                of(before) != of(after) || allocs.iter().copied().any(alloc)
+    /// What of an agent's state it is.
+    pub fn state(&self, agent: &Agent) -> Vec<ContentHash> {
+        let view = agent.view();
+        let allocs = self.allocs.iter().filter_map(|id| view.alloc(*id));
+        match &self.part {
+            Part::Job => {
+                let job = view.job(&self.job).into_iter().map(ContentHash::of);
+                job.chain(allocs.map(|alloc| ContentHash::of(&alloc)))
+                    .collect()
             }
-            Entity::Alloc {
-                alloc: id,
-                task: None,
-                ..
-            } => alloc(*id),
-            Entity::Alloc {
-                alloc: id,
-                task: Some(task),
-                ..
-            } => {
-                let of = |view: Option<drover_core::agent::View<'_>>| {
-                    let alloc = view.and_then(|view| view.alloc(*id).cloned())?;
-                    alloc.task(task).cloned()
-                };
-                of(before) != of(after)
+            Part::Alloc => allocs.map(|alloc| ContentHash::of(&alloc)).collect(),
+            Part::Task { name, .. } => {
+                let tasks = allocs.filter_map(|alloc| alloc.task(name));
+                tasks.map(|task| ContentHash::of(&task)).collect()
             }
         }
     }
-}
 
-impl Known {
-    fn suggestion(&self) -> String {
-        let jobs: Vec<&str> = self.jobs.iter().map(|job| &*job.id).take(10).collect();
-        match jobs.is_empty() {
-            true => String::new(),
-            false => format!("; jobs are {}", jobs.join(", ")),
-        }
+    /// Whether a step is about it, or made another one of it than it was before.
+    pub fn is_touched(
+        &self,
+        before: Option<&Vec<ContentHash>>,
+        played: &Played<'_>,
+        after: Option<&Vec<ContentHash>>,
+    ) -> bool {
+        // Where a segment begins nothing changes that was not changed before.
+        let changed = before.is_some() && played.begins.is_none() && before != after;
+        let mut effects = played.effects.iter();
+        changed
+            || played.input.is_some_and(|input| self.is_in(input))
+            || effects.any(|(effect, _)| self.is_touched_by(effect))
     }
 }
 
-fn shown((alloc, task): &(AllocId, Option<TaskName>)) -> String {
-    match task {
-        Some(task) => format!("{}/{task}", alloc.short()),
-        None => alloc.to_string(),
+/// All texts in a value, but for names of fields.
+fn gather<'v>(value: &'v Value, texts: &mut BTreeSet<&'v str>) {
+    match value {
+        Value::String(text) => {
+            texts.insert(text);
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| gather(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

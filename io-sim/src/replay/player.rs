@@ -3,14 +3,19 @@
 use std::fmt;
 
 use drover_core::agent::Agent;
-use drover_core::effect::Effect;
+use drover_core::config::Config;
+use drover_core::effect::{Effect, StoreEffect};
 use drover_core::input::Input;
-use drover_core::record::digest::fingerprint;
-use drover_core::record::{Mark, Start, brief};
-use drover_core::time::Now;
+use drover_core::store::Saved;
+use drover_core::time::{Instant, Now};
+use drover_recorder::file::End;
+use drover_recorder::{ContentHash, Outcome, Start};
 
 use super::damage::Damage;
 use super::recording::{Event, Recording, Segment};
+use crate::names::Names;
+use crate::sim::brief;
+use crate::trace::{self, Column, Way};
 
 /// What one step did.
 #[derive(Clone, Debug)]
@@ -23,32 +28,27 @@ pub struct Played<'r> {
     pub now: Now,
     /// What came; none for a timeout, or where a segment begins.
     pub input: Option<&'r Input>,
-    /// What followed.
-    pub effects: Vec<Effect>,
+    /// It in words.
+    pub came: trace::Event,
+    /// What followed, and in words what of it is worth any.
+    pub effects: Vec<(Effect, Option<trace::Event>)>,
     /// How that differs from what was recorded.
     pub difference: Option<Difference>,
+    /// Whether a hash of it was recorded, and is the same.
+    pub agrees: bool,
 }
 
 /// The agent of today does not what the recorded one did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// Other effects.
-    Effects(Box<OtherEffects>),
-    /// The same effects so far, but another state.
-    State,
-}
-
-/// The first effect of a step that is another one than was recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherEffects {
-    /// How many of this step come before it, and are the same.
-    same: usize,
-    /// How many there are: the more of the recorded and of those that came.
-    of: usize,
+pub struct Difference {
+    /// What differs.
+    pub what: &'static str,
     /// What was recorded.
-    expected: Option<Mark>,
-    /// What came, also in more words.
-    came: Option<(Mark, String)>,
+    pub expected: String,
+    /// What came.
+    pub came: String,
+    /// What the agent asks for today, in words.
+    pub effects: Vec<String>,
 }
 
 /// Plays a recording.
@@ -58,6 +58,9 @@ pub struct Player<'r> {
     /// The number of the last step that was played.
     at: usize,
     agent: Option<Agent>,
+    names: Names,
+    /// When the first step was that was played.
+    began: Option<Instant>,
 }
 
 impl<'r> Player<'r> {
@@ -67,6 +70,8 @@ impl<'r> Player<'r> {
             recording,
             at: 0,
             agent: None,
+            names: Names::default(),
+            began: None,
         }
     }
 
@@ -101,59 +106,62 @@ impl<'r> Player<'r> {
     pub fn step(&mut self) -> Option<Played<'r>> {
         let number = self.at + 1;
         let event = self.recording.event(number)?;
-        self.at = number;
-        Some(match event {
-            Event::Begin(segment) => self.begin(number, segment),
-            Event::Step(_, step) => {
-                let mut effects = Vec::new();
-                if let Some(agent) = &mut self.agent {
-                    match &step.input {
-                        Some(input) => agent.handle(step.now, input.clone()),
-                        None => agent.handle_timeout(step.now),
-                    }
-                    effects = drain(agent);
-                }
-                Played {
-                    number,
-                    begins: None,
-                    now: step.now,
-                    input: step.input.as_ref(),
-                    difference: compare(&step.marks, &effects),
-                    effects,
-                }
+        let (begins, now, input, recorded) = match event {
+            Event::Begin(segment) => {
+                let (now, outcome) = segment.header.outcome();
+                (Some(segment), now, None, outcome)
             }
-        })
-    }
-
-    fn begin(&mut self, number: usize, segment: &'r Segment) -> Played<'r> {
-        let before = self.agent.take();
-        let (mut agent, now) = match &segment.header.start {
-            Start::Restore {
-                config, saved, now, ..
-            } => {
-                let (config, saved) = (Box::clone(config), Box::clone(saved));
-                (Agent::restore(*config, *saved, *now), *now)
-            }
-            Start::Snapshot { agent, now } => (Agent::clone(agent), *now),
+            Event::Step(_, step) => (None, step.now, step.input.as_ref(), step.outcome),
         };
-        let effects = drain(&mut agent);
-        let difference = match &segment.header.start {
-            Start::Restore { marks, .. } => compare(marks, &effects),
-            Start::Snapshot { .. } => {
-                let goes_on = self.goes_on(number, segment);
-                let other = before.filter(|before| fingerprint(before) != fingerprint(&agent));
-                other.filter(|_| goes_on).map(|_| Difference::State)
-            }
+        let told = self.input_line(begins, input);
+        let before = match begins {
+            Some(_) => self.agent.take(),
+            None => None,
         };
-        self.agent = Some(agent);
-        Played {
-            number,
-            begins: Some(segment),
-            now,
-            input: None,
-            effects,
-            difference,
+        let mut agent = match begins {
+            Some(segment) => begin(segment),
+            None => self.agent.take()?,
+        };
+        match (begins, input) {
+            (Some(_), _) => {}
+            (None, Some(input)) => agent.handle(now, input.clone()),
+            (None, None) => agent.handle_timeout(now),
         }
+        let effects: Vec<Effect> = core::iter::from_fn(|| agent.poll_effect()).collect();
+        let came = outcome(&effects, recorded.state.is_some().then_some(&agent));
+        let goes_on = before.filter(|_| begins.is_some_and(|it| self.goes_on(number, it)));
+        let (one, other) = match &goes_on {
+            // Where one segment goes on from another, the whole states are compared.
+            Some(before) => (
+                Outcome {
+                    state: Some(ContentHash::of(before)),
+                    ..came
+                },
+                Outcome {
+                    state: Some(ContentHash::of(&agent)),
+                    ..recorded
+                },
+            ),
+            None => (came, recorded),
+        };
+        self.at = number;
+        if begins.is_some() {
+            self.names.learn_all(&agent);
+        }
+        let line = self.line(now, Way::In, told);
+        let effects = self.said(now, &agent, effects);
+        self.agent = Some(agent);
+        let difference = difference(other, one, &effects);
+        Some(Played {
+            number,
+            begins,
+            now,
+            input,
+            came: line,
+            effects,
+            agrees: difference.is_none() && (other.commit.is_some() || other.state.is_some()),
+            difference,
+        })
     }
 
     /// Whether this segment begins exactly where the one before ended.
@@ -162,65 +170,121 @@ impl<'r> Player<'r> {
             Some(Event::Begin(before) | Event::Step(before, _)) => before,
             None => return false,
         };
-        let steps = u64::try_from(before.steps.len()).unwrap_or(u64::MAX);
         let header = &segment.header;
-        !header.gap
-            && header.life == before.header.life
-            && header.step == before.header.step.saturating_add(steps)
+        !header.gap && (header.life.as_str(), header.step) == before.last()
+    }
+
+    /// What comes, before it is handled.
+    fn input_line(&self, begins: Option<&Segment>, input: Option<&Input>) -> (Column, String) {
+        match (begins, &self.agent) {
+            (Some(segment), _) => {
+                let words = match segment.header.start {
+                    Start::Restore { .. } => "the agent begins",
+                    Start::Snapshot { .. } if segment.header.gap => "goes on; steps are missing",
+                    Start::Snapshot { .. } => "goes on",
+                };
+                (Column::Agent, format!("{words} ({})", segment.name))
+            }
+            (None, Some(agent)) => brief::input(&self.names, agent, input),
+            (None, None) => (Column::Agent, String::new()),
+        }
+    }
+
+    fn line(&mut self, now: Now, way: Way, (column, text): (Column, String)) -> trace::Event {
+        trace::Event {
+            at: now.at - *self.began.get_or_insert(now.at),
+            step: u64::try_from(self.at).unwrap_or(u64::MAX),
+            column,
+            way,
+            text,
+        }
+    }
+
+    fn said(
+        &mut self,
+        now: Now,
+        agent: &Agent,
+        effects: Vec<Effect>,
+    ) -> Vec<(Effect, Option<trace::Event>)> {
+        let said = effects.into_iter().map(|effect| {
+            self.names.learn(agent, &effect);
+            if let Effect::Driver(_, key, asked) = &effect {
+                self.names.launch(key, asked.launch());
+            }
+            let words = brief::effect(&self.names, &effect);
+            let line = words.map(|words| self.line(now, Way::Out, words));
+            (effect, line)
+        });
+        said.collect()
     }
 }
 
-fn drain(agent: &mut Agent) -> Vec<Effect> {
-    std::iter::from_fn(|| agent.poll_effect()).collect()
+fn begin(segment: &Segment) -> Agent {
+    match &segment.header.start {
+        Start::Restore {
+            config, saved, now, ..
+        } => Agent::restore(Config::clone(config), Saved::clone(saved), *now),
+        Start::Snapshot { agent, .. } => Agent::clone(agent),
+    }
 }
 
-fn compare(expected: &[Mark], effects: &[Effect]) -> Option<Difference> {
-    let came: Vec<Mark> = effects.iter().map(Mark::of).collect();
-    if came == expected {
-        return None;
+/// What is kept of these effects; of the state after them too, if it is given.
+pub fn outcome(effects: &[Effect], agent: Option<&Agent>) -> Outcome {
+    let mut commits = effects.iter().filter_map(|effect| match effect {
+        Effect::Store(StoreEffect::Commit(id, batch)) => Some(ContentHash::of_commit(*id, batch)),
+        Effect::Driver(..)
+        | Effect::Forget(..)
+        | Effect::Hook(_)
+        | Effect::Node(_)
+        | Effect::Reply(..)
+        | Effect::Tell(_)
+        | Effect::Stopped => None,
+    });
+    Outcome {
+        effects: u32::try_from(effects.len()).unwrap_or(u32::MAX),
+        commit: commits.next(),
+        state: agent.map(ContentHash::of),
     }
-    let pairs = expected.iter().zip(&came);
-    let same = pairs
-        .take_while(|(expected, came)| expected == came)
-        .count();
-    let words = || effects.get(same).map(brief::effect);
-    Some(Difference::Effects(Box::new(OtherEffects {
-        same,
-        of: expected.len().max(came.len()),
-        expected: expected.get(same).copied(),
-        came: came.get(same).copied().zip(words()),
-    })))
+}
+
+fn difference(
+    expected: Outcome,
+    came: Outcome,
+    effects: &[(Effect, Option<trace::Event>)],
+) -> Option<Difference> {
+    let text = |hash: Option<ContentHash>| hash.map_or("none".to_owned(), |hash| hash.to_string());
+    let number = |number: u32| number.to_string();
+    let all = [
+        (
+            "the number of effects",
+            number(expected.effects),
+            number(came.effects),
+        ),
+        ("what is saved", text(expected.commit), text(came.commit)),
+        ("the state", text(expected.state), text(came.state)),
+    ];
+    let (what, expected, came) = all.into_iter().find(|(_, one, other)| one != other)?;
+    let lines = effects.iter().filter_map(|(_, line)| line.as_ref());
+    Some(Difference {
+        what,
+        expected,
+        came,
+        effects: lines.map(trace::Event::words).collect(),
+    })
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Difference::State => {
-                f.write_str("the same effects, but another state than was recorded here")
-            }
-            Difference::Effects(other) => other.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for OtherEffects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NOTHING: &str = "nothing more";
-        writeln!(f, "effect {} of {}", self.same + 1, self.of)?;
-        match &self.expected {
-            Some(mark) => writeln!(f, "  expected: {mark}")?,
-            None => writeln!(f, "  expected: {NOTHING}")?,
-        }
-        match &self.came {
-            Some((mark, words)) => write!(f, "  came:     {mark}, {words}")?,
-            None => write!(f, "  came:     {NOTHING}")?,
-        }
-        let kind = |mark: &Mark| mark.kind;
-        let expected = self.expected.as_ref().map(kind);
-        if expected.is_some() && expected == self.came.as_ref().map(|(mark, _)| kind(mark)) {
-            f.write_str("\n  (the same kind, with other contents)")?;
-        }
-        Ok(())
+        let Difference {
+            what,
+            expected,
+            came,
+            effects,
+        } = self;
+        write!(f, "{what}\n  expected: {expected}\n  came:     {came}")?;
+        effects
+            .iter()
+            .try_for_each(|effect| write!(f, "\n  today:    {effect}"))
     }
 }
 
@@ -237,8 +301,17 @@ pub struct Verdict {
     pub torn: (usize, usize),
     /// What of the recording cannot be played.
     pub damages: Vec<Damage>,
-    /// The first step that differs, and how.
-    pub difference: Option<(usize, Difference)>,
+    /// The first steps that differ, and how the last of them does.
+    pub difference: Option<(Interval, Difference)>,
+}
+
+/// Steps of which something differs: the first after what was the same, and the one that shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The first.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
 }
 
 /// Plays all of a recording, up to the first difference.
@@ -247,9 +320,12 @@ pub fn verify(recording: &Recording) -> Verdict {
     let mut lives: Vec<&str> = segments.iter().map(|s| s.header.life.as_str()).collect();
     lives.dedup();
     let damages = recording.damages();
-    let named = |segment: &Segment| damages.iter().any(|damage| damage.file == segment.name);
-    let torn = segments.iter().filter(|s| s.torn > 0 && !named(s));
-    let torn = torn.map(|segment| segment.torn);
+    let named = |segment: &&Segment| damages.iter().any(|damage| damage.file == segment.name);
+    let torn = segments.iter().filter(|segment| !named(segment));
+    let torn = torn.filter_map(|segment| match segment.end {
+        End::Torn(bytes) => Some(bytes),
+        End::Whole | End::Damaged(_) => None,
+    });
     let mut verdict = Verdict {
         steps: recording.len(),
         lives: lives.len(),
@@ -259,10 +335,20 @@ pub fn verify(recording: &Recording) -> Verdict {
         difference: None,
     };
     let mut player = Player::new(recording);
+    let mut first = 1;
     while let Some(played) = player.step() {
+        let last = played.number;
+        if let Some(segment) = played.begins
+            && (segment.header.gap || matches!(segment.header.start, Start::Restore { .. }))
+        {
+            first = last;
+        }
         if let Some(difference) = played.difference {
-            verdict.difference = Some((played.number, difference));
+            verdict.difference = Some((Interval { first, last }, difference));
             break;
+        }
+        if played.agrees {
+            first = last + 1;
         }
     }
     verdict

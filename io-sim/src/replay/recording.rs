@@ -6,10 +6,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use drover_core::record::{EXTENSION, Header, Step};
+use drover_recorder::file::{self, End};
+use drover_recorder::{EXTENSION, FORMAT, Header, Step};
+use serde_json::Value;
 
 use super::damage::{Damage, damages};
-use super::reading::{Beginning, Content, read};
 
 /// A recording: segments in their order.
 #[derive(Clone, Debug)]
@@ -29,9 +30,17 @@ pub struct Segment {
     pub header: Header,
     /// What came then.
     pub steps: Vec<Step>,
-    /// How many bytes at its end cannot be read: the agent was killed while they were written, or
-    /// they were damaged since.
-    pub torn: usize,
+    /// How what was written ends.
+    pub end: End,
+}
+
+impl Segment {
+    /// The agent's life, and how many steps of it came until the end of this segment.
+    pub(super) fn last(&self) -> (&str, u64) {
+        let steps = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
+        let header = &self.header;
+        (&header.life, header.step.saturating_add(steps))
+    }
 }
 
 /// One thing to play.
@@ -41,6 +50,38 @@ pub enum Event<'a> {
     Begin(&'a Segment),
     /// A step.
     Step(&'a Segment, &'a Step),
+}
+
+/// What is in a file.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// Nothing at all: the agent died before it wrote anything.
+    Nothing,
+    /// What can be read of a segment.
+    Segment(Segment),
+    /// Not even the beginning can be read.
+    Unreadable(Beginning),
+}
+
+/// A beginning that cannot be read.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    /// What is wrong with it.
+    pub(super) why: String,
+    /// Whether it was cut off or changed, and so may have been a recording of this version.
+    pub(super) torn: bool,
+    /// The agent's life, and how many of its steps came before, if that can be read.
+    pub(super) of: Option<(String, u64)>,
+}
+
+impl Beginning {
+    fn unknown(why: impl ToString) -> Beginning {
+        Beginning {
+            why: why.to_string(),
+            torn: false,
+            of: None,
+        }
+    }
 }
 
 /// Why there is nothing to play.
@@ -58,6 +99,10 @@ pub enum Unreadable {
     Damaged(PathBuf, Vec<Damage>),
 }
 
+/// What is said of a beginning that was cut off or changed.
+const TORN: &str =
+    "its beginning is not whole; the agent died while it was written, or it was damaged since";
+
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,12 +113,9 @@ impl fmt::Display for Unreadable {
                  data directory",
                 path.display()
             ),
-            Unreadable::Torn(path) => write!(
-                f,
-                "there is nothing to play in {}: its beginning is not whole; the agent died while it \
-                 was written, or it was damaged since",
-                path.display()
-            ),
+            Unreadable::Torn(path) => {
+                write!(f, "there is nothing to play in {}: {TORN}", path.display())
+            }
             Unreadable::NoRecording(name, why) => write!(f, "{name} is no recording: {why}"),
             Unreadable::Damaged(path, damages) => {
                 write!(f, "no recording in {} can be read", path.display())?;
@@ -102,9 +144,7 @@ impl Recording {
         let mut segments = Vec::new();
         for (name, content) in files {
             match content {
-                Content::Segment(segment) | Content::Broken { segment, .. } => {
-                    segments.push(segment);
-                }
+                Content::Segment(segment) => segments.push(segment),
                 Content::Unreadable(beginning) if !is_dir && !beginning.torn => {
                     return Err(Unreadable::NoRecording(name, beginning.why));
                 }
@@ -173,30 +213,88 @@ impl Recording {
     }
 }
 
+/// Reads the bytes of a file of this name.
+fn read(name: &str, bytes: &[u8]) -> Content {
+    if bytes.is_empty() {
+        return Content::Nothing;
+    }
+    let (text, mut end) = file::read(bytes);
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let header = match lines.next().filter(|line| !line.is_empty()) {
+        Some(line) => header(line),
+        None => Err(no_beginning(bytes)),
+    };
+    let header = match header {
+        Ok(header) => header,
+        Err(beginning) => return Content::Unreadable(beginning),
+    };
+    let mut steps = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        match serde_json::from_slice::<Step>(line) {
+            Ok(step) => steps.push(step),
+            Err(error) => {
+                end = End::Damaged(error.to_string());
+                break;
+            }
+        }
+    }
+    Content::Segment(Segment {
+        name: name.to_owned(),
+        header,
+        steps,
+        end,
+    })
+}
+
+/// Of a file without a first line that is whole.
+fn no_beginning(bytes: &[u8]) -> Beginning {
+    match file::of_old_layout(bytes) {
+        _ if file::may_begin(bytes) => Beginning {
+            torn: true,
+            ..Beginning::unknown(TORN)
+        },
+        Some((version, format)) => Beginning::unknown(format!(
+            "its format is {format}, and this version reads {FORMAT}; drover {version} wrote it, and \
+             plays it"
+        )),
+        None => Beginning::unknown("it does not begin as one"),
+    }
+}
+
+fn header(line: &[u8]) -> Result<Header, Beginning> {
+    let header: Value = serde_json::from_slice(line).map_err(Beginning::unknown)?;
+    // The format alone can be read by every version.
+    let format = header["format"].as_u64().unwrap_or(0);
+    if format != u64::from(FORMAT) {
+        let why = format!("its format is {format}, and this version reads {FORMAT}");
+        return Err(Beginning::unknown(why));
+    }
+    let by = header["version"].as_str().unwrap_or("?").to_owned();
+    let life = header["life"].as_str().map(str::to_owned);
+    let of = life.zip(header["step"].as_u64());
+    serde_json::from_value(header).map_err(|error| Beginning {
+        of,
+        ..Beginning::unknown(format!(
+            "{error}; it was written by version {by}, whose states may be of another layout"
+        ))
+    })
+}
+
 /// A file's name and content.
 fn read_file(path: &Path) -> Result<(String, Content), Unreadable> {
     let bytes = fs::read(path).map_err(|error| Unreadable::Io(path.to_owned(), error))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name(path);
     let content = read(&name, &bytes);
-    Ok((name.into_owned(), content))
+    Ok((name, content))
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// The recordings in a directory, oldest first. One that the disk does not give is unreadable as well.
 fn files_in(dir: &Path) -> io::Result<Vec<(String, Content)>> {
-    let files = paths_in(dir)?.into_iter().map(|path| {
-        read_file(&path).unwrap_or_else(|why| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            (
-                name.into_owned(),
-                Content::Unreadable(Beginning::unknown(why)),
-            )
-        })
-    });
-    Ok(files.collect())
-}
-
-/// The files of recordings in a directory, oldest first.
-fn paths_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -207,5 +305,9 @@ fn paths_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     // Longer numbers are higher ones.
     paths.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-    Ok(paths)
+    let files = paths.into_iter().map(|path| {
+        let unreadable = |why| (name(&path), Content::Unreadable(Beginning::unknown(why)));
+        read_file(&path).unwrap_or_else(unreadable)
+    });
+    Ok(files.collect())
 }

@@ -1,12 +1,12 @@
 //! The chain of inputs that touched something, and what followed for it.
 
-use drover_core::record::brief;
+use drover_core::time::SECOND;
 use serde::Serialize;
 
 use super::entity::Entity;
-use super::player::{Played, Player};
+use super::player::Player;
 use super::recording::Recording;
-use super::story::seconds;
+use crate::trace::Event;
 
 /// One link of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,44 +25,33 @@ pub struct Link {
 pub fn chain(recording: &Recording, entity: &Entity) -> Vec<Link> {
     let mut player = Player::new(recording);
     let mut links = Vec::new();
-    let mut began = None;
     loop {
-        let before = player.agent().cloned();
+        let before = player.agent().map(|agent| entity.state(agent));
         let Some(played) = player.step() else { break };
-        let began = *began.get_or_insert(played.now.at);
-        let meant = played.input.is_some_and(|input| entity.is_meant_by(input));
-        let effects: Vec<String> = (played.effects.iter())
-            .filter(|effect| entity.is_touched_by(effect))
-            .map(brief::effect)
-            .collect();
-        // Where a segment begins nothing changes that was not changed before.
-        let comparable = before.is_some() && played.begins.is_none();
-        let changed = comparable && entity.changed(before.as_ref(), player.agent());
-        if meant || changed || !effects.is_empty() {
-            links.push(Link {
-                step: played.number,
-                since: (played.now.at - began).0,
-                input: input(&played),
-                effects,
-            });
+        let after = player.agent().map(|agent| entity.state(agent));
+        if !entity.is_touched(before.as_ref(), &played, after.as_ref()) {
+            continue;
         }
+        let effects = played.effects.iter();
+        let about = effects.filter(|(effect, _)| entity.is_touched_by(effect));
+        let words = about.filter_map(|(_, line)| line.as_ref().map(Event::words));
+        links.push(Link {
+            step: played.number,
+            since: played.came.at.0,
+            input: played.came.words(),
+            effects: words.collect(),
+        });
     }
     links
-}
-
-fn input(played: &Played<'_>) -> String {
-    match played.begins {
-        Some(segment) => format!("{} begins", segment.name),
-        None => brief::input(played.input),
-    }
 }
 
 /// The chain as text.
 pub fn text(links: &[Link]) -> String {
     let mut out = String::new();
     for link in links {
-        let (step, time) = (link.step, seconds(link.since));
-        out.push_str(&format!("{step:>6}  {time:>10}  {}\n", link.input));
+        let (seconds, millis) = (link.since / SECOND, link.since / 1_000_000 % 1000);
+        let time = format!("{seconds}.{millis:03}s");
+        out.push_str(&format!("{:>6}  {time:>10}  {}\n", link.step, link.input));
         for effect in &link.effects {
             out.push_str(&format!("{:20}so: {effect}\n", ""));
         }

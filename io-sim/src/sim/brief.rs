@@ -9,13 +9,13 @@ use drover_core::input::Found;
 use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
-use drover_core::record::brief as words;
 use drover_core::store::{Batch, Key, Record};
 
 use crate::names::Names;
 use crate::trace::Column;
+use crate::words::words;
 
-pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Column, String) {
+pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Column, String) {
     match input {
         None => timer(names, agent),
         Some(Input::Driver(key, said)) => {
@@ -66,11 +66,8 @@ pub(super) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let alloc = names.alloc(*alloc);
             (Column::People, format!("{} {what} {alloc}", request.0))
         }
-        Some(Input::Node(news)) => (Column::Agent, words::node_input(news)),
-        Some(Input::Template(key, _)) => {
-            let words = input.map(words::said).unwrap_or_default();
-            (Column::Of(names.task(key)), words)
-        }
+        Some(Input::Node(news)) => (Column::Agent, words(news)),
+        Some(Input::Template(key, news)) => (Column::Of(names.task(key)), words(news)),
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
 }
@@ -152,7 +149,7 @@ fn verdict(what: &str, result: &Result<(), Failure>) -> String {
 }
 
 /// What leaves the agent; nothing for what nobody wants to read.
-pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)> {
+pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)> {
     Some(match effect {
         Effect::Driver(_, key, effect) => {
             let (what, launch) = match effect {
@@ -169,7 +166,7 @@ pub(super) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         Effect::Hook(HookEffect::Run {
             alloc, task, work, ..
         }) => (of(names, *alloc, task.as_ref()), work.words().to_owned()),
-        Effect::Node(effect) => (Column::Agent, words::node_effect(effect)),
+        Effect::Node(effect) => (Column::Agent, words(effect)),
         Effect::Forget(_, launch) => {
             let name = names.known_launch(*launch);
             let task = name.rsplit_once('#').map_or(&*name, |(task, _)| task);

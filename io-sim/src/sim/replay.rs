@@ -4,15 +4,20 @@ use std::hash::Hasher;
 
 use drover_core::agent::Agent;
 use drover_core::config::Config;
+use drover_core::effect::Effect;
 use drover_core::input::Input;
-use drover_core::record::{FORMAT, Header, Mark, Start, Step};
 use drover_core::store::Saved;
 use drover_core::time::Now;
+use drover_recorder::file::End;
+use drover_recorder::{FORMAT, Header, Start, Step};
 
 use super::{Sim, mark_of};
 use crate::check::{Verdict, ensure};
 use crate::hash::Fold;
-use crate::replay::Segment;
+use crate::replay::{Segment, outcome};
+
+/// Of so many states in a recording the first is hashed.
+const HASHED_EACH: usize = 7;
 
 /// One life of an agent: how it began, what it was told, and what it did.
 #[derive(Clone, Debug, Default)]
@@ -74,37 +79,41 @@ impl Sim {
     pub fn recording(&self) -> Option<Segment> {
         let (config, saved, now) = self.tape.began.clone()?;
         let mut agent = Agent::restore(config.clone(), saved.clone(), now);
-        let marks = |agent: &mut Agent| {
-            let effects = core::iter::from_fn(|| agent.poll_effect());
-            effects.map(|effect| Mark::of(&effect)).collect()
+        let drain = |agent: &mut Agent| -> Vec<Effect> {
+            core::iter::from_fn(|| agent.poll_effect()).collect()
         };
-        let start = Start::Restore {
-            config: Box::new(config),
-            saved: Box::new(saved),
-            now,
-            marks: marks(&mut agent),
+        let header = Header {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            life: self.seed.to_string(),
+            step: 0,
+            gap: false,
+            start: Start::Restore {
+                config: Box::new(config),
+                saved: Box::new(saved),
+                now,
+                outcome: outcome(&drain(&mut agent), None),
+            },
         };
         let mut steps = Vec::with_capacity(self.tape.inputs.len());
-        for (now, input) in self.tape.inputs.iter().cloned() {
+        for (nth, (now, input)) in self.tape.inputs.iter().cloned().enumerate() {
             match input.clone() {
                 Some(input) => agent.handle(now, input),
                 None => agent.handle_timeout(now),
             }
-            let marks = marks(&mut agent);
-            steps.push(Step { now, input, marks });
+            let effects = drain(&mut agent);
+            let outcome = outcome(&effects, (nth % HASHED_EACH == 0).then_some(&agent));
+            steps.push(Step {
+                now,
+                input,
+                outcome,
+            });
         }
         Some(Segment {
             name: format!("seed {}", self.seed),
-            header: Header {
-                format: FORMAT,
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                life: self.seed.to_string(),
-                step: 0,
-                gap: false,
-                start,
-            },
+            header,
             steps,
-            torn: 0,
+            end: End::Whole,
         })
     }
 }

@@ -13,6 +13,9 @@ use super::schema::Schema;
 use crate::model::value::Value;
 use crate::time::Span;
 
+/// The schemas of all drivers that come with the agent.
+pub const SCHEMAS: [&Schema; 2] = [&RAW_EXEC, &MOCK];
+
 /// The schema of a driver's task configuration; none for a driver that does not come with the
 /// agent. `mock` is another name of `mock_driver`.
 pub fn schema_for(driver: &str) -> Option<&'static Schema> {

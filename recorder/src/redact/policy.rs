@@ -1,10 +1,10 @@
 //! What is shown: fields whose texts are names, ids and settings. Everything else is hidden, so a
 //! field that is new, and that nobody thought of here, is hidden too.
 
-use crate::driver::coerce::port_pair;
-use crate::driver::config::schema_for;
-use crate::driver::schema::{Field, Kind, Rule as FieldRule};
-use crate::text::parse_duration;
+use drover_core::driver::config::SCHEMAS;
+use drover_core::driver::port_pair;
+use drover_core::driver::schema::{Field, Kind, Rule as FieldRule};
+use drover_core::text::parse_duration;
 
 /// How what stands in a field is treated, down to the next struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,101 +25,143 @@ pub(super) enum Rule {
     EventDetails,
 }
 
-/// The rule of a field.
-pub(super) fn of_field(owner: &str, field: &str) -> Rule {
+/// The rules of a type's fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    /// Of some, by their names.
+    listed: &'static [(&'static [&'static str], Rule)],
+    /// Of all others.
+    others: Rule,
+}
+
+impl Fields {
+    const fn all(rule: Rule) -> Fields {
+        Fields {
+            listed: &[],
+            others: rule,
+        }
+    }
+
+    const fn listed(listed: &'static [(&'static [&'static str], Rule)], others: Rule) -> Fields {
+        Fields { listed, others }
+    }
+
+    /// The rule of a field.
+    pub(super) fn rule(self, field: &str) -> Rule {
+        let listed = self.listed.iter();
+        let mut found = listed.filter(|(names, _)| names.contains(&field));
+        found.next().map_or(self.others, |(_, rule)| *rule)
+    }
+}
+
+/// Fields that say of whom something is, whatever type they stand in.
+const WHOSE: &[&str] = &["alloc", "task", "launch", "tasks", "signal", "name"];
+
+/// A type with these rules for some fields, in which names are shown and texts hidden.
+macro_rules! others_hidden {
+    ($($names:expr => $rule:expr),*) => {
+        Fields::listed(&[(WHOSE, Rule::Show), $(($names, $rule)),*], Rule::HideTexts)
+    };
+}
+
+/// The rules of the fields of a type; of lists and maps, which have none, the name is empty.
+pub(super) fn fields(owner: &str) -> Fields {
     match owner {
+        // What is named, numbered or counted; and what the machine is and has, and what is asked of it:
+        // conditions look at all of it.
         "JobKey" | "TaskKey" | "AllocRecord" | "AssignedPort" | "Evaluation" | "Deployment"
         | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
-        | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Mark" | "Header" | "JobRecord"
+        | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Outcome" | "Header" | "JobRecord"
         | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" | "ParameterizedJob"
-        | "DispatchPayload" => Rule::Show,
-        "Job" => job(field),
-        "TaskGroup" => group(field),
-        "Task" => task(field),
-        "Network" if matches!(field, "Mode" | "Hostname") => Rule::Show,
-        "Network" => Rule::HideAll,
-        "Resources" if field == "NUMA" => Rule::HideAll,
-        // Why a probe failed is somebody else's words.
-        "Probe" if field == "trouble" => Rule::HideTexts,
-        "NodeEvent" if field == "message" => Rule::HideTexts,
-        // What the machine is and has, and what is asked of it: conditions look at all of it.
-        "GroupId" | "DeviceRequest" | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode"
-        | "SaidGroup" | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device"
-        | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address" | "Probe"
-        | "ProbeConfig" | "NodeEvent" | "DriverFingerprint" | "Machine" | "Fingerprints"
-        | "FoundPlugin" | "Drivers" | "Driver" | "Devices" | "Plugin" => Rule::Show,
-        "TaskConfig" => match field {
-            "job" | "group" | "user" => Rule::Show,
-            "config" => Rule::DriverConfig,
-            _ => Rule::HideTexts,
-        },
-        "TaskRecord" if field == "hooks_done" => Rule::HideAll,
-        // Names that stand elsewhere.
-        "Reads" => Rule::HideTexts,
-        "TaskSpec" if field == "driver" => Rule::Show,
-        "TaskEvent" if field == "Details" => Rule::EventDetails,
-        "HookOutput" if field == "env" => Rule::HideAll,
-        "Config" if field == "host_env" => Rule::HidePairs,
-        "Config" if matches!(field, "alloc_root" | "drivers" | "device_plugins") => Rule::Show,
-        _ if matches!(
-            field,
-            "alloc" | "task" | "launch" | "tasks" | "signal" | "name"
-        ) =>
-        {
-            Rule::Show
+        | "DispatchPayload" | "GroupId" | "DeviceRequest" | "Preference" | "AssignedDevices"
+        | "Mount" | "DeviceNode" | "SaidGroup" | "SaidDevice" | "SaidAttribute" | "Attribute"
+        | "Group" | "Device" | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address"
+        | "ProbeConfig" | "DriverFingerprint" | "Machine" | "Fingerprints" | "FoundPlugin"
+        | "Drivers" | "Driver" | "Devices" | "Plugin" | "NodeInput" | "Reply" => {
+            Fields::all(Rule::Show)
         }
-        "NodeInput" => Rule::Show,
-        "NodeEffect" if matches!(field, "probe" | "driver" | "plugin") => Rule::Show,
-        "Dispatch" if field == "prefix" => Rule::Show,
-        "Identity" if field == "ExtraClaims" => Rule::HideAll,
-        "Identity" => Rule::Show,
-        "BuildTaskDir" | "FetchArtifacts" if field == "user" => Rule::Show,
-        "InheritDisk" if field == "from" => Rule::Show,
+        // Names that stand elsewhere.
+        "Reads" => Fields::all(Rule::HideTexts),
+        "Job" => Fields::listed(JOB, Rule::HideAll),
+        "TaskGroup" => Fields::listed(GROUP, Rule::HideAll),
+        "Task" => Fields::listed(TASK, Rule::HideAll),
+        "Network" => Fields::listed(&[(&["Mode", "Hostname"], Rule::Show)], Rule::HideAll),
+        "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
+        // Why a probe failed is somebody else's words.
+        "Probe" => Fields::listed(&[(&["trouble"], Rule::HideTexts)], Rule::Show),
+        "NodeEvent" => Fields::listed(&[(&["message"], Rule::HideTexts)], Rule::Show),
+        "Identity" => Fields::listed(&[(&["ExtraClaims"], Rule::HideAll)], Rule::Show),
+        "TaskConfig" => others_hidden!(
+            &["job", "group", "user"] => Rule::Show, &["config"] => Rule::DriverConfig
+        ),
+        "TaskRecord" => others_hidden!(&["hooks_done"] => Rule::HideAll),
+        "TaskSpec" => others_hidden!(&["driver"] => Rule::Show),
+        "TaskEvent" => others_hidden!(&["Details"] => Rule::EventDetails),
+        "HookOutput" => others_hidden!(&["env"] => Rule::HideAll),
+        "Config" => others_hidden!(
+            &["host_env"] => Rule::HidePairs,
+            &["alloc_root", "drivers", "device_plugins"] => Rule::Show
+        ),
+        "NodeEffect" => others_hidden!(&["probe", "driver", "plugin"] => Rule::Show),
+        "Dispatch" => others_hidden!(&["prefix"] => Rule::Show),
+        "BuildTaskDir" | "FetchArtifacts" => others_hidden!(&["user"] => Rule::Show),
+        "InheritDisk" => others_hidden!(&["from"] => Rule::Show),
         // Where files are, and how a task is told of them: the core decides by it.
-        "Template" if is_template_word(field) => Rule::Show,
-        "Reply" => Rule::Show,
-        _ => Rule::HideTexts,
+        "Template" => others_hidden!(
+            &["SourcePath", "DestPath", "ChangeMode", "ChangeSignal"] => Rule::Show
+        ),
+        _ => others_hidden!(),
     }
 }
 
-fn job(field: &str) -> Rule {
-    match field {
-        "ID" | "ParentID" | "Name" | "Namespace" | "Region" | "Datacenters" | "NodePool"
-        | "Status" | "StatusDescription" => Rule::Show,
-        "Priority" | "Version" | "SubmitTime" | "CreateIndex" | "ModifyIndex"
-        | "JobModifyIndex" => Rule::HideTexts,
-        _ => Rule::HideAll,
-    }
-}
+const JOB: &[(&[&str], Rule)] = &[
+    (
+        &[
+            "ID",
+            "ParentID",
+            "Name",
+            "Namespace",
+            "Region",
+            "Datacenters",
+            "NodePool",
+            "Status",
+            "StatusDescription",
+        ],
+        Rule::Show,
+    ),
+    (
+        &[
+            "Priority",
+            "Version",
+            "SubmitTime",
+            "CreateIndex",
+            "ModifyIndex",
+            "JobModifyIndex",
+        ],
+        Rule::HideTexts,
+    ),
+];
 
-fn group(field: &str) -> Rule {
-    match field {
-        "Name" => Rule::Show,
-        "Count"
-        | "ShutdownDelay"
-        | "MaxRunDuration"
-        | "StopAfterClientDisconnect"
-        | "MaxClientDisconnect" => Rule::HideTexts,
-        _ => Rule::HideAll,
-    }
-}
+const GROUP: &[(&[&str], Rule)] = &[
+    (&["Name"], Rule::Show),
+    (
+        &[
+            "Count",
+            "ShutdownDelay",
+            "MaxRunDuration",
+            "StopAfterClientDisconnect",
+            "MaxClientDisconnect",
+        ],
+        Rule::HideTexts,
+    ),
+];
 
-fn task(field: &str) -> Rule {
-    match field {
-        "Name" | "Driver" | "User" | "KillSignal" => Rule::Show,
-        "Config" => Rule::DriverConfig,
-        "KillTimeout" | "ShutdownDelay" => Rule::HideTexts,
-        _ => Rule::HideAll,
-    }
-}
-
-fn is_template_word(field: &str) -> bool {
-    matches!(
-        field,
-        "SourcePath" | "DestPath" | "ChangeMode" | "ChangeSignal"
-    )
-}
+const TASK: &[(&[&str], Rule)] = &[
+    (&["Name", "Driver", "User", "KillSignal"], Rule::Show),
+    (&["Config"], Rule::DriverConfig),
+    (&["KillTimeout", "ShutdownDelay"], Rule::HideTexts),
+];
 
 /// The rule of a type that is the same wherever it stands; that of the field around it if none. Ids
 /// and names of tasks and groups are what the core looks things up by: hidden, they could not be read again, or would
@@ -183,10 +225,7 @@ pub(super) fn looks_at_keys(rule: Rule) -> bool {
 
 /// Whether a driver that is known wants something else than any text under this name.
 fn is_checked(name: &str) -> bool {
-    let known = ["raw_exec", "mock_driver"]
-        .into_iter()
-        .filter_map(schema_for);
-    known.into_iter().any(|schema| checks(schema.fields, name))
+    SCHEMAS.iter().any(|schema| checks(schema.fields, name))
 }
 
 fn checks(fields: &[Field], name: &str) -> bool {
@@ -260,7 +299,7 @@ mod tests {
             ("Unheard", "of", Rule::HideTexts),
         ];
         for (owner, field, rule) in table {
-            assert_eq!(of_field(owner, field), rule, "{owner}.{field}");
+            assert_eq!(fields(owner).rule(field), rule, "{owner}.{field}");
         }
     }
 

@@ -15,11 +15,10 @@
 //!
 //! A number of a driver's configuration that comes from a variable of more than three digits is the
 //! known case in which replay differs; it says where. `sim-tests/tests/redaction.rs` shows in
-//! random worlds that hiding changes no decision, and that every field and variant of a frame is
+//! random worlds that hiding changes no decision, and that every field and variant of a line is
 //! read again (`sim-tests/src/specimen.rs`). `agent/tests/recorded_secrets.rs` plants a secret in
 //! every field of a job.
 
-mod compound;
 mod policy;
 mod serializer;
 mod token;
@@ -36,7 +35,7 @@ use serializer::Hiding;
 pub enum How {
     /// A token, the same for the same secret.
     Token(TokenKey),
-    /// Nothing: for fingerprints. A secret that was mixed from others when it was recorded is mixed
+    /// Nothing: for hashes. A secret that was mixed from others when it was recorded is mixed
     /// from their tokens when it is replayed, and so cannot be compared.
     Omit,
 }
@@ -52,12 +51,6 @@ pub struct Redacted<'a, T: ?Sized> {
 struct Context {
     how: How,
     rule: Rule,
-}
-
-impl Context {
-    fn with(self, rule: Rule) -> Context {
-        Context { rule, ..self }
-    }
 }
 
 impl<'a, T: Serialize + ?Sized> Redacted<'a, T> {
