@@ -9,7 +9,7 @@ pub(crate) struct Args {
 }
 
 const NUMBERS: &[&str] = &["--seconds", "--from", "--seeds", "--threads", "--states"];
-const FLAGS: &[&str] = &["--shrink", "--check", "--json"];
+const FLAGS: &[&str] = &["--shrink", "--check", "--json", "--verbose"];
 
 impl Args {
     /// Takes the words apart.

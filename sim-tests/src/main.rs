@@ -21,7 +21,7 @@ const USAGE: &str = "\
 usage: drover-sim-tests COMMAND
 
   soak      tries random worlds and reports what does not hold
-            [--seconds 10] [--from SEED] [--seeds N] [--threads N]
+            [--seconds 10] [--from SEED] [--seeds N] [--threads N] [--verbose]
   search    tries random worlds until something does not hold, and prints one line of JSON
             [--seconds 60] [--from SEED] [--threads 1]
   replay    plays one world again and draws its story: a seed, or a script that a failure wrote
@@ -76,17 +76,17 @@ fn soak_command(args: &Args) -> Result<ExitCode, String> {
     if live {
         eprintln!();
     }
-    for (check, times) in &soaked.reached {
+    let counters = soaked.reached.iter().filter(|_| args.has("--verbose"));
+    for (check, times) in counters {
         println!("{times:>12} {check}");
     }
     println!("{}", totals(&soaked));
     for (times, script, violation) in soaked.violated.values() {
-        let failure = quietly(|(): ()| Failure::of(script, violation))(());
-        println!("\n{times} times:\n{failure}");
-        match failure.save(Path::new("failures")) {
-            Ok(path) => println!("written to {}", path.display()),
-            Err(why) => println!("could not be written below failures/: {why}"),
+        let mut failure = quietly(|(): ()| Failure::of(script, violation))(());
+        if let Err(why) = failure.save(Path::new("failures")) {
+            println!("could not be written below failures/: {why}");
         }
+        println!("\n{times} times:\n{failure}");
     }
     Ok(if soaked.violated.is_empty() {
         ExitCode::SUCCESS

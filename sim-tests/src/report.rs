@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use drover_io_sim::script::{Ran, Script, Shrunk, Watch, shrink};
-use drover_io_sim::{Violation, timeline};
+use drover_io_sim::{Property, Violation, timeline};
 
 /// More runs than this are not spent on making one failure smaller.
 const SHRINKING_RUNS: u32 = 4000;
@@ -26,6 +26,8 @@ pub struct Failure {
     pub smallest: Script,
     /// How many runs it took to make it small.
     pub runs: u32,
+    /// Where the smallest one lies, once it was written down.
+    pub saved: Option<PathBuf>,
 }
 
 impl Failure {
@@ -42,19 +44,21 @@ impl Failure {
             violation: shrunk.violation,
             smallest: shrunk.script,
             runs: shrunk.runs,
+            saved: None,
         }
     }
 
-    /// Writes the smallest script to a file of its own below `folder`, and says where.
+    /// Writes the smallest script to a file of its own below `folder`, from which it is played again.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn save(&self, folder: &Path) -> io::Result<PathBuf> {
+    pub fn save(&mut self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let name = format!("{}-{}.json", self.violation.invariant, self.first.seed);
         let path = folder.join(name);
         fs::write(&path, serde_json::to_vec_pretty(&self.smallest)?)?;
-        Ok(path)
+        self.saved = Some(path);
+        Ok(())
     }
 }
 
@@ -62,12 +66,17 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Violation { invariant, detail } = &self.violation;
         let (before, after) = (self.first.acts.len(), self.smallest.acts.len());
-        writeln!(f, "VIOLATED {invariant}: {detail}")?;
-        writeln!(
-            f,
-            "again: cargo run -p drover-sim-tests -- replay {}",
-            self.first.seed
-        )?;
+        writeln!(f, "VIOLATED {invariant}")?;
+        if let Some(sentence) = sentence_of(invariant) {
+            writeln!(f, "what should hold: {sentence}")?;
+        }
+        writeln!(f, "what was found: {detail}")?;
+        let (seed, replay) = (self.first.seed, "cargo run -p drover-sim-tests -- replay");
+        match &self.saved {
+            Some(path) => writeln!(f, "again: {replay} {}", path.display())?,
+            None => writeln!(f, "again: {replay} {seed} --shrink")?,
+        }
+        writeln!(f, "as it was found first: {replay} {seed}")?;
         writeln!(
             f,
             "smallest, after {} runs: {after} of {before} acts, {} choices",
@@ -95,12 +104,27 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Plays a script and draws its story.
+/// What a property says, as one sentence.
+fn sentence_of(invariant: &str) -> Option<&'static str> {
+    let mut all = Property::ALL.iter();
+    let property = all.find(|property| property.name() == invariant)?;
+    Some(property.about().trim())
+}
+
+/// Plays a script and draws its story, and marks where in it something did not hold.
 pub fn story(script: &Script) -> (Ran, String) {
     let ran = script.run(Watch {
         story: true,
         choices: false,
     });
-    let picture = timeline::draw(ran.sim.world.trace.events());
+    let mut picture = timeline::draw(ran.sim.world.trace.events());
+    if let Err(violation) = &ran.verdict {
+        let (at, step) = (ran.sim.world.elapsed(), ran.sim.steps);
+        let line = format!(
+            "✗✗✗ here, after {at} in step {step}: {}\n",
+            violation.invariant
+        );
+        picture.push_str(&line);
+    }
     (ran, picture)
 }
