@@ -197,23 +197,27 @@ impl Checker {
     }
 
     fn fields(&mut self, fields: &[Field], given: &BTreeMap<String, Value>, above: &str) {
+        let names = || fields.iter().map(|field| field.name);
+        let unknown = given
+            .keys()
+            .filter(|name| !names().any(|known| known == *name));
+        // What is missing is often there under a wrong name, and then is no mistake of its own.
+        let mut meant = Vec::new();
+        for name in unknown.take(MAX_PROBLEMS) {
+            let near = nearest(name, names());
+            let message = format!("unknown option {}", quote(name));
+            self.push(format!("{above}{name}"), message, near.map(str::to_owned));
+            meant.extend(near);
+        }
         for field in fields {
             let value = given.get(field.name).filter(|v| **v != Value::Null);
             let path = format!("{above}{}", field.name);
             match value {
                 Some(value) => self.value(field, value, path),
-                None if field.required => self.problem(path, "must be given".to_owned()),
+                None if field.required && !meant.contains(&field.name) => {
+                    self.problem(path, "must be given".to_owned());
+                }
                 None => {}
-            }
-        }
-        for name in given.keys() {
-            if self.problems.len() >= MAX_PROBLEMS {
-                return;
-            }
-            if !fields.iter().any(|field| field.name == name) {
-                let near = nearest(name, fields.iter().map(|field| field.name));
-                let message = format!("unknown option {}", quote(name));
-                self.push(format!("{above}{name}"), message, near.map(str::to_owned));
             }
         }
     }

@@ -47,6 +47,17 @@ fn an_unknown_option_names_the_nearest_one() {
         raw_exec([("image", Value::from("x"))]),
         ["image: unknown option \"image\""]
     );
+    // What is missing is there under a wrong name.
+    let config = map([("comand", Value::from("x"))]);
+    assert_eq!(
+        said(&validate(&RAW_EXEC, &config)),
+        ["comand: unknown option \"comand\" (did you mean \"command\"?)"]
+    );
+    let config = map([("image", Value::from("x"))]);
+    assert_eq!(
+        said(&validate(&RAW_EXEC, &config)),
+        ["image: unknown option \"image\"", "command: must be given"]
+    );
     let inner = Value::Map(map([("runfor", Value::from("1s"))]));
     assert_eq!(
         mock([("exec_command", inner)]),
