@@ -266,6 +266,14 @@ fn a_service_is_run_and_looked_at() {
 }
 
 #[test]
+fn driver_of_a_node_has_the_time_of_its_last_change() {
+    let setup = Setup::new();
+    let node = setup.json(&["node", "status", "-self", "-json"]);
+    let changed = node["Drivers"]["raw_exec"]["UpdateTime"].as_str().unwrap();
+    assert!(changed.starts_with("20"), "{changed}");
+}
+
+#[test]
 fn tasks_are_signalled_restarted_and_stopped() {
     let setup = Setup::new();
     let file = setup.file("talker.hcl", TALKER);
@@ -545,6 +553,10 @@ fn mistakes_on_the_command_line_are_told() {
         &["-detatch", "detach"],
     );
     has(&tell(&["job", "run"]), &["<FILE>", "Usage:"]);
+    for agent in [&["agent"][..], &["up", "/nowhere/job.hcl"]] {
+        let args = [agent, &["-address", "http://127.0.0.1:1"]].concat();
+        has(&tell(&args), &["-http ADDR:PORT"]);
+    }
     has(
         &tell(&["job", "run", "/nowhere/job.hcl"]),
         &["cannot open /nowhere/job.hcl: No such file"],

@@ -92,7 +92,20 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Why the options make no sense for a command that is an agent.
+fn misplaced(cli: &Cli) -> Option<&'static str> {
+    let is_agent = matches!(cli.command, Command::Up(_) | Command::Agent(_));
+    (is_agent && cli.connection.address.is_some()).then_some(
+        "-address says where a command finds an agent; where an agent listens is said by \
+         -http ADDR:PORT",
+    )
+}
+
 async fn run(cli: Cli) -> ExitCode {
+    if let Some(why) = misplaced(&cli) {
+        Screen::of_process(cli.connection.no_color).complain(why);
+        return ExitCode::FAILURE;
+    }
     let command = match cli.command {
         Command::Up(args) => return runtime::up(args).await,
         Command::Agent(args) => return runtime::agent(args).await,

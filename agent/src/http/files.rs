@@ -36,7 +36,7 @@ pub struct FileInfo {
     pub is_dir: bool,
     /// Its size in bytes.
     pub size: i64,
-    /// As `ls` shows it: `-rw-r--r--`.
+    /// Its kind, its special bits and who may do what: `-rw-r--r--`, `dtrwxrwxrwx`.
     pub file_mode: String,
     /// When it was last changed.
     pub mod_time: String,
@@ -180,15 +180,26 @@ fn info_of(stat: &rustix::fs::Stat, name: String) -> FileInfo {
 }
 
 fn mode_text(kind: FileType, mode: u32) -> String {
-    let mut text = String::from(match kind {
-        FileType::Directory => "d",
-        FileType::Symlink => "L",
-        FileType::Fifo => "p",
-        FileType::Socket => "S",
-        FileType::CharacterDevice => "Dc",
-        FileType::BlockDevice => "D",
-        FileType::RegularFile | FileType::Unknown => "-",
-    });
+    // In this order, and with what comes beside a kind.
+    let signs = [
+        (kind == FileType::Directory, 'd'),
+        (kind == FileType::Symlink, 'L'),
+        (
+            matches!(kind, FileType::BlockDevice | FileType::CharacterDevice),
+            'D',
+        ),
+        (kind == FileType::Fifo, 'p'),
+        (kind == FileType::Socket, 'S'),
+        (mode & 0o4000 != 0, 'u'),
+        (mode & 0o2000 != 0, 'g'),
+        (kind == FileType::CharacterDevice, 'c'),
+        (mode & 0o1000 != 0, 't'),
+    ];
+    let signs = signs.into_iter().filter(|(has, _)| *has);
+    let mut text: String = signs.map(|(_, sign)| sign).collect();
+    if text.is_empty() {
+        text.push('-');
+    }
     for (bit, letter) in (0..9).rev().zip("rwxrwxrwx".chars()) {
         text.push(if mode & (1 << bit) == 0 { '-' } else { letter });
     }
@@ -254,4 +265,23 @@ async fn raw(api: &Api, id: &str, params: &Params, offset: u64, limit: Option<u6
         HeaderValue::from_static("nosniff"),
     );
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_bits_of_a_file_stand_before_its_rights_as_in_the_field() {
+        for (kind, mode, expected) in [
+            (FileType::RegularFile, 0o644, "-rw-r--r--"),
+            (FileType::RegularFile, 0o4755, "urwxr-xr-x"),
+            (FileType::Directory, 0o1777, "dtrwxrwxrwx"),
+            (FileType::Directory, 0o2750, "dgrwxr-x---"),
+            (FileType::CharacterDevice, 0o620, "Dcrw--w----"),
+            (FileType::Symlink, 0o777, "Lrwxrwxrwx"),
+        ] {
+            assert_eq!(mode_text(kind, mode), expected);
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::managers::stream::{Due, SILENT, Stream};
 use crate::model::node::{DriverInfo, NodeEvent};
 use crate::op::Op;
 use crate::text::quote;
-use crate::time::Instant;
+use crate::time::{Instant, Timestamp};
 
 /// What is known of one driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub struct Driver {
     /// None until it said something, or failed to.
     info: Option<DriverInfo>,
     attributes: BTreeMap<String, String>,
+    /// When either last became something else.
+    changed: Timestamp,
 }
 
 /// Every driver that is listened to.
@@ -64,6 +66,11 @@ impl Drivers {
     /// Every driver, by name.
     pub fn drivers(&self) -> impl Iterator<Item = (&Arc<str>, &Driver)> {
         self.drivers.iter()
+    }
+
+    /// The driver of this name.
+    pub fn get(&self, name: &str) -> Option<&Driver> {
+        self.drivers.get(name)
     }
 
     /// What is known of each.
@@ -154,6 +161,11 @@ impl Driver {
         self.info.as_ref()
     }
 
+    /// When that was last something else; of an agent's life, for each asks anew.
+    pub fn changed(&self) -> Timestamp {
+        self.changed
+    }
+
     /// Its stream is over. If it worked until now it is asked again at once, and nothing is wrong.
     fn ended(&mut self, cx: &mut Cx<'_>, name: &str, why: &str) -> Changed {
         self.stream.ended(cx);
@@ -189,6 +201,9 @@ impl Driver {
             message: info.description.clone(),
             details: [("driver".to_owned(), name.to_owned())].into(),
         });
+        if node {
+            self.changed = cx.now.wall;
+        }
         self.info = Some(info);
         self.attributes = attributes;
         Changed {

@@ -182,12 +182,14 @@ fn driver(
     let below = format!("{own}.");
     let attributes =
         (node.attributes.iter()).filter(|(key, _)| **key == own || key.starts_with(&below));
+    let listened = view.machine().drivers().get(name);
+    let changed = listened.map(|driver| driver.changed());
     let driver = Driver {
         detected: info.detected,
         healthy: info.healthy,
         health_description: info.description.clone(),
         attributes: attributes.map(|(k, v)| (k.clone(), v.clone())).collect(),
-        update_time: times::to_nanos(last_event(view)),
+        update_time: times::to_nanos(changed.unwrap_or_default()),
     };
     (name.to_owned(), driver)
 }
