@@ -87,7 +87,8 @@ fn unplaceable_job_registered_before_the_first_fingerprints_reports_its_failure_
         })?;
         let failed = evaluation(sim, id).map(|eval| eval.failed_groups.clone());
         let words = failed.as_ref().and_then(|failed| failed.first());
-        let holds = words.is_some_and(|(group, why)| group == "g" && why.contains("nowhere/none"));
+        let holds = words
+            .is_some_and(|(group, why)| group == "g" && why.to_string().contains("nowhere/none"));
         sim.expect_that(holds, &format!("what is missing: {failed:?}"))
     });
 }

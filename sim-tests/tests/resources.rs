@@ -33,7 +33,7 @@ fn wants(name: &str, priority: i64, cpu: i64, memory: i64) -> Job {
 fn why(sim: &Sim, job: &str) -> String {
     let view = sim.view();
     let key = drover_core::ids::JobKey::local(job);
-    let why = view.and_then(|view| view.blocked(&key).first().map(|(_, why)| why.clone()));
+    let why = view.and_then(|view| view.blocked(&key).first().map(|(_, why)| why.to_string()));
     why.unwrap_or_default()
 }
 

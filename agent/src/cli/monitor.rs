@@ -205,8 +205,15 @@ pub(super) fn failed_groups(eval: &EvalShape) -> String {
         lines.push(format!(
             "Task Group \"{name}\" (failed to place {count} allocation{plural}):"
         ));
-        for (why, nodes) in &failed.constraint_filtered {
-            lines.push(format!("  * {why}: {nodes} nodes excluded by filter"));
+        for (name, _) in failed.nodes_available.iter().filter(|(_, it)| **it == 0) {
+            lines.push(format!(
+                "  * No nodes are available in datacenter \"{name}\""
+            ));
+        }
+        for (what, nodes) in &failed.constraint_filtered {
+            lines.push(format!(
+                "  * Constraint \"{what}\": {nodes} nodes excluded by filter"
+            ));
         }
         for (what, nodes) in &failed.dimension_exhausted {
             lines.push(format!(

@@ -87,6 +87,9 @@ async fn evaluation_that_is_blocked_is_related_to_the_one_that_it_came_of() {
     let id = register(&rig, wanting).await.eval_id;
     let path = format!("/v1/evaluation/{id}");
     let eval: EvalShape = rig.client.get(&path, &[("related", "true")]).await.unwrap();
+    // The command puts its own words around the bare constraint.
+    let filtered = &eval.failed_groups["g"].constraint_filtered;
+    assert_eq!(filtered["${attr.kernel.name} = beos"], 1);
     let related = eval.related_evals.unwrap();
     assert_eq!(related.len(), 1);
     assert_eq!(related[0].id, eval.blocked_eval);

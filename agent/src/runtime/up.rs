@@ -10,6 +10,7 @@ use drover_core::ids::{AllocId, JobKey, TaskKey, TaskName};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::TaskEvent;
 use drover_core::model::job::Job;
+use drover_core::model::placement::PlacementFailure;
 use drover_io_real::on_the_way::{Amount, OnTheWay};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{mpsc, watch};
@@ -44,7 +45,7 @@ const LEARNING: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 struct Look {
     allocs: Vec<Seen>,
-    blocked: Vec<(String, String)>,
+    blocked: Vec<(String, PlacementFailure)>,
     status: &'static str,
     failed: bool,
     /// Whether something of the machine is still being found out, so that there may be a place soon.
@@ -71,7 +72,7 @@ pub(super) struct Follower {
     lines: mpsc::Receiver<Line>,
     lines_in: Option<mpsc::Sender<Line>>,
     shown: Vec<Seen>,
-    blocked: BTreeSet<(String, String)>,
+    blocked: BTreeSet<(String, PlacementFailure)>,
     /// Allocations that were over before: nobody asks for their story again.
     earlier: BTreeSet<AllocId>,
     /// Allocations of which a task failed.
@@ -231,7 +232,7 @@ impl Follower {
         }
         for (group, why) in look.blocked.iter().filter(|_| !look.learning) {
             if self.blocked.insert((group.clone(), why.clone())) {
-                terminal.blocked(group, why);
+                terminal.blocked(group, &why.to_string());
             }
         }
         let running = look.allocs.iter().filter(|seen| seen.running).count();

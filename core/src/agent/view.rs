@@ -8,7 +8,7 @@ use super::services::{self, Registration};
 use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
-use crate::claims::resources::{Capacity, Shortage};
+use crate::claims::resources::Capacity;
 use crate::claims::{self, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
@@ -19,6 +19,7 @@ use crate::model::eval::{Deployment, Evaluation};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
+use crate::model::placement::{PlacementFailure, Shortage};
 use crate::model::remote::RemotePrevious;
 use crate::model::variable::{Variable, VariableKey};
 use crate::scheduler::reconcile;
@@ -195,7 +196,7 @@ impl<'a> View<'a> {
     }
 
     /// For which groups of a job there is no place, and why.
-    pub fn blocked(self, key: &JobKey) -> &'a [(String, String)] {
+    pub fn blocked(self, key: &JobKey) -> &'a [(String, PlacementFailure)] {
         self.agent
             .local
             .blocked

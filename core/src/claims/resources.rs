@@ -9,13 +9,13 @@
 //! A node has what its fingerprints found less what its configuration reserves ([`Reserved`]); what is
 //! not known of it is not counted. [`Overcommit`] says how much more than that may be held.
 
-use core::fmt;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Resources;
 use crate::model::group::TaskGroup;
+use crate::model::placement::{Dimension, Shortage};
 use crate::model::processors::Processors;
 use crate::model::task::{Stage, Task};
 
@@ -76,42 +76,6 @@ pub struct Capacity {
     pub cores: BTreeSet<u32>,
     /// MHz of one of them.
     pub core_mhz: u64,
-}
-
-/// A counted resource of which a node has too little left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shortage {
-    /// Its name, as Nomad calls the dimension.
-    pub dimension: &'static str,
-    unit: &'static str,
-    needs: u64,
-    free: u64,
-    of: u64,
-}
-
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shortage {
-            dimension,
-            unit,
-            needs,
-            free,
-            of,
-        } = self;
-        write!(
-            f,
-            "{dimension}: needs {needs}{unit}, {free} of {of} are free"
-        )
-    }
-}
-
-/// The dimensions, as the reasons of placement failures begin.
-const DIMENSIONS: [&str; 4] = ["cpu", "memory", "disk", "cores"];
-
-/// Whether a group was not placed for want of a counted resource, by the reason of the failure.
-pub fn is_shortage(why: &str) -> bool {
-    why.split_once(": needs ")
-        .is_some_and(|(dimension, _)| DIMENSIONS.contains(&dimension))
 }
 
 impl Amounts {
@@ -202,24 +166,21 @@ impl Capacity {
 
     /// Of what too little is left for `wanted` beside what is `held`: the first that is missing.
     pub fn shortage(&self, held: Amounts, wanted: Amounts) -> Option<Shortage> {
-        let [cpu, memory, disk, _] = DIMENSIONS;
         let all = [
-            (cpu, " MHz", self.cpu, held.cpu, wanted.cpu),
-            (memory, " MB", self.memory, held.memory, wanted.memory),
-            (disk, " MB", self.disk, held.disk, wanted.disk),
+            (Dimension::Cpu, self.cpu, held.cpu, wanted.cpu),
+            (Dimension::Memory, self.memory, held.memory, wanted.memory),
+            (Dimension::Disk, self.disk, held.disk, wanted.disk),
         ];
-        all.into_iter()
-            .find_map(|(dimension, unit, of, held, needs)| {
-                let of = of?;
-                let free = of.saturating_sub(held);
-                (needs > free).then_some(Shortage {
-                    dimension,
-                    unit,
-                    needs,
-                    free,
-                    of,
-                })
+        all.into_iter().find_map(|(dimension, of, held, needs)| {
+            let of = of?;
+            let free = of.saturating_sub(held);
+            (needs > free).then_some(Shortage {
+                dimension,
+                needs,
+                free,
+                of,
             })
+        })
     }
 
     /// How much of each resource is missing for `wanted` beside what is `held`.
@@ -244,8 +205,7 @@ impl Capacity {
         match free.get(..wanted) {
             Some(cores) => Ok(cores.to_vec()),
             None => Err(Shortage {
-                dimension: DIMENSIONS[3],
-                unit: "",
+                dimension: Dimension::Cores,
                 needs: number(wanted),
                 free: number(free.len()),
                 of: number(self.cores.len()),
@@ -338,23 +298,6 @@ mod tests {
         let mut own = task(100, 300, None);
         own.resources.memory_max_mb = 4000;
         assert_eq!(Amounts::of_task(&own, 0).memory, 300);
-    }
-
-    #[test]
-    fn shortage_says_what_is_needed_and_what_is_free() {
-        let capacity = Capacity {
-            cpu: Some(5000),
-            ..Capacity::default()
-        };
-        let cpu = |cpu| Amounts {
-            cpu,
-            ..Amounts::default()
-        };
-        assert_eq!(capacity.shortage(cpu(3800), cpu(1200)), None);
-        let short = capacity.shortage(cpu(3800), cpu(4000));
-        let words = short.map(|short| short.to_string()).unwrap_or_default();
-        assert_eq!(words, "cpu: needs 4000 MHz, 1200 of 5000 are free");
-        assert!(is_shortage(&words) && !is_shortage("reserved port collision a=1"));
     }
 
     #[test]

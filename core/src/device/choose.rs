@@ -12,6 +12,7 @@ use super::group::{Device, Group};
 use crate::constraint::{Operator, compare_texts};
 use crate::model::device::{AssignedDevices, DeviceRequest, GroupId};
 use crate::model::job::Constraint;
+use crate::model::placement::{DeviceLack, PlacementFailure};
 
 /// Devices that somebody holds: by group, the ids.
 pub type Held = BTreeMap<GroupId, BTreeSet<String>>;
@@ -28,7 +29,7 @@ pub fn choose(
     request: &DeviceRequest,
     offers: &[Offer<'_>],
     held: &mut Held,
-) -> Result<AssignedDevices, String> {
+) -> Result<AssignedDevices, PlacementFailure> {
     let count = usize::try_from(request.count).unwrap_or(usize::MAX);
     let named = (offers.iter()).filter(|(_, id, _)| id.answers_to(&request.name));
     let fits = named
@@ -48,11 +49,15 @@ pub fn choose(
     let best =
         enough.min_by_key(|((_, id, group), _)| core::cmp::Reverse(liking(request, id, group)));
     let Some(((plugin, group, _), ids)) = best else {
-        let what = format!("{count} of device \"{}\" for task \"{task}\"", request.name);
-        return Err(match (named.count(), fits.count()) {
-            (0, _) => format!("cannot give {what}: there is none"),
-            (_, 0) => format!("cannot give {what}: none fulfils its constraints"),
-            (_, _) => format!("cannot give {what}: not enough are free and healthy"),
+        return Err(PlacementFailure::Devices {
+            count: request.count,
+            device: request.name.clone(),
+            task: task.to_owned(),
+            why: match (named.count(), fits.count()) {
+                (0, _) => DeviceLack::Missing,
+                (_, 0) => DeviceLack::Constraints,
+                (_, _) => DeviceLack::Taken,
+            },
         });
     };
     held.entry((*group).clone())
@@ -191,6 +196,10 @@ mod tests {
         }
     }
 
+    fn lacks(failure: &PlacementFailure, lack: DeviceLack) -> bool {
+        matches!(failure, PlacementFailure::Devices { why, .. } if *why == lack)
+    }
+
     fn request(count: u64) -> DeviceRequest {
         DeviceRequest {
             name: "gpu".to_owned(),
@@ -210,7 +219,7 @@ mod tests {
         let first = choose("t", &request(1), &offers, &mut held);
         assert_eq!(first.map(|given| given.ids), Ok(vec!["a".to_owned()]));
         let two = choose("t", &request(2), &offers, &mut held);
-        assert!(two.is_err_and(|why| why.contains("not enough are free")));
+        assert!(two.is_err_and(|why| lacks(&why, DeviceLack::Taken)));
         let second = choose("t", &request(1), &offers, &mut held);
         assert_eq!(second.map(|given| given.ids), Ok(vec!["c".to_owned()]));
         assert!(choose("t", &request(1), &offers, &mut held).is_err());
@@ -248,6 +257,6 @@ mod tests {
             "the only one that may be"
         );
         wants.constraints.push(condition(">=", "5 GiB"));
-        assert!(chosen(&wants).is_err_and(|why| why.contains("constraints")));
+        assert!(chosen(&wants).is_err_and(|why| lacks(&why, DeviceLack::Constraints)));
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::placement::PlacementFailure;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::JobRecord;
 use crate::time::Instant;
@@ -35,7 +36,7 @@ pub struct Local {
     dirty: BTreeSet<(Reverse<i64>, JobKey)>,
     /// Jobs for which there was no place, and why.
     #[serde(with = "crate::pairs")]
-    pub blocked: BTreeMap<JobKey, Vec<(String, String)>>,
+    pub blocked: BTreeMap<JobKey, Vec<(String, PlacementFailure)>>,
     /// Jobs whose placement depends on something that has yet to be heard of this machine.
     pub unknown: BTreeSet<JobKey>,
     /// The evaluations for which a plan is still to be made.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::placement::PlacementFailure;
 use crate::ids::{DeploymentId, EvalId, JobKey};
 use crate::time::Timestamp;
 
@@ -93,7 +94,7 @@ pub struct Evaluation {
     #[serde(default)]
     pub status: EvalStatus,
     /// Groups that could not be placed as a whole when it was planned, with the reasons.
-    pub failed_groups: Vec<(String, String)>,
+    pub failed_groups: Vec<(String, PlacementFailure)>,
     /// The blocked evaluation that waits for what this one could not place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_eval: Option<EvalId>,

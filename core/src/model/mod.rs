@@ -14,6 +14,7 @@ pub mod identity;
 pub mod job;
 pub(crate) mod names;
 pub mod node;
+pub mod placement;
 pub mod policy;
 pub mod processors;
 pub mod remote;

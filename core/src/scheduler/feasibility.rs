@@ -5,6 +5,7 @@ use crate::constraint;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
+use crate::model::placement::PlacementFailure;
 
 /// Whether a node can run a group; `awaits_first_reports` if something may still be found on it.
 ///
@@ -17,23 +18,20 @@ pub fn admits(
     group: &TaskGroup,
 ) -> Result<(), NotPlaced> {
     if !constraint::datacenter_matches(&job.datacenters, &node.datacenter) {
-        return Err(NotPlaced::Failed(format!(
-            "no node in datacenters {}",
-            job.datacenters.join(", ")
-        )));
+        let wanted = PlacementFailure::Datacenters(job.datacenters.clone());
+        return Err(NotPlaced::Failed(wanted));
     }
     for task in &group.tasks {
         let known = node.drivers.get(&task.driver);
         if !known.is_some_and(|driver| driver.detected && driver.healthy) {
-            let (driver, name) = (&task.driver, &task.name);
+            let why = PlacementFailure::Driver {
+                driver: task.driver.clone(),
+                task: task.name.clone(),
+                detected: known.is_some(),
+            };
             return Err(match known {
-                Some(_) => NotPlaced::Failed(format!(
-                    "driver \"{driver}\" of task \"{name}\" does not work now"
-                )),
-                None => unless_unknown(
-                    awaits_first_reports,
-                    format!("driver \"{driver}\" of task \"{name}\" is not there"),
-                ),
+                Some(_) => NotPlaced::Failed(why),
+                None => unless_unknown(awaits_first_reports, why),
             });
         }
     }
@@ -44,11 +42,11 @@ pub fn admits(
         .chain(&group.constraints)
         .chain(of_tasks);
     constraint::check_node(node, constraints)
-        .map_err(|why| unless_unknown(awaits_first_reports, format!("Constraint \"{why}\" failed")))
+        .map_err(|why| unless_unknown(awaits_first_reports, PlacementFailure::Constraint(why)))
 }
 
 /// This is why a group is not placed, if nobody may still report what it lacks.
-pub(super) fn unless_unknown(awaits_first_reports: bool, why: String) -> NotPlaced {
+pub(super) fn unless_unknown(awaits_first_reports: bool, why: PlacementFailure) -> NotPlaced {
     match awaits_first_reports {
         true => NotPlaced::Unknown,
         false => NotPlaced::Failed(why),

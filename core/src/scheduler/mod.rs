@@ -40,6 +40,7 @@ use crate::cx::Rng;
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
 use crate::model::eval::DeploymentStatus;
 use crate::model::job::Job;
+use crate::model::placement::PlacementFailure;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Instant;
 
@@ -98,7 +99,7 @@ pub struct NewAlloc {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unplaced {
     /// Groups that have to wait, with the reasons.
-    pub failed: Vec<(String, String)>,
+    pub failed: Vec<(String, PlacementFailure)>,
     /// Whether it depends on something that has yet to be reported of this machine.
     pub unknown: bool,
 }
@@ -125,7 +126,7 @@ pub enum NotPlaced {
     /// Something that it lacks may still be found on this machine.
     Unknown,
     /// What it lacks.
-    Failed(String),
+    Failed(PlacementFailure),
 }
 
 /// Makes a plan for the jobs that are due.

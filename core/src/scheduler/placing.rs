@@ -7,13 +7,14 @@ use super::feasibility::{admits, unless_unknown};
 use super::reconcile::Placement;
 use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, ports};
 use crate::claims::Held;
-use crate::claims::resources::{Amounts, Capacity, Shortage};
+use crate::claims::resources::{Amounts, Capacity};
 use crate::cx::Rng;
 use crate::device::choose::{self, Offer, choose};
 use crate::ids::{AllocId, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
+use crate::model::placement::{PlacementFailure, Shortage};
 use crate::model::remote::RemotePrevious;
 use crate::store::record::{AllocRecord, AssignedCores, AssignedPort, JobRecord};
 
@@ -105,7 +106,7 @@ impl<'a> Pass<'a> {
     ) -> Result<NewAlloc, NotPlaced> {
         let job = &record.job;
         let group = job.group(placement.group.as_str());
-        let group = group.ok_or_else(|| NotPlaced::Failed("no such group".to_owned()))?;
+        let group = group.ok_or_else(|| NotPlaced::Failed(PlacementFailure::NoSuchGroup))?;
         let unknown = self.snapshot.awaits_first_reports;
         admits(self.snapshot.node, unknown, job, group)?;
         let awaited = self.last_that_ran(placement.previous);
@@ -208,16 +209,16 @@ impl<'a> Pass<'a> {
         group: &TaskGroup,
         awaited: Option<AllocId>,
         yielding: &[AllocId],
-    ) -> Result<Claim, String> {
+    ) -> Result<Claim, PlacementFailure> {
         let yields = |(alloc, _): &(&AllocRecord, Amounts)| yielding.contains(&alloc.id);
         let holders = self.holders(awaited);
         let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
         let (held, ending) = (Held::by(holders), Held::by(ending));
         let Snapshot { node, capacity, .. } = self.snapshot;
-        let cores = cores_for(group, capacity, held.cores).map_err(|short| short.to_string())?;
+        let cores = cores_for(group, capacity, held.cores).map_err(PlacementFailure::Shortage)?;
         let wanted = Amounts::of(group, capacity.core_mhz);
         if let Some(short) = capacity.shortage(held.amounts, wanted) {
-            return Err(short.to_string());
+            return Err(PlacementFailure::Shortage(short));
         }
         Ok(Claim {
             cores,
@@ -327,7 +328,7 @@ fn devices_for(
     group: &TaskGroup,
     offers: &[Offer<'_>],
     mut held: choose::Held,
-) -> Result<Vec<AssignedDevices>, String> {
+) -> Result<Vec<AssignedDevices>, PlacementFailure> {
     if !wants_devices(group) {
         return Ok(Vec::new());
     }

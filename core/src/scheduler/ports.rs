@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::cx::Rng;
 use crate::model::group::{Port, TaskGroup};
 use crate::model::node::Node;
+use crate::model::placement::PlacementFailure;
 use crate::store::record::AssignedPort;
-use crate::text::quote;
 
 /// How many random numbers are tried before the range is searched from its beginning.
 const RANDOM_TRIES: usize = 20;
@@ -23,7 +23,7 @@ pub fn assign(
     group: &TaskGroup,
     held: &BTreeSet<u16>,
     ending: &BTreeSet<u16>,
-) -> Result<Vec<AssignedPort>, String> {
+) -> Result<Vec<AssignedPort>, PlacementFailure> {
     let mut own = BTreeSet::new();
     let mut ports = Vec::new();
     let Some(network) = group.networks.first() else {
@@ -33,10 +33,10 @@ pub fn assign(
         let value = number(port.value).filter(|value| *value != 0);
         let free = value.filter(|value| !held.contains(value));
         let Some(value) = free.filter(|value| own.insert(*value)) else {
-            return Err(format!(
-                "reserved port collision {}={}",
-                port.label, port.value
-            ));
+            return Err(PlacementFailure::PortTaken {
+                label: port.label.clone(),
+                value: port.value,
+            });
         };
         ports.push(assigned(node, port, value)?);
     }
@@ -46,7 +46,7 @@ pub fn assign(
                 .iter()
                 .any(|ports| ports.contains(&value))
         };
-        let value = pick(node, rng, taken).ok_or("dynamic port selection failed: none is left")?;
+        let value = pick(node, rng, taken).ok_or(PlacementFailure::NoPortLeft)?;
         own.insert(value);
         ports.push(assigned(node, port, value)?);
     }
@@ -74,24 +74,20 @@ pub fn host_network_attribute(name: &str) -> String {
 }
 
 /// The node's address in the network that the port is to be reached through.
-fn host_address(node: &Node, port: &Port) -> Result<String, String> {
+fn host_address(node: &Node, port: &Port) -> Result<String, PlacementFailure> {
     if matches!(port.host_network.as_str(), "" | "default") {
         return Ok(node.address.clone());
     }
     let known = node
         .attributes
         .get(&host_network_attribute(&port.host_network));
-    known.cloned().ok_or_else(|| {
-        let name = quote(&port.host_network);
-        format!(
-            "missing host network {name} for port {}: the client block of the agent's configuration \
-             says with host_network {name} {{ … }} which interface or cidr it is",
-            quote(&port.label)
-        )
+    known.cloned().ok_or_else(|| PlacementFailure::HostNetwork {
+        network: port.host_network.clone(),
+        label: port.label.clone(),
     })
 }
 
-fn assigned(node: &Node, port: &Port, value: u16) -> Result<AssignedPort, String> {
+fn assigned(node: &Node, port: &Port, value: u16) -> Result<AssignedPort, PlacementFailure> {
     let to = match port.to {
         -1 => value,
         to => number(to).unwrap_or(0),

@@ -198,7 +198,7 @@ fn failures(plan: &Plan) -> Vec<String> {
         | Action::Planned(_) => Vec::new(),
     };
     let failed = plan.actions.iter().flat_map(of);
-    failed.map(|(_, why)| why).collect()
+    failed.map(|(_, why)| why.to_string()).collect()
 }
 
 #[test]

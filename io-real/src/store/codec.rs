@@ -79,3 +79,48 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
 fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
     serde_json::from_slice(value).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use drover_core::ids::EvalId;
+    use drover_core::model::placement::{DeviceLack, PlacementFailure};
+
+    use super::*;
+
+    fn failures(why: &str) -> Result<Vec<(String, PlacementFailure)>, String> {
+        let text = format!(
+            r#"{{"id":"00000000-0000-0000-0000-000000000001","job":{{"namespace":"default","id":"web"}},
+            "trigger":"job-register","time":0,"deployment":null,"status":"blocked",
+            "failed_groups":[["g",{why}]],"create_index":1,"modify_index":1}}"#
+        );
+        match decode(&Key::Eval(EvalId(1)), text.as_bytes())? {
+            Record::Eval(eval) => Ok(eval.failed_groups.clone()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn evaluation_saved_with_words_keeps_them() {
+        let words = "memory: needs 800 MB, 100 of 1000 are free";
+        let read = failures(&format!("{words:?}")).unwrap();
+        assert_eq!(read[0].1, PlacementFailure::Words(words.to_owned()));
+    }
+
+    #[test]
+    fn reasons_of_placement_failures_are_read_as_they_were_saved() {
+        for why in [
+            PlacementFailure::NoSuchGroup,
+            PlacementFailure::Constraint("${attr.kernel.name} = beos".to_owned()),
+            PlacementFailure::Devices {
+                count: 2,
+                device: "gpu".to_owned(),
+                task: "t".to_owned(),
+                why: DeviceLack::Taken,
+            },
+            PlacementFailure::Words("as an older agent said it".to_owned()),
+        ] {
+            let saved = serde_json::to_string(&why).unwrap();
+            assert_eq!(failures(&saved).unwrap()[0].1, why, "{saved}");
+        }
+    }
+}

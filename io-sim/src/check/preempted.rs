@@ -7,6 +7,7 @@ use drover_core::model::alloc::DesiredStatus;
 use drover_core::model::device::AssignedDevices;
 use drover_core::model::event::EventType;
 use drover_core::model::group::TaskGroup;
+use drover_core::model::placement::{DeviceLack, PlacementFailure};
 use drover_core::model::task::Stage;
 use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::task::runner::TaskRunner;
@@ -90,13 +91,12 @@ impl Checker {
         };
         for (name, why) in view.blocked(&job.job.key()) {
             let need = job.job.group(name).and_then(only_need);
-            let lacks = |what: &str| why.contains(what);
             let holds = |alloc: &&AllocRunner| match need {
-                Some(Need::Port(port)) if lacks("reserved port collision") => {
+                Some(Need::Port(port)) if matches!(why, PlacementFailure::PortTaken { .. }) => {
                     let mut ports = alloc.record().ports.iter();
                     ports.any(|held| i64::from(held.value) == port)
                 }
-                Some(Need::Device(name)) if lacks("not enough are free") => {
+                Some(Need::Device(name)) if is_taken(why) => {
                     let mut devices = alloc.record().devices.iter();
                     devices.any(|held| held.group.answers_to(name) && works(agent, held))
                 }
@@ -127,6 +127,10 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+fn is_taken(why: &PlacementFailure) -> bool {
+    matches!(why, PlacementFailure::Devices { why, .. } if *why == DeviceLack::Taken)
 }
 
 /// What others may hold of what a group needs, where that is one thing alone.

@@ -8,6 +8,7 @@ use drover_core::agent::{Agent, PREEMPTION_MARGIN};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::AllocId;
 use drover_core::model::group::TaskGroup;
+use drover_core::model::placement::PlacementFailure;
 use drover_core::model::task::{Stage, Task};
 use drover_core::store::record::JobRecord;
 
@@ -157,7 +158,10 @@ impl Checker {
             return Ok(());
         };
         for (name, why) in view.blocked(&job.job.key()) {
-            let group = job.job.group(name).filter(|_| why.contains(": needs "));
+            let group = job
+                .job
+                .group(name)
+                .filter(|_| matches!(why, PlacementFailure::Shortage(_)));
             let Some(group) = group else { continue };
             self.sometimes(Property::SometimesAResourceIsShort, true);
             let holders: Vec<_> = view.allocs().filter(|alloc| holds_on(alloc)).collect();

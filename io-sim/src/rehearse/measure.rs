@@ -374,7 +374,7 @@ impl Group {
                 let mut blocked = view.blocked(key).iter();
                 let why = blocked.find(|(group, _)| *group == self.name.as_str());
                 return waits(match why {
-                    Some((_, why)) => Cause::NoPlace(why.clone()),
+                    Some((_, why)) => Cause::NoPlace(why.to_string()),
                     None => Cause::UnderWay,
                 });
             };

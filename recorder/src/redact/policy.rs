@@ -74,13 +74,12 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
         | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Outcome" | "Header" | "JobRecord"
         | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" | "ParameterizedJob"
-        | "DispatchPayload" | "GroupId" | "DeviceRequest" | "Preference" | "AssignedDevices"
-        | "Mount" | "DeviceNode" | "SaidGroup" | "SaidDevice" | "SaidAttribute" | "Attribute"
-        | "Group" | "Device" | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address"
-        | "ProbeConfig" | "DriverFingerprint" | "Machine" | "Fingerprints" | "FoundPlugin"
-        | "Drivers" | "Driver" | "Devices" | "Plugin" | "NodeInput" | "Reply" => {
-            Fields::all(Rule::Show)
-        }
+        | "DispatchPayload" | "PlacementFailure" | "Shortage" | "GroupId" | "DeviceRequest"
+        | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode" | "SaidGroup"
+        | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device" | "Fingerprint"
+        | "Processors" | "Core" | "Interface" | "Address" | "ProbeConfig" | "DriverFingerprint"
+        | "Machine" | "Fingerprints" | "FoundPlugin" | "Drivers" | "Driver" | "Devices"
+        | "Plugin" | "NodeInput" | "Reply" => Fields::all(Rule::Show),
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),
         "Job" => Fields::listed(JOB, Rule::HideAll),

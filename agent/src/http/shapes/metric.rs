@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::claims::resources::is_shortage;
+use drover_core::model::placement::{Lack, PlacementFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,18 +43,27 @@ impl AllocMetric {
     }
 
     /// This node was considered and the group was not placed, for this reason.
-    pub(super) fn not_placed(node: &drover_core::model::node::Node, why: &str) -> AllocMetric {
-        if is_shortage(why) {
-            return AllocMetric {
+    pub(super) fn not_placed(
+        node: &drover_core::model::node::Node,
+        why: &PlacementFailure,
+    ) -> AllocMetric {
+        let considered = AllocMetric::placed(node);
+        match why.lack() {
+            Lack::Datacenters(names) => AllocMetric {
+                nodes_evaluated: 0,
+                nodes_available: names.into_iter().map(|name| (name, 0)).collect(),
+                ..considered
+            },
+            Lack::Filter(why) => AllocMetric {
+                nodes_filtered: 1,
+                constraint_filtered: BTreeMap::from([(why, 1)]),
+                ..considered
+            },
+            Lack::Dimension(what) => AllocMetric {
                 nodes_exhausted: 1,
-                dimension_exhausted: BTreeMap::from([(why.to_owned(), 1)]),
-                ..AllocMetric::placed(node)
-            };
-        }
-        AllocMetric {
-            nodes_filtered: 1,
-            constraint_filtered: BTreeMap::from([(why.to_owned(), 1)]),
-            ..AllocMetric::placed(node)
+                dimension_exhausted: BTreeMap::from([(what, 1)]),
+                ..considered
+            },
         }
     }
 }

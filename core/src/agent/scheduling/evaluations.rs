@@ -12,6 +12,7 @@ use crate::agent::{Agent, cx};
 use crate::ids::{EvalId, JobKey};
 use crate::local::KEPT_EVALS;
 use crate::model::eval::{EvalStatus, Evaluation, Trigger};
+use crate::model::placement::PlacementFailure;
 use crate::scheduler::Unplaced;
 use crate::store::{Key, Record};
 use crate::time::Now;
@@ -121,7 +122,7 @@ impl Agent {
         &mut self,
         now: Now,
         key: &JobKey,
-        failed: &[(String, String)],
+        failed: &[(String, PlacementFailure)],
         asked: Option<&Evaluation>,
         mut blocked: Vec<Evaluation>,
     ) -> EvalId {

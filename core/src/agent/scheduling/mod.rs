@@ -14,13 +14,14 @@ use std::collections::BTreeSet;
 use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::claims::Held;
-use crate::claims::resources::{Amounts, Capacity, Shortage};
+use crate::claims::resources::{Amounts, Capacity};
 use crate::effect::{Effect, Refusal, Reply};
 use crate::ids::{AllocId, JobKey, RequestId};
 use crate::input::LocalInput;
 use crate::model::eval::Trigger;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
+use crate::model::placement::Shortage;
 use crate::scheduler::{self, AllocState, NotPlaced, Snapshot};
 use crate::store::record::AllocRecord;
 use crate::time::Now;
@@ -147,7 +148,7 @@ impl Agent {
             NotPlaced::Unknown => {
                 "the node does not know yet what it has; try again soon".to_owned()
             }
-            NotPlaced::Failed(why) => why,
+            NotPlaced::Failed(why) => why.to_string(),
         })
     }
 
