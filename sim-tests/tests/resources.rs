@@ -104,6 +104,46 @@ fn memory_of_lower_priority_is_preempted_and_named_while_it_is_awaited() {
 }
 
 #[test]
+fn memory_of_two_that_are_preempted_is_awaited() {
+    for_seeds_on(SMALL, 60, |sim| {
+        for name in ["one", "two"] {
+            sim.register(&wants(name, 30, 10, 450));
+            sim.until(SOON, |sim| sim.runs(name, name))?;
+        }
+        sim.world.faults = Faults::only(&[Fault::HangStop], 500).budget(1);
+        sim.register(&wants("high", 60, 10, 900));
+        sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
+        let alone = sim.living("one") + sim.living("two") == 0;
+        sim.expect_that(alone, "nothing of the two lives")?;
+        sim.peace()
+    });
+}
+
+#[test]
+fn memory_is_awaited_also_by_the_next_agent() {
+    for_seeds_on(SMALL, 60, |sim| {
+        // In the world of seed 0 nothing goes wrong, so nothing takes its time.
+        if sim.seed() == 0 {
+            return Ok(());
+        }
+        sim.register(&wants("low", 30, 10, 800));
+        sim.until(SOON, |sim| sim.runs("low", "low"))?;
+        sim.world.faults = Faults::only(&[Fault::HangStop], 1000).budget(1000);
+        sim.register(&wants("high", 60, 10, 900));
+        sim.until(SOON, |sim| sim.live("high").is_some())?;
+        sim.run(Span::secs(3))?;
+        sim.crash();
+        sim.restart()?;
+        // What was not saved is asked for again.
+        sim.register(&wants("high", 60, 10, 900));
+        sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
+        sim.expect_that(sim.living("low") == 0, "nothing of the lower one lives")?;
+        sim.calm()?;
+        sim.peace()
+    });
+}
+
+#[test]
 fn node_that_grows_wakes_the_job_that_waits() {
     for_seeds_on(SMALL, 40, |sim| {
         sim.register(&wants("large", 50, 10, 3000));

@@ -33,6 +33,7 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     };
     cx.screen.say(&head(&node, host.as_ref()))?;
     let allocs: Vec<Alloc> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
+    node_usage::say_allocated(cx, &node, host.as_ref(), &allocs)?;
     if let Some(host) = &host {
         node_usage::say(cx, &node, host, &allocs).await?;
     }

@@ -1,4 +1,7 @@
-//! `drover node status -stats`: what the machine has, what allocations hold of it, what is used.
+//! What `drover node status` shows of resources: what the machine has, what allocations hold of it; and with
+//! `-stats` what is used.
+
+use serde_json::Value;
 
 use super::context::Context;
 use super::failure::Failure;
@@ -16,6 +19,18 @@ struct Whole {
 }
 
 impl Whole {
+    /// As the node's fingerprints found it.
+    fn found(node: &NodeShape) -> Whole {
+        let number = |path: &str| node.node_resources.pointer(path).and_then(Value::as_u64);
+        let megabytes = |path: &str| number(path).unwrap_or(0).saturating_mul(MIB);
+        Whole {
+            cpu: number("/Cpu/CpuShares").unwrap_or(0) as f64,
+            memory: megabytes("/Memory/MemoryMB"),
+            disk: megabytes("/Disk/DiskMB"),
+        }
+    }
+
+    /// As it is measured.
     fn of(node: &NodeShape, host: &HostStats) -> Whole {
         let attribute = |name: &str| node.attributes.get(name).and_then(|it| it.parse().ok());
         Whole {
@@ -36,7 +51,27 @@ pub(super) async fn host(cx: &Context, node: &str) -> Result<HostStats, Failure>
         .await
 }
 
-/// Shows it, and what of it is the allocations'.
+/// Shows what allocations that are not over hold of the machine.
+///
+/// # Errors
+/// Nobody reads any more.
+pub(super) fn say_allocated(
+    cx: &mut Context,
+    node: &NodeShape,
+    host: Option<&HostStats>,
+    allocs: &[Alloc],
+) -> Result<(), Failure> {
+    let whole = host.map_or_else(|| Whole::found(node), |host| Whole::of(node, host));
+    cx.screen.title("\nAllocated Resources")?;
+    cx.screen.say(&allocated(&holders(allocs), &whole))
+}
+
+fn holders(allocs: &[Alloc]) -> Vec<&Alloc> {
+    let held = |alloc: &&Alloc| matches!(&*alloc.stub.client_status, "pending" | "running");
+    allocs.iter().filter(held).collect()
+}
+
+/// Shows what the machine uses, and what of it is the allocations'.
 ///
 /// # Errors
 /// The agent does not answer, or nobody reads any more.
@@ -47,10 +82,7 @@ pub(super) async fn say(
     allocs: &[Alloc],
 ) -> Result<(), Failure> {
     let whole = Whole::of(node, host);
-    let held = |alloc: &&Alloc| matches!(&*alloc.stub.client_status, "pending" | "running");
-    let held: Vec<&Alloc> = allocs.iter().filter(held).collect();
-    cx.screen.title("\nAllocated Resources")?;
-    cx.screen.say(&allocated(&held, &whole))?;
+    let held = holders(allocs);
     let (mut cpu, mut memory) = (0.0, 0);
     for alloc in held.iter().filter(|it| it.stub.client_status == "running") {
         let path = format!("/v1/client/allocation/{}/stats", alloc.stub.id);

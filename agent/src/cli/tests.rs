@@ -95,6 +95,27 @@ async fn a_job_without_a_place_exits_with_2() {
 }
 
 #[tokio::test]
+async fn node_status_shows_what_allocations_hold() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    alloc_of(&rig, "web").await;
+    let (code, out, _) = run(&rig, &["node", "status", "-self"]).await;
+    assert_eq!(code, 0);
+    let after = out
+        .split("Allocated Resources\n")
+        .nth(1)
+        .unwrap_or_default();
+    let mut lines = after.lines();
+    let header = lines.next().unwrap_or_default();
+    assert!(header.ends_with("Alloc Count"), "{out}");
+    let row = lines.next().unwrap_or_default();
+    assert!(
+        row.contains("16 MiB/") && row.trim_end().ends_with('1'),
+        "{out}"
+    );
+}
+
+#[tokio::test]
 async fn status_finds_jobs_and_allocations() {
     let rig = Rig::start().await;
     assert_eq!(run(&rig, &["status"]).await.1, "No running jobs\n");

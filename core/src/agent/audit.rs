@@ -18,7 +18,7 @@ pub enum Violation {
     StuckAlloc(AllocId),
     /// A task is neither over nor waits for anything.
     StuckTask(TaskKey),
-    /// Two allocations hold the same, and neither waits for the other to end.
+    /// Two allocations were granted the same.
     DoublyHeld(Claim, [AllocId; 2]),
 }
 
@@ -54,16 +54,16 @@ impl View<'_> {
         stuck.chain(doubly).collect()
     }
 
-    /// Whether an allocation is over, or waits for a deadline, a predecessor here or elsewhere, a task
+    /// Whether an allocation is over, or waits for a deadline, claims that others hold, a task
     /// or the machine.
     pub fn waits(self, alloc: &AllocRunner) -> bool {
         let record = alloc.record();
         match alloc.phase() {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
             AllocPhase::Prerun(_) => {
-                let mut awaited = record.awaited().filter_map(|id| self.alloc(id));
                 alloc.asks_again_at().is_some()
-                    || awaited.any(|one| !one.record().finished || one.has_remains())
+                    || !self.is_settled()
+                    || alloc.awaits_claims() && !self.ungranted(alloc).is_empty()
             }
             AllocPhase::Tasks => {
                 alloc
@@ -83,10 +83,12 @@ impl View<'_> {
         }
     }
 
-    /// A port or a device of two allocations that are not over, of which neither awaits the other.
+    /// Something of which there is one that was granted to two allocations of which neither is gone.
     pub fn doubly_held(self) -> Option<(Claim, [AllocId; 2])> {
-        let records = self.allocs().map(|alloc| &**alloc.record());
-        claims::doubly_held(records.filter(|alloc| !alloc.finished))
+        let holders = self
+            .allocs()
+            .filter(|alloc| alloc.has_claims() && !alloc.is_gone());
+        claims::doubly_held(holders.map(|alloc| &**alloc.record()))
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod audit;
 mod collect;
 mod collected;
+mod granting;
 mod machine;
 mod operator;
 mod pending;
@@ -348,6 +349,8 @@ impl Agent {
         self.collect_due |= news.collect;
         if news.settled {
             self.allocs.keys().copied().collect()
+        } else if news.places {
+            self.waiting()
         } else {
             BTreeSet::new()
         }
@@ -452,6 +455,7 @@ impl Agent {
     }
 
     fn settle_alloc(&mut self, now: Now, id: AllocId) {
+        self.grant(id);
         let Some(alloc) = self.allocs.get_mut(&id) else {
             return;
         };

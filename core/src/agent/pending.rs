@@ -86,8 +86,8 @@ impl Agent {
         let who = format!("alloc {}", alloc.record().id.short());
         let what = match alloc.phase() {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => Some("its setup"),
-            AllocPhase::Prerun(_) if alloc.awaits_claims() => Some("what others still hold"),
-            AllocPhase::Prerun(_) => Some("the allocation that it replaces on another node"),
+            AllocPhase::Prerun(_) if self.shared.unsettled => Some("first news of this machine"),
+            AllocPhase::Prerun(_) => Some("claims that others hold"),
             AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some("its cleaning away"),
             AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
         };

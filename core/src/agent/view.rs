@@ -9,7 +9,7 @@ use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::claims::resources::Capacity;
-use crate::claims::{self, Ungranted};
+use crate::claims::{self, Holder, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
@@ -174,12 +174,15 @@ impl<'a> View<'a> {
     /// An allocation of a job that has not ended, where what would be handed over still waits for that:
     /// another node would ask for the end of the latter only.
     pub fn still_ends(self, key: &JobKey) -> Option<&'a Arc<AllocRecord>> {
-        let awaited = |record: &'a Arc<AllocRecord>| {
-            let waits = self.alloc(record.id)?.never_ran();
-            let previous = self.alloc(record.previous?)?.record();
-            (waits && !previous.finished).then_some(previous)
-        };
-        self.handed_over(key).find_map(awaited)
+        let mut latest = self.handed_over(key);
+        latest.find_map(|latest| {
+            let before = |alloc: &&AllocRunner| {
+                let record = alloc.record();
+                let same = claims::is_same_slot(record, latest);
+                same && claims::is_older(record, latest) && !alloc.is_gone()
+            };
+            self.allocs_of(key).find(before).map(AllocRunner::record)
+        })
     }
 
     /// Whether this node has the drivers of a group and fulfils its conditions.
@@ -260,35 +263,41 @@ impl<'a> View<'a> {
         Some(ShownAlloc::Collected(record, job))
     }
 
-    /// What an allocation claims and others still hold whose end it awaits before its tasks have their turn.
+    /// What an allocation claims and others still hold before its tasks have their turn.
     pub fn ungranted(self, alloc: AllocView<'a>) -> Vec<Ungranted> {
-        if !alloc.awaits_claims() {
-            return Vec::new();
+        match alloc.awaits_any_claim() {
+            true => self.agent.ungranted(alloc.record().id),
+            false => Vec::new(),
         }
-        let awaited = alloc.record().awaited();
-        let awaited = awaited.filter_map(|id| self.alloc(id));
-        let holders = awaited.filter(|other| !other.record().finished || other.has_remains());
-        // Which it holds is asked, not how much.
-        let holders = holders.map(|other| (&**other.record(), other.amounts(1)));
-        claims::ungranted(alloc.record(), alloc.amounts(1), holders)
     }
 
     /// What is done or awaited before the tasks of an allocation have their turn, in words: of what others
     /// hold, who holds it.
     pub fn waits_for(self, alloc: AllocView<'a>) -> Option<String> {
-        let words = alloc.waits_for()?;
-        let mut holders: BTreeMap<AllocId, Vec<String>> = BTreeMap::new();
+        let mut holders: BTreeMap<Holder, Vec<String>> = BTreeMap::new();
         for one in self.ungranted(alloc) {
             let claims = holders.entry(one.holder).or_default();
             claims.push(one.claim.to_string());
         }
-        let holders = holders.into_iter();
-        let holders =
-            holders.map(|(id, claims)| format!("{} holds {}", id.short(), claims.join(", ")));
-        let holders: Vec<String> = holders.collect();
-        Some(match holders.is_empty() {
+        let words = match alloc.waits_for() {
+            Some(words) => words,
+            None if !alloc.awaits_claims() => return None,
+            None if holders.is_empty() => {
+                return Some("Waiting for the first fingerprints of this node".to_owned());
+            }
+            None => {
+                let many = if holders.len() == 1 { "" } else { "s" };
+                let names: Vec<String> = holders.keys().map(Holder::to_string).collect();
+                format!("Waiting for allocation{many} {} to end", names.join(", "))
+            }
+        };
+        let of_holder = |(holder, claims): (&Holder, &Vec<String>)| {
+            format!("{holder} holds {}", claims.join(", "))
+        };
+        let held: Vec<String> = holders.iter().map(of_holder).collect();
+        Some(match held.is_empty() {
             true => words,
-            false => format!("{words}: {}", holders.join("; ")),
+            false => format!("{words}: {}", held.join("; ")),
         })
     }
 

@@ -112,9 +112,9 @@ impl Broadcasts {
         }
     }
 
-    /// `listener` listens to `alloc` no longer.
-    pub fn leave(&mut self, alloc: AllocId, listener: AllocId) {
-        if let Some(sender) = self.senders.get_mut(&alloc) {
+    /// `listener` listens to nobody any longer.
+    pub fn leave(&mut self, listener: AllocId) {
+        for sender in self.senders.values_mut() {
             sender.listeners.remove(&listener);
         }
     }

@@ -1,10 +1,23 @@
-//! Claims: what of a node has a bounded number of owners, and which allocation holds it.
+//! Claims: what of a node has a bounded number of owners, which allocation holds it, and who waits for whom.
 //!
 //! Each of these has one holder: the *slot* of a copy (job, group, index), a *port* of the host, an
-//! instance of a *device*, a *core*. CPU, memory and disk space have as many as fit ([`resources`]). An allocation claims all of its own when it is placed. It holds a claim until
-//! nothing of it can be alive: one that is told to end holds on until it is gone, and one that could not
-//! be killed holds its ports and devices for as long as that is so. Who is placed on what another still
-//! holds waits for that one ([`ungranted`]); nobody else is placed on it ([`Held`]).
+//! instance of a *device*, a *core*. CPU, memory and disk space have as many as fit ([`resources`]).
+//!
+//! An allocation claims all of its own when it is placed, and holds them until it is *gone*: its run is over
+//! and nothing of it can be alive. One that is told to end holds on until then, and so does what could not be
+//! killed.
+//!
+//! **An allocation starts when all its claims are granted, and nothing else decides that.** Who is older is
+//! served first, by the index at which it was placed: a claim is granted when every older holder of it is
+//! gone; a counted resource when what the older ones hold leaves enough, or none of them is to end. So nobody
+//! waits for younger ones, there is no circle of waiting, and a node that came to have less than it gave
+//! keeps nobody waiting. What is granted is not taken back. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
+//!
+//! Waiting for what a copy replaces on another node is the same: a claim on its slot, whose holder is
+//! elsewhere.
+//!
+//! The scheduler gives an allocation what another holds only if that one is told to end: the ones before it
+//! in its slot, and those that it preempts ([`Held`] is what it may not give).
 //!
 //! Nothing of this is remembered by itself: what an allocation claims stands in its record.
 
@@ -12,10 +25,11 @@ pub mod resources;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use self::resources::Amounts;
+use self::resources::{Amounts, Capacity};
 use crate::device::choose;
 use crate::ids::{AllocId, GroupName, JobKey};
 use crate::model::device::GroupId;
@@ -40,6 +54,16 @@ pub enum Claim {
     Disk,
 }
 
+impl Claim {
+    /// Whether several hold some of it, as much as there is.
+    pub fn is_counted(&self) -> bool {
+        match self {
+            Claim::Slot(..) | Claim::Port(_) | Claim::Device(..) | Claim::Core(_) => false,
+            Claim::Cpu | Claim::Memory | Claim::Disk => true,
+        }
+    }
+}
+
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,13 +78,44 @@ impl fmt::Display for Claim {
     }
 }
 
+/// Who holds a claim.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Holder {
+    /// An allocation of this node.
+    Alloc(AllocId),
+    /// An allocation of another node, and where that answers.
+    Elsewhere(AllocId, Arc<str>),
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Alloc(id) => id.short().fmt(f),
+            Holder::Elsewhere(id, address) => write!(f, "{} at {address}", id.short()),
+        }
+    }
+}
+
 /// A claim that an allocation does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ungranted {
     /// What it waits for.
     pub claim: Claim,
     /// Who holds it.
-    pub holder: AllocId,
+    pub holder: Holder,
+}
+
+/// An allocation that is not gone, and what it has of counted resources.
+pub type Holding<'a> = (&'a AllocRecord, Amounts);
+
+/// Whether an allocation comes before another: it was placed earlier.
+pub fn is_older(one: &AllocRecord, other: &AllocRecord) -> bool {
+    (one.create_index, one.id) < (other.create_index, other.id)
+}
+
+/// Whether two allocations are for the same copy of a group.
+pub fn is_same_slot(one: &AllocRecord, other: &AllocRecord) -> bool {
+    one.index == other.index && one.group == other.group && one.job == other.job
 }
 
 /// Everything that an allocation claims of which there is one.
@@ -79,33 +134,62 @@ pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
         .chain(cores)
 }
 
-/// What two allocations claim both.
+/// What two allocations claim both, of which there is one.
 pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
-    let theirs: BTreeSet<Claim> = of(other).collect();
-    of(one).filter(|claim| theirs.contains(claim)).collect()
-}
-
-/// What an allocation claims and these others hold, which it awaits and of which something may be alive.
-/// Each comes with what it holds of counted resources, which are named where nothing else is in common.
-pub fn ungranted<'a>(
-    alloc: &AllocRecord,
-    amounts: Amounts,
-    holders: impl Iterator<Item = (&'a AllocRecord, Amounts)>,
-) -> Vec<Ungranted> {
-    let of_one = |(other, theirs): (&'a AllocRecord, Amounts)| {
-        let mut claims = in_common(alloc, other);
-        if claims.is_empty() {
-            claims = counted_in_common(amounts, theirs);
+    let holds = |claim: &Claim| match claim {
+        Claim::Slot(..) => is_same_slot(one, other),
+        Claim::Port(port) => other.ports.iter().any(|held| held.value == *port),
+        Claim::Device(group, id) => {
+            let mut held = other.devices.iter();
+            held.any(|held| held.group == *group && held.ids.contains(id))
         }
-        claims.into_iter().map(move |claim| Ungranted {
-            claim,
-            holder: other.id,
-        })
+        Claim::Core(id) => other.cores.iter().any(|held| held.ids.contains(id)),
+        Claim::Cpu | Claim::Memory | Claim::Disk => false,
     };
-    holders.flat_map(of_one).collect()
+    let has_some = is_same_slot(one, other)
+        || !one.ports.is_empty() && !other.ports.is_empty()
+        || !one.devices.is_empty() && !other.devices.is_empty()
+        || !one.cores.is_empty() && !other.cores.is_empty();
+    match has_some {
+        true => of(one).filter(holds).collect(),
+        false => Vec::new(),
+    }
 }
 
-fn counted_in_common(one: Amounts, other: Amounts) -> Vec<Claim> {
+/// The claims of an allocation that are not granted yet, and who holds each. `holders` are all allocations of
+/// this node that are not gone; younger ones among them do not count.
+pub fn ungranted<'a>(
+    (alloc, amounts): Holding<'_>,
+    capacity: &Capacity,
+    holders: impl Iterator<Item = Holding<'a>>,
+) -> Vec<Ungranted> {
+    let older: Vec<Holding<'_>> = holders
+        .filter(|(other, _)| is_older(other, alloc))
+        .collect();
+    let mut held = Amounts::default();
+    older.iter().for_each(|(_, theirs)| held.add(*theirs));
+    let missing = capacity.missing(held, amounts);
+    let of_one = |(other, theirs): &Holding<'_>| {
+        let single = in_common(alloc, other).into_iter();
+        let ends = other.is_terminal();
+        let all = single.chain(both_of(missing, *theirs).filter(|_| ends));
+        let holder = Holder::Alloc(other.id);
+        all.map(move |claim| (claim, holder.clone()))
+            .collect::<Vec<_>>()
+    };
+    let elsewhere = alloc.remote.iter().filter(|previous| !previous.ended);
+    let elsewhere = elsewhere.map(|previous| {
+        let slot = Claim::Slot(alloc.job.clone(), alloc.group.clone(), alloc.index);
+        let holder = Holder::Elsewhere(previous.alloc, previous.address.clone());
+        (slot, holder)
+    });
+    let all = older.iter().flat_map(of_one).chain(elsewhere);
+    all.map(|(claim, holder)| Ungranted { claim, holder })
+        .collect()
+}
+
+/// The counted resources of which both amounts are some.
+fn both_of(one: Amounts, other: Amounts) -> impl Iterator<Item = Claim> {
     let both = |one: u64, other: u64| one > 0 && other > 0;
     let all = [
         (Claim::Cpu, both(one.cpu, other.cpu)),
@@ -113,7 +197,7 @@ fn counted_in_common(one: Amounts, other: Amounts) -> Vec<Claim> {
         (Claim::Disk, both(one.disk, other.disk)),
     ];
     let shared = all.into_iter().filter(|(_, both)| *both);
-    shared.map(|(claim, _)| claim).collect()
+    shared.map(|(claim, _)| claim)
 }
 
 /// What a number of allocations hold together.
@@ -151,21 +235,16 @@ impl Held {
     }
 }
 
-/// A port, a device or a core that two of these claim of which neither awaits the other.
+/// Something of which there is one, and two of these allocations that claim it.
 pub fn doubly_held<'a>(
     holders: impl Iterator<Item = &'a AllocRecord>,
 ) -> Option<(Claim, [AllocId; 2])> {
-    let mut known: BTreeMap<Claim, Vec<&AllocRecord>> = BTreeMap::new();
+    let mut known: BTreeMap<Claim, AllocId> = BTreeMap::new();
     for alloc in holders {
-        for claim in of(alloc).filter(|claim| !matches!(claim, Claim::Slot(..))) {
-            let others = known.entry(claim.clone()).or_default();
-            let awaits = |one: &AllocRecord, other: AllocId| one.awaited().any(|id| id == other);
-            let mut apart = others.iter();
-            let other = apart.find(|one| !awaits(one, alloc.id) && !awaits(alloc, one.id));
-            if let Some(other) = other {
-                return Some((claim, [other.id, alloc.id]));
+        for claim in of(alloc) {
+            if let Some(other) = known.insert(claim.clone(), alloc.id) {
+                return Some((claim, [other, alloc.id]));
             }
-            others.push(alloc);
         }
     }
     None
@@ -174,7 +253,9 @@ pub fn doubly_held<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::alloc::DesiredStatus;
     use crate::model::device::AssignedDevices;
+    use crate::model::remote::RemotePrevious;
     use crate::store::record::AssignedPort;
 
     fn alloc(id: u128, job: &str, ports: &[u16], devices: &[&str]) -> AllocRecord {
@@ -185,6 +266,7 @@ mod tests {
         let ids: Vec<String> = devices.iter().map(|id| (*id).to_owned()).collect();
         AllocRecord {
             id: AllocId(id),
+            create_index: u64::try_from(id).unwrap_or(0),
             job: JobKey::local(job),
             ports: ports.iter().map(port).collect(),
             devices: vec![AssignedDevices {
@@ -195,32 +277,89 @@ mod tests {
         }
     }
 
+    /// The words for what `one` waits for, if these are the others that are not gone.
+    fn waits(one: &AllocRecord, memory: u64, others: &[(&AllocRecord, u64)]) -> Vec<String> {
+        let capacity = Capacity {
+            memory: Some(1000),
+            ..Capacity::default()
+        };
+        let amounts = |memory| Amounts {
+            memory,
+            ..Amounts::default()
+        };
+        let holders = others
+            .iter()
+            .map(|(other, memory)| (*other, amounts(*memory)));
+        let waits = ungranted((one, amounts(memory)), &capacity, holders);
+        let words = |it: &Ungranted| format!("{} of {}", it.claim, it.holder);
+        waits.iter().map(words).collect()
+    }
+
+    fn of_holder(claim: &str, holder: &AllocRecord) -> String {
+        format!("{claim} of {}", holder.id.short())
+    }
+
     #[test]
-    fn claims_in_common_are_named_with_who_holds_them() {
+    fn younger_alloc_waits_for_what_the_older_one_holds_and_not_the_other_way_round() {
         let one = alloc(1, "a", &[80, 81], &["d0", "d1"]);
         let two = alloc(2, "b", &[81], &["d1", "d2"]);
-        let none = Amounts::default();
-        let waits = ungranted(&two, none, [(&one, none)].into_iter());
-        let words: Vec<String> = waits.iter().map(|it| it.claim.to_string()).collect();
-        assert_eq!(words, ["port 81", "device // d1"]);
-        assert!(waits.iter().all(|it| it.holder == one.id));
+        let named = ["port 81", "device // d1"].map(|claim| of_holder(claim, &one));
+        assert_eq!(waits(&two, 0, &[(&one, 0), (&two, 0)]), named);
+        assert!(waits(&one, 0, &[(&one, 0), (&two, 0)]).is_empty());
     }
 
     #[test]
-    fn replacement_claims_the_slot_of_the_previous_alloc() {
-        let one = alloc(1, "a", &[80], &[]);
-        let two = alloc(2, "a", &[90], &[]);
-        let slot = Claim::Slot(JobKey::local("a"), GroupName::default(), 0);
-        assert_eq!(in_common(&one, &two), [slot]);
+    fn replacement_waits_for_every_alloc_before_it_in_its_slot() {
+        let (one, two) = (alloc(1, "a", &[80], &[]), alloc(2, "a", &[81], &[]));
+        let three = alloc(3, "a", &[90], &[]);
+        let named = [&one, &two].map(|older| of_holder("slot a.[0]", older));
+        assert_eq!(
+            waits(&three, 0, &[(&one, 0), (&two, 0), (&three, 0)]),
+            named
+        );
     }
 
     #[test]
-    fn port_of_two_allocations_is_doubly_held_unless_one_awaits_the_other() {
+    fn memory_is_granted_when_what_older_ones_hold_leaves_enough() {
+        let (mut one, mut two) = (alloc(1, "a", &[], &[]), alloc(2, "b", &[], &[]));
+        let three = alloc(3, "c", &[], &[]);
+        one.desired = DesiredStatus::Stop;
+        two.desired = DesiredStatus::Evict;
+        let named = [of_holder("memory", &one), of_holder("memory", &two)];
+        assert_eq!(waits(&three, 500, &[(&one, 400), (&two, 400)]), named);
+        assert!(waits(&three, 500, &[(&two, 400)]).is_empty());
+        assert!(waits(&two, 400, &[(&one, 600), (&three, 900)]).is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_the_memory_of_what_is_not_to_end() {
+        let (one, two) = (alloc(1, "a", &[], &[]), alloc(2, "b", &[], &[]));
+        assert!(waits(&two, 800, &[(&one, 500)]).is_empty());
+        assert!(waits(&one, 5000, &[(&one, 5000)]).is_empty());
+    }
+
+    #[test]
+    fn slot_of_an_alloc_on_another_node_is_waited_for_until_that_ended() {
+        let mut one = alloc(1, "a", &[], &[]);
+        let previous = AllocId(7);
+        one.remote = Some(RemotePrevious {
+            alloc: previous,
+            address: "http://far:4646".into(),
+            ..RemotePrevious::default()
+        });
+        let words = format!("slot a.[0] of {} at http://far:4646", previous.short());
+        assert_eq!(waits(&one, 0, &[]), [words]);
+        one.remote.iter_mut().for_each(|it| it.ended = true);
+        assert!(waits(&one, 0, &[]).is_empty());
+    }
+
+    #[test]
+    fn port_of_two_allocations_is_doubly_held() {
         let one = alloc(1, "a", &[80], &[]);
-        let mut two = alloc(2, "b", &[80], &[]);
+        let two = alloc(2, "b", &[80], &[]);
         let found = doubly_held([&one, &two].into_iter());
         assert_eq!(found, Some((Claim::Port(80), [one.id, two.id])));
-        two.preempts = vec![one.id];
-        assert_eq!(doubly_held([&one, &two].into_iter()), None);
+        let three = alloc(3, "b", &[81], &[]);
+        assert_eq!(doubly_held([&one, &three].into_iter()), None);
     }
 }

@@ -85,8 +85,6 @@ pub struct NewAlloc {
     pub record: AllocRecord,
     /// Its job's version.
     pub job: Arc<Job>,
-    /// The allocation whose slot it gets.
-    pub replaces: Option<AllocId>,
     /// Whether it replaces the allocation on another node that its job remembers for this copy.
     pub takes_over: bool,
     /// Of those that it preempts, the ones that were not told to end before.

@@ -1,16 +1,20 @@
 //! Placement of new allocations: with which ports and devices, which allocation they replace, and whose
 //! disks they take over.
+//!
+//! A copy gets what is free, and what the allocations before it in its slot hold: those end, or end for it.
+//! All others keep what they hold until they are gone, unless they are preempted. When it starts is not
+//! decided here ([`crate::claims`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::feasibility::{admits, unless_unknown};
 use super::reconcile::Placement;
 use super::{Action, AllocState, NewAlloc, NotPlaced, Plan, Snapshot, ports};
-use crate::claims::Held;
 use crate::claims::resources::{Amounts, Capacity};
+use crate::claims::{Held, Holding};
 use crate::cx::Rng;
 use crate::device::choose::{self, Offer, choose};
-use crate::ids::{AllocId, JobKey};
+use crate::ids::{AllocId, GroupName, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
@@ -24,6 +28,21 @@ pub(super) struct Claim {
     pub(super) devices: Vec<AssignedDevices>,
     pub(super) cores: Vec<AssignedCores>,
     pub(super) preempts: Vec<AllocId>,
+}
+
+/// A copy of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'a> {
+    job: &'a JobKey,
+    group: &'a GroupName,
+    index: u32,
+}
+
+impl Slot<'_> {
+    /// Whether an allocation is for this copy.
+    pub(super) fn is_of(self, alloc: &AllocRecord) -> bool {
+        (&alloc.job, &alloc.group, alloc.index) == (self.job, self.group, self.index)
+    }
 }
 
 /// A plan in the making: the snapshot, and what was decided so far.
@@ -106,15 +125,17 @@ impl<'a> Pass<'a> {
     ) -> Result<NewAlloc, NotPlaced> {
         let job = &record.job;
         let group = job.group(placement.group.as_str());
-        let group = group.ok_or_else(|| NotPlaced::Failed(PlacementFailure::NoSuchGroup))?;
+        let group = group.ok_or(NotPlaced::Failed(PlacementFailure::NoSuchGroup))?;
         let unknown = self.snapshot.awaits_first_reports;
         admits(self.snapshot.node, unknown, job, group)?;
-        let awaited = self.last_that_ran(placement.previous);
-        let claim = self.claim(group, awaited, &[]);
-        // Who is replaced without having had its turn gives back what it has: that may be all it takes.
-        let may_preempt = may_preempt && !self.gives_back(placement.previous, awaited);
+        let slot = Slot {
+            job: key,
+            group: &placement.group,
+            index: placement.index,
+        };
+        let claim = self.claim(group, slot, &[]);
         let claim = claim.or_else(|why| {
-            let from_others = || self.claim_from_others(job, group, awaited);
+            let from_others = || self.claim_from_others(job, group, slot);
             let claim = may_preempt.then(from_others).flatten();
             claim.ok_or_else(|| match wants_devices(group) {
                 true => unless_unknown(unknown, why),
@@ -130,7 +151,7 @@ impl<'a> Pass<'a> {
             job_version: job.version,
             group: placement.group,
             deployment: record.deployment,
-            previous: awaited,
+            previous: placement.previous,
             inherits,
             remote,
             reschedules: placement.reschedules,
@@ -149,7 +170,6 @@ impl<'a> Pass<'a> {
         Ok(NewAlloc {
             record: alloc,
             job: job.clone(),
-            replaces: placement.previous,
             takes_over,
             evicts,
             outdates: outdated.is_some(),
@@ -200,18 +220,18 @@ impl<'a> Pass<'a> {
         (inherits, handed.or(passed_on), takes_over)
     }
 
-    /// The claims of a group, if all that it needs is free once `yielding` ended.
+    /// What a copy of a group gets, if all that it needs is free once `yielding` ended.
     ///
     /// # Errors
     /// What there is not enough of.
     pub(super) fn claim(
         &mut self,
         group: &TaskGroup,
-        awaited: Option<AllocId>,
+        slot: Slot<'_>,
         yielding: &[AllocId],
     ) -> Result<Claim, PlacementFailure> {
-        let yields = |(alloc, _): &(&AllocRecord, Amounts)| yielding.contains(&alloc.id);
-        let holders = self.holders(awaited);
+        let yields = |(alloc, _): &Holding<'_>| yielding.contains(&alloc.id);
+        let holders = self.holders(slot);
         let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
         let (held, ending) = (Held::by(holders), Held::by(ending));
         let Snapshot { node, capacity, .. } = self.snapshot;
@@ -226,29 +246,6 @@ impl<'a> Pass<'a> {
             devices: devices_for(group, &self.snapshot.offers, held.devices)?,
             preempts: Vec::new(),
         })
-    }
-
-    /// The allocation whose end a replacement of `previous` awaits. One that never ran may be over
-    /// while the one that it was to replace itself still lives.
-    fn last_that_ran(&self, previous: Option<AllocId>) -> Option<AllocId> {
-        let mut last = previous;
-        while let Some(alloc) = last.and_then(|id| self.snapshot.alloc(id))
-            && alloc.never_ran
-            && let Some(before) = alloc.record.previous
-            && (self.snapshot.alloc(before)).is_some_and(|alloc| !alloc.record.finished)
-        {
-            last = Some(before);
-        }
-        last
-    }
-
-    /// Whether `previous` is not the one that is awaited, and still has what it was given though nobody
-    /// told it to go so far.
-    fn gives_back(&self, previous: Option<AllocId>, awaited: Option<AllocId>) -> bool {
-        let previous = previous.filter(|_| previous != awaited);
-        let previous = previous.and_then(|id| self.snapshot.alloc(id));
-        let record = previous.map(|alloc| self.record(alloc));
-        record.is_some_and(|record| !record.finished && !record.desired.is_terminal())
     }
 
     /// Whose disks a replacement of `previous` takes over. One that could not take over what it
@@ -277,17 +274,9 @@ impl<'a> Pass<'a> {
         disks
     }
 
-    /// Whose ports and devices may not be given away: their holders are not gone yet. The
-    /// allocation that is replaced does not count, because its replacement awaits its end; what it
-    /// could not clean away does.
-    pub(super) fn holders(
-        &self,
-        except: Option<AllocId>,
-    ) -> impl Iterator<Item = (&AllocRecord, Amounts)> {
-        let holds = move |alloc: &&AllocState<'_>| {
-            let record = alloc.record;
-            (!record.finished && Some(record.id) != except) || alloc.has_remains
-        };
+    /// Who holds what a copy may not be given: all that are not gone but those before it in its slot.
+    pub(super) fn holders(&self, slot: Slot<'_>) -> impl Iterator<Item = Holding<'_>> {
+        let holds = move |alloc: &&AllocState<'_>| !alloc.is_gone() && !slot.is_of(alloc.record);
         let holders = self.snapshot.allocs.iter().filter(holds);
         let holders = holders.map(|alloc| (self.record(alloc), alloc.amounts));
         let placed = self

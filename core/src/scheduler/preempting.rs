@@ -6,9 +6,8 @@
 //!   [`PREEMPTION_MARGIN`] or more. If taking from all of them is not enough, none is preempted.
 //!   Otherwise those with a wanted port are taken, then the others one by one until the claim can
 //!   be met, and last each is spared that turns out not to be needed.
-//! - The new allocation's record names them (`preempts`), and each is told to end (`Evict`), in one
-//!   commit. The new allocation waits for them as for an allocation that it replaces:
-//!   `AllocRecord::awaited` names all of them.
+//! - Each is told to end (`Evict`), in one commit with the new allocation, whose record names them for people
+//!   (`preempts`). It starts when its claims are granted, as any other ([`crate::claims`]).
 //! - An allocation that was told to end before is awaited too. One that ends by itself is not
 //!   preempted: after a crash it might run again, and its work would be done twice.
 //! - No two jobs can push each other out, since each step goes down by the margin; and jobs are
@@ -19,7 +18,7 @@
 use core::cmp::Reverse;
 
 use super::AllocState;
-use super::placing::{Claim, Pass};
+use super::placing::{Claim, Pass, Slot};
 use crate::claims::Held;
 use crate::claims::resources::Amounts;
 use crate::ids::AllocId;
@@ -53,28 +52,28 @@ impl Pass<'_> {
         &mut self,
         job: &Job,
         group: &TaskGroup,
-        awaited: Option<AllocId>,
+        slot: Slot<'_>,
     ) -> Option<Claim> {
         if !self.snapshot.preemption.is_allowed(job.job_type) {
             return None;
         }
-        let all = self.who_yields(job, group, awaited);
+        let all = self.who_yields(job, group, slot);
         let ids = |all: &[Yielding]| all.iter().map(|one| one.id).collect::<Vec<_>>();
-        self.claim(group, awaited, &ids(&all)).ok()?;
+        self.claim(group, slot, &ids(&all)).ok()?;
         let (with_port, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.has_port);
         let mut given = ids(&with_port);
-        let mut claim = self.claim(group, awaited, &given).ok();
+        let mut claim = self.claim(group, slot, &given).ok();
         let mut others = others.into_iter();
         while claim.is_none() && given.len() < MAX_PREEMPTED {
             given.push(others.next()?.id);
-            claim = self.claim(group, awaited, &given).ok();
+            claim = self.claim(group, slot, &given).ok();
         }
         // Some may have been taken in vain, before the one that mattered.
         for at in (with_port.len()..given.len()).rev() {
             let mut fewer = given.clone();
             fewer.remove(at);
             if claim.is_some()
-                && let Ok(enough) = self.claim(group, awaited, &fewer)
+                && let Ok(enough) = self.claim(group, slot, &fewer)
             {
                 (given, claim) = (fewer, Some(enough));
             }
@@ -88,9 +87,9 @@ impl Pass<'_> {
     }
 
     /// Who would make room, in the order in which they are asked.
-    fn who_yields(&self, job: &Job, group: &TaskGroup, awaited: Option<AllocId>) -> Vec<Yielding> {
+    fn who_yields(&self, job: &Job, group: &TaskGroup, slot: Slot<'_>) -> Vec<Yielding> {
         let capacity = &self.snapshot.capacity;
-        let held = Held::by(self.holders(awaited)).amounts;
+        let held = Held::by(self.holders(slot)).amounts;
         let missing = capacity.missing(held, Amounts::of(group, capacity.core_mhz));
         let yields = |alloc: &AllocState<'_>| {
             let record = self.record(alloc);
@@ -111,7 +110,7 @@ impl Pass<'_> {
         };
         let holders = self.snapshot.allocs.iter().filter(|alloc| {
             let record = alloc.record;
-            !record.finished && Some(record.id) != awaited
+            !record.finished && !slot.is_of(record)
         });
         let mut all: Vec<_> = holders.filter_map(yields).collect();
         all.sort_unstable_by_key(|one| one.place);

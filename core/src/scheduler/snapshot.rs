@@ -52,8 +52,6 @@ pub struct AllocState<'a> {
     pub record: &'a AllocRecord,
     /// What it holds of counted resources.
     pub amounts: Amounts,
-    /// Whether none of its tasks was ever started.
-    pub never_ran: bool,
     /// Whether its run is over and something of it may be alive nevertheless.
     pub has_remains: bool,
     /// Whether it ends by itself, or has done what it was to do.
@@ -63,12 +61,16 @@ pub struct AllocState<'a> {
 }
 
 impl<'a> AllocState<'a> {
+    /// Whether nothing of it is alive: what it claims is free.
+    pub fn is_gone(&self) -> bool {
+        self.record.finished && !self.has_remains
+    }
+
     /// An allocation that runs and goes on running.
     pub fn running(record: &'a AllocRecord) -> AllocState<'a> {
         AllocState {
             record,
             amounts: Amounts::default(),
-            never_ran: false,
             has_remains: false,
             is_nearly_over: false,
             fetches_disk: false,

@@ -348,7 +348,7 @@ fn old_version_is_ended_by_what_outdates_it() {
     let plan = world.plan(&[&web]);
     let new = placed(&plan);
     assert_eq!(new.len(), 1);
-    assert_eq!((new[0].replaces, new[0].outdates), (Some(id), true));
+    assert_eq!((new[0].record.previous, new[0].outdates), (Some(id), true));
 }
 
 #[test]

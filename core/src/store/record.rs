@@ -94,13 +94,12 @@ pub struct AllocRecord {
     pub eval: EvalId,
     /// The roll-out that it counts for.
     pub deployment: Option<DeploymentId>,
-    /// The allocation that it replaces and whose end it awaits.
+    /// The allocation that it replaces, for people to read.
     pub previous: Option<AllocId>,
-    /// Less important allocations that hold ports or devices which it gets, and whose end it awaits
-    /// too.
+    /// The allocations that end for it, for people to read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preempts: Vec<AllocId>,
-    /// The more important allocation for which it ends.
+    /// The allocation of higher priority for which it ends, for people to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempted_by: Option<AllocId>,
     /// The allocations whose disks it takes over before its tasks start, nearest first. Empty once
@@ -158,12 +157,6 @@ impl AllocRecord {
     /// Whether nothing more is to run: somebody wants it to end, or it did.
     pub fn is_terminal(&self) -> bool {
         self.desired.is_terminal() || self.status.is_terminal()
-    }
-
-    /// The allocations of this node whose end it awaits.
-    pub fn awaited(&self) -> impl Iterator<Item = AllocId> {
-        let preempts = self.preempts.iter().copied();
-        self.previous.into_iter().chain(preempts)
     }
 
     /// Whether its disk is kept for another node. A clock that was set back does not make that

@@ -81,6 +81,7 @@ fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use drover_core::ids::EvalId;
     use drover_core::model::placement::{DeviceLack, PlacementFailure};

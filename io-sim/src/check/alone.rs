@@ -14,12 +14,12 @@ impl Checker {
         for alloc in agent.view().allocs() {
             self.deadlines_are_kept(agent, alloc)?;
             self.an_allocation_waits_for_something(agent, alloc)?;
+            self.who_waits_names_its_claims(agent, alloc)?;
             for task in alloc.tasks() {
                 self.a_task_waits_for_something(task)?;
                 self.states_fit_phases(task)?;
             }
         }
-        self.a_port_is_promised_once(agent)?;
         self.who_waits_is_named(agent)
     }
 }

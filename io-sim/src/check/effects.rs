@@ -36,9 +36,7 @@ impl Checker {
         self.stages_begin_in_their_order(world, alloc, key)?;
         self.what_succeeded_is_not_run_again(world, alloc, key)?;
         self.what_is_done_is_not_done_again(alloc)?;
-        self.a_port_has_one_holder(world, agent, alloc)?;
-        self.no_start_beside_the_predecessor(world, agent, alloc)?;
-        self.no_start_beside_whom_it_preempts(world, alloc)?;
+        self.no_start_beside_a_holder(world, agent, alloc)?;
         self.one_per_node_means_one(alloc)?;
         self.a_finished_allocation_is_quiet(alloc, key)?;
         self.a_restart_has_its_price(world, alloc, key, launch)
@@ -225,69 +223,6 @@ impl Checker {
         self.holds(Property::WhatIsDoneIsNotDoneAgain, !again, || {
             format!("{} was done by {by:?}, and {} starts", own.name, own.id)
         })
-    }
-
-    /// A host port belongs to one allocation as long as anything of it lives.
-    fn a_port_has_one_holder(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-        alloc: &AllocRunner,
-    ) -> Verdict {
-        let own = alloc.record();
-        for (_, process) in world
-            .alive()
-            .filter(|(_, process)| process.key.alloc != own.id)
-        {
-            let Some(other) = agent.view().alloc(process.key.alloc) else {
-                continue;
-            };
-            let other = other.record();
-            let shared = own
-                .ports
-                .iter()
-                .find(|port| other.ports.iter().any(|theirs| theirs.value == port.value));
-            self.holds(Property::APortHasOneHolder, shared.is_none(), || {
-                format!(
-                    "{} starts on {shared:?} that {} holds",
-                    own.name, process.name
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    /// A replacement starts when nothing of what it replaces lives, unless all patience is over.
-    fn no_start_beside_the_predecessor(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-        alloc: &AllocRunner,
-    ) -> Verdict {
-        let own = alloc.record();
-        for (_, process) in world
-            .alive()
-            .filter(|(_, process)| process.key.alloc != own.id)
-        {
-            let Some(other) = agent.view().alloc(process.key.alloc) else {
-                continue;
-            };
-            let theirs = other.record();
-            let same =
-                (&own.job, &own.group, own.index) == (&theirs.job, &theirs.group, theirs.index);
-            let given_up = other
-                .task(&process.key.task)
-                .is_some_and(TaskRunner::is_dead);
-            self.holds(
-                Property::NoStartBesideThePredecessor,
-                !same || given_up,
-                || {
-                    let id = own.id.short();
-                    format!("{} {id} starts while {} lives", own.name, process.name)
-                },
-            )?;
-        }
-        Ok(())
     }
 
     /// The leader ends first, sidecars last, and what comes after the end is left alone.

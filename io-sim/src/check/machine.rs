@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::TaskConfig;
-use drover_core::ids::{AllocId, LaunchId, TaskKey};
+use drover_core::ids::{AllocId, TaskKey};
 use drover_core::model::device::{AssignedDevices, GroupId};
 
 use super::{Checker, Property, Verdict};
@@ -22,8 +22,6 @@ pub(super) struct Devices {
     seen: BTreeSet<AllocId>,
     /// Whether all that a life of the agent began with was seen.
     awake: bool,
-    /// What each launch was given.
-    given: BTreeMap<LaunchId, (TaskKey, Vec<OneDevice>)>,
 }
 
 fn each(devices: &[AssignedDevices]) -> impl Iterator<Item = OneDevice> {
@@ -58,21 +56,15 @@ impl Checker {
     /// What a task starts with.
     pub(super) fn devices_of_a_start(
         &mut self,
-        world: &World,
         alloc: &AllocRunner,
         key: &TaskKey,
-        launch: LaunchId,
         config: &TaskConfig,
     ) -> Verdict {
         let devices: Vec<_> = of_task(alloc, key).into_iter().cloned().collect();
         if devices.is_empty() {
             return Ok(());
         }
-        self.a_start_has_its_devices(key, &devices, config)?;
-        let given: Vec<OneDevice> = each(&devices).collect();
-        self.a_device_has_one_owner(world, key, &given)?;
-        self.devices.given.insert(launch, (key.clone(), given));
-        Ok(())
+        self.a_start_has_its_devices(key, &devices, config)
     }
 
     /// Whatever its plugin reserved, at each start, also in a later life of the agent.
@@ -89,24 +81,6 @@ impl Checker {
             && (wanted.env.iter()).all(|(name, value)| config.env.get(name) == Some(value));
         self.holds(Property::AStartHasItsDevices, has, || {
             format!("{key:?} {:?} instead of {wanted:?}", config.reserved)
-        })
-    }
-
-    /// Nothing that lives was given the same device.
-    fn a_device_has_one_owner(
-        &mut self,
-        world: &World,
-        key: &TaskKey,
-        given: &[OneDevice],
-    ) -> Verdict {
-        let living = world
-            .alive()
-            .filter_map(|(launch, _)| self.devices.given.get(launch));
-        let mut others = living.filter(|(other, _)| other != key);
-        let taken = others.find(|(_, theirs)| theirs.iter().any(|one| given.contains(one)));
-        let taken = taken.map(|(other, _)| format!("{key:?} and {other:?}: {given:?}"));
-        self.holds(Property::ADeviceHasOneOwner, taken.is_none(), || {
-            taken.unwrap_or_default()
         })
     }
 
@@ -150,14 +124,6 @@ impl Checker {
         let ill = each(devices).find(|one| !works(one));
         self.holds(Property::OnlyWhatWorksIsGiven, ill.is_none(), || {
             format!("{ill:?}")
-        })
-    }
-
-    /// No two allocations that are not over hold one device, unless one awaits the other.
-    pub(super) fn a_device_is_promised_once(&mut self, agent: &Agent) -> Verdict {
-        let shared = agent.view().doubly_held();
-        self.holds(Property::ADeviceIsPromisedOnce, shared.is_none(), || {
-            format!("{shared:?}")
         })
     }
 

@@ -11,6 +11,7 @@
 //! checked at each 32nd step, after a restart and at rest.
 
 mod alone;
+mod claims;
 mod collected;
 mod cut_off;
 mod disks;
@@ -33,7 +34,6 @@ mod records;
 mod remote;
 mod removals;
 mod replies;
-mod resources;
 mod rest;
 mod restarts;
 mod rollout;
@@ -57,6 +57,7 @@ use drover_core::model::node::Node;
 
 pub use property::Property;
 
+use crate::check::claims::Claims;
 use crate::check::ending::Ending;
 use crate::check::evals::Evals;
 use crate::check::exits::Exits;
@@ -69,7 +70,6 @@ use crate::check::records::Commits;
 use crate::check::remote::Remotes;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
-use crate::check::resources::Counted;
 use crate::check::rollout::Rollouts;
 use crate::check::services::Services;
 use crate::check::templates::Templates;
@@ -139,7 +139,7 @@ pub struct Checker {
     remotes: Remotes,
     promises: Promises,
     removals: Removals,
-    counted: Counted,
+    claims: Claims,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -193,7 +193,7 @@ impl Checker {
             identities: Identities::default(),
             remotes: Remotes::default(),
             promises: Promises::default(),
-            counted: Counted::default(),
+            claims: Claims::default(),
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
             keep_terminal: config.keep_terminal,
@@ -321,7 +321,7 @@ impl Checker {
         self.evals.agent_died();
         self.devices.agent_died();
         self.removals.agent_died();
-        self.counted.agent_died();
+        self.claims.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
         self.promises.agent_died();
@@ -381,7 +381,7 @@ impl Checker {
         self.a_kept_task_is_left_alone(key, effect)?;
         match effect {
             DriverEffect::Start { launch, config, .. } => {
-                self.devices_of_a_start(world, alloc, key, *launch, config)?;
+                self.devices_of_a_start(alloc, key, config)?;
                 self.a_start_is_told_its_ports(alloc, key, config)?;
                 self.a_start_is_told_its_dispatch(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {

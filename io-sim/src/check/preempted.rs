@@ -1,30 +1,105 @@
-//! Preemption: which allocations end for which, and when.
+//! Placement by priority: nobody waits for what is free or may be preempted, and nobody is preempted for
+//! nothing. What is asked for, held and told to end is the reference model's ([`super::claims`]).
 
-use drover_core::agent::{Agent, PREEMPTION_MARGIN};
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, PREEMPTION_MARGIN, View};
 use drover_core::alloc::runner::AllocRunner;
+use drover_core::claims::Claim;
 use drover_core::ids::Run;
 use drover_core::model::alloc::DesiredStatus;
-use drover_core::model::device::AssignedDevices;
 use drover_core::model::event::EventType;
 use drover_core::model::group::TaskGroup;
-use drover_core::model::placement::{DeviceLack, PlacementFailure};
+use drover_core::model::placement::PlacementFailure;
 use drover_core::model::task::Stage;
-use drover_core::store::record::{AllocRecord, JobRecord};
+use drover_core::store::record::JobRecord;
 use drover_core::task::runner::TaskRunner;
 
-use super::resources::capacity;
+use super::claims::{
+    asks, asks_of, capacity, claims, cores_of, ends, is_older, is_there, plus, processors, short,
+    was_told_to_end,
+};
 use super::{Checker, Property, Verdict};
-use crate::world::World;
+
+/// Whether a group fits beside these on this node; what is too intricate to say here does not.
+fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
+    let held: BTreeSet<Claim> = others.iter().flat_map(|it| claims(it)).collect();
+    let ports = group.networks.iter().flat_map(|it| &it.reserved_ports);
+    let taken = |value: i64| u16::try_from(value).is_ok_and(|it| held.contains(&Claim::Port(it)));
+    let cores: i64 = group.tasks.iter().map(|task| task.resources.cores).sum();
+    let free = processors(view).map_or(0, |found| {
+        let free = |id: &u32| !held.contains(&Claim::Core(*id));
+        cores_of(&found).into_iter().filter(free).count()
+    });
+    let requests: Vec<_> = (group.tasks.iter())
+        .flat_map(|task| &task.resources.devices)
+        .collect();
+    let has_devices = match requests.as_slice() {
+        [] => true,
+        [one] if one.constraints.is_empty() => {
+            let offers = view.machine().devices().offers().into_iter();
+            let mut named = offers.filter(|(_, id, _)| id.answers_to(&one.name));
+            named.any(|(_, of, group)| {
+                let works = group.devices.iter().filter(|(_, device)| device.healthy);
+                let device = |id: &String| Claim::Device(of.clone(), id.clone());
+                works.filter(|(id, _)| !held.contains(&device(id))).count() as u64 >= one.count
+            })
+        }
+        _ => false,
+    };
+    let sum = others.iter().map(|it| asks_of(view, it));
+    let sum = sum.fold(asks(view, group), plus);
+    !ports.map(|port| port.value).any(taken)
+        && (cores == 0 || usize::try_from(cores).is_ok_and(|cores| cores <= free))
+        && has_devices
+        && short(capacity(view), sum).next().is_none()
+}
 
 impl Checker {
-    /// Whose place is taken is less important by the margin, held something of what is taken, and
-    /// its end is awaited by who took it.
+    /// No job waits for what is free, or for what jobs of lower priority hold where it may preempt them.
+    pub(super) fn nobody_waits_in_vain(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+        let view = agent.view();
+        let preempts = view.preemption().is_allowed(job.job.job_type);
+        for (name, why) in view.blocked(&job.job.key()) {
+            let Some(group) = job.job.group(name) else {
+                continue;
+            };
+            let shortage = matches!(why, PlacementFailure::Shortage(_));
+            self.sometimes(Property::SometimesAResourceIsShort, shortage);
+            let is_held = matches!(
+                why,
+                PlacementFailure::Shortage(_)
+                    | PlacementFailure::PortTaken { .. }
+                    | PlacementFailure::Devices { .. }
+            );
+            let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
+            let free = is_held && fits(view, group, &holders);
+            self.holds(Property::NobodyWaitsForWhatIsFree, !free, || {
+                format!("{} {why}", job.job.id)
+            })?;
+            let yields = |it: &AllocRunner| {
+                let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
+                let lower = theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_MARGIN);
+                !it.record().finished && (was_told_to_end(it) || lower && !ends(it))
+            };
+            let stay: Vec<_> = holders.into_iter().filter(|it| !yields(it)).collect();
+            let takes = is_held && preempts && fits(view, group, &stay);
+            self.holds(
+                Property::NobodyWaitsForWhatLowerPriorityHolds,
+                !takes,
+                || format!("{} {why}", job.job.id),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Who is preempted has a lower priority by the margin, something that the other gets, and work to do.
     pub(super) fn who_is_preempted_matters_less(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
     ) -> Verdict {
-        let record = alloc.record();
+        let (view, record) = (agent.view(), alloc.record());
         // Later each of them may matter more or less than it did: this is looked at once, and not where a
         // job is another one already.
         let first = (record.id, record.preempted_by);
@@ -32,167 +107,34 @@ impl Checker {
             return Ok(());
         }
         self.sometimes(Property::SometimesAPlaceIsTaken, true);
-        let view = agent.view();
-        let by = record.preempted_by.and_then(|id| view.alloc(id));
         let placed_in_vain = !self.lives.allocs.contains_key(&record.id);
-        let jobs = by.map(|by| [by, alloc].map(|one| view.job(one.job_key())));
-        let right = by.zip(jobs).is_some_and(|(by, jobs)| {
-            let [Some(more), Some(less)] = jobs.map(|job| job.map(|job| &job.job)) else {
-                return false;
-            };
-            let may = view.preemption().is_allowed(more.job_type);
-            let since = by.record().create_index;
-            let changed = more.job_modify_index.max(less.job_modify_index) > since;
+        let right = record.preempted_by.and_then(|id| {
+            let by = view.alloc(id)?;
+            let (more, less) = (&view.job(by.job_key())?.job, &view.job(&record.job)?.job);
+            let changed = more.job_modify_index.max(less.job_modify_index);
+            let changed = changed > by.record().create_index;
             let margin = changed || more.priority - less.priority >= PREEMPTION_MARGIN;
-            let awaits = by.record().preempts.contains(&record.id);
-            // CPU, memory and disk space all have in common.
-            let common = in_common(by.record(), record) || capacity(agent).is_some();
-            may && margin && awaits && common && !has_done_its_work(alloc)
+            let both = (asks_of(view, by).into_iter().zip(asks_of(view, alloc)))
+                .any(|(one, other)| one > 0 && other > 0);
+            let common = both || !claims(by).is_disjoint(&claims(alloc));
+            let named = by.record().preempts.contains(&record.id);
+            let may = view.preemption().is_allowed(more.job_type);
+            Some(may && margin && common && named && is_older(alloc, by))
         });
-        let right = right && !placed_in_vain;
+        let right = right == Some(true) && !placed_in_vain && !has_done_its_work(alloc);
         self.holds(Property::WhoIsPreemptedMattersLess, right, || {
-            format!("{record:?} by {:?}", by.map(AllocRunner::record))
+            format!("{record:?}")
         })
     }
-
-    /// Whoever takes the place of others starts when nothing of them lives.
-    pub(super) fn no_start_beside_whom_it_preempts(
-        &mut self,
-        world: &World,
-        alloc: &AllocRunner,
-    ) -> Verdict {
-        let own = alloc.record();
-        let mut alive = world.alive().map(|(_, process)| process);
-        let beside = alive.find(|process| own.preempts.contains(&process.key.alloc));
-        self.holds(
-            Property::NoStartBesideWhomItPreempts,
-            beside.is_none(),
-            || {
-                let name = beside.map(|process| process.name.to_string());
-                format!("{} starts while {name:?} lives", own.name)
-            },
-        )
-    }
-
-    /// No job that may take it waits for the one port or device that it needs while a less important
-    /// one holds it.
-    pub(super) fn who_matters_more_has_its_place(
-        &mut self,
-        agent: &Agent,
-        job: &JobRecord,
-    ) -> Verdict {
-        let view = agent.view();
-        if !view.preemption().is_allowed(job.job.job_type) {
-            return Ok(());
-        }
-        let less_important = |alloc: &&AllocRunner| {
-            let theirs = view.job(alloc.job_key()).map(|theirs| theirs.job.priority);
-            theirs.is_some_and(|theirs| theirs <= job.job.priority - PREEMPTION_MARGIN)
-        };
-        for (name, why) in view.blocked(&job.job.key()) {
-            let need = job.job.group(name).and_then(only_need);
-            let holds = |alloc: &&AllocRunner| match need {
-                Some(Need::Port(port)) if matches!(why, PlacementFailure::PortTaken { .. }) => {
-                    let mut ports = alloc.record().ports.iter();
-                    ports.any(|held| i64::from(held.value) == port)
-                }
-                Some(Need::Device(name)) if is_taken(why) => {
-                    let mut devices = alloc.record().devices.iter();
-                    devices.any(|held| held.group.answers_to(name) && works(agent, held))
-                }
-                Some(_) | None => false,
-            };
-            let lives = view.allocs().filter(|alloc| !alloc.record().finished);
-            let holders: Vec<_> = lives.filter(|alloc| holds(alloc)).collect();
-            // Who was told to end already, or ends by itself, is waited for, however long that takes; and
-            // nobody goes for what one has that ends by itself.
-            let (ending, stay): (Vec<&AllocRunner>, Vec<_>) =
-                holders.into_iter().partition(|alloc| goes_anyway(alloc));
-            let is_in_vain = |alloc: &AllocRunner| {
-                let mut untold = ending.iter().map(|other| other.record());
-                untold.any(|other| {
-                    other.desired == DesiredStatus::Run && in_common(other, alloc.record())
-                })
-            };
-            let mut stay = stay.into_iter().filter(less_important);
-            let holder = stay.find(|alloc| !is_in_vain(alloc));
-            self.holds(
-                Property::WhoMattersMoreHasItsPlace,
-                holder.is_none(),
-                || {
-                    let name = holder.map(|holder| &holder.record().name);
-                    format!("{} {why}: {name:?}", job.job.id)
-                },
-            )?;
-        }
-        Ok(())
-    }
-}
-
-fn is_taken(why: &PlacementFailure) -> bool {
-    matches!(why, PlacementFailure::Devices { why, .. } if *why == DeviceLack::Taken)
-}
-
-/// What others may hold of what a group needs, where that is one thing alone.
-#[derive(Clone, Copy)]
-enum Need<'a> {
-    Port(i64),
-    Device(&'a str),
-}
-
-fn only_need(group: &TaskGroup) -> Option<Need<'_>> {
-    let networks = group.networks.iter();
-    let ports = networks.flat_map(|network| &network.reserved_ports);
-    let ports = ports.map(|port| Need::Port(port.value));
-    let requests = group.tasks.iter().flat_map(|task| &task.resources.devices);
-    let devices = requests.flat_map(|request| {
-        let count = usize::try_from(request.count).unwrap_or(usize::MAX);
-        core::iter::repeat_n(Need::Device(request.name.as_str()), count)
-    });
-    let mut needs = ports.chain(devices);
-    needs.next().filter(|_| needs.next().is_none())
-}
-
-/// Whether all of these devices are there and work.
-fn works(agent: &Agent, held: &AssignedDevices) -> bool {
-    let offers = agent.view().machine().devices().offers();
-    let group = offers.iter().find(|(_, id, _)| **id == held.group);
-    group.is_some_and(|(_, _, group)| {
-        let works = |id| group.devices.get(id).is_some_and(|device| device.healthy);
-        held.ids.iter().all(works)
-    })
-}
-
-/// Whether it is being ended, or nothing but what follows its main tasks is left of it.
-pub(super) fn goes_anyway(alloc: &AllocRunner) -> bool {
-    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
-    let mut mains = alloc.tasks().iter().filter(is_main);
-    let record = alloc.record();
-    record.desired != DesiredStatus::Run
-        || record.status.is_terminal()
-        || alloc.is_ending()
-        || mains.all(TaskRunner::ended_for_good)
 }
 
 /// Whether its main tasks ran, and nobody had to end them.
 fn has_done_its_work(alloc: &AllocRunner) -> bool {
     let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
-    let mut mains = alloc.tasks().iter().filter(is_main);
-    mains.all(|task| {
+    alloc.tasks().iter().filter(is_main).all(|task| {
         let since_start = task.state().events.iter().rev();
         let mut since_start = since_start.take_while(|event| event.kind != EventType::Started);
         let was_told = since_start.any(|event| event.kind == EventType::Killing);
-        let ran = task.record().runs != Run::default();
-        ran && !was_told && task.state().is_successful()
+        task.record().runs != Run::default() && !was_told && task.state().is_successful()
     })
-}
-
-/// Whether two allocations have a port or a device in common.
-fn in_common(one: &AllocRecord, other: &AllocRecord) -> bool {
-    let mut ports = one.ports.iter();
-    let meets = |own: &AssignedDevices, theirs: &AssignedDevices| {
-        own.group == theirs.group && own.ids.iter().any(|id| theirs.ids.contains(id))
-    };
-    ports.any(|port| other.ports.iter().any(|theirs| theirs.value == port.value))
-        || (one.devices.iter()).any(|own| other.devices.iter().any(|theirs| meets(own, theirs)))
 }

@@ -185,18 +185,12 @@ properties! {
     WhatSucceededIsNotRunAgain: "what_succeeded_is_not_run_again", [P1], Always;
     /// A copy of a batch job that completed gets no other allocation for the same version.
     WhatIsDoneIsNotDoneAgain: "what_is_done_is_not_done_again", [P1 P3], Always;
-    /// A host port belongs to one allocation as long as anything of it lives.
-    APortHasOneHolder: "a_port_has_one_holder", [P8 P19], Always;
-    /// A replacement starts when nothing of what it replaces lives, unless patience is over.
-    NoStartBesideThePredecessor: "no_start_beside_the_predecessor", [P4 P13], Always;
-    /// Whoever takes the place of others starts when nothing of them lives.
-    NoStartBesideWhomItPreempts: "no_start_beside_whom_it_preempts", [P13 P19], Always;
-    /// Whose place is taken by one that may is less important by the margin, held something of what
-    /// is taken, was there before and has work to do, and its end is awaited.
+    /// What starts has no slot, port, device or core in common with anything of another allocation that lives,
+    /// and CPU, memory and disk space are enough for all of them, on a node that never had more.
+    NoStartBesideAHolder: "no_start_beside_a_holder", [P4 P8 P13 P14 P19], Always;
+    /// Who is preempted by one that may is less important by the margin, is older, holds something of what that
+    /// one gets, and has work to do.
     WhoIsPreemptedMattersLess: "who_is_preempted_matters_less", [P3 P12], Always;
-    /// No job that may take it waits for the one port or device that it needs while a less important
-    /// one holds it.
-    WhoMattersMoreHasItsPlace: "who_matters_more_has_its_place", [P3], AtRest;
     /// Of a job that every node has once, only the first copy starts.
     OnePerNodeMeansOne: "one_per_node_means_one", [P3], Always;
     /// A launch id is started at most once.
@@ -263,10 +257,6 @@ properties! {
     AStartIsToldItsPorts: "a_start_is_told_its_ports", [P7], Always;
     /// Plugins are asked to reserve what the allocation holds for the task.
     WhatIsReservedIsHeld: "what_is_reserved_is_held", [P14], Always;
-    /// No two tasks that live have one device.
-    ADeviceHasOneOwner: "a_device_has_one_owner", [P8 P14], Always;
-    /// No two allocations hold one device, unless one awaits the other's end.
-    ADeviceIsPromisedOnce: "a_device_is_promised_once", [P8], Always;
     /// A device that is given away is there and works.
     OnlyWhatWorksIsGiven: "only_what_works_is_given", [P7], Always;
     /// Nothing is placed before enough is known of the machine.
@@ -275,13 +265,12 @@ properties! {
     ADriverIsWhatItLastSaid: "a_driver_is_what_it_last_said", [P27], AtRest;
     /// A driver's attributes are its own.
     ADriverSpeaksOfItself: "a_driver_speaks_of_itself", [P12], Always;
-    /// A new allocation fits, with all that others still hold, into what is known of the node.
-    NothingIsPlacedBeyondCapacity: "nothing_is_placed_beyond_capacity", [P8 P14], Always;
-    /// A task that asks for cores has as many, of those that the node has, and nobody else has them.
-    CoresHaveOneOwner: "cores_have_one_owner", [P8], Always;
-    /// No job waits for CPU, memory, disk space or cores that are free.
+    /// What is placed fits beside all that goes on into what is known of the node, and has the cores that it
+    /// asks for.
+    WhatIsPlacedFits: "what_is_placed_fits", [P8 P14], Always;
+    /// No job waits for ports, devices, CPU, memory, disk space or cores that are free.
     NobodyWaitsForWhatIsFree: "nobody_waits_for_what_is_free", [P3 P11], AtRest;
-    /// No job that may preempt waits for CPU, memory or disk space that jobs of lower priority hold.
+    /// No job that may preempt waits for what jobs of lower priority hold.
     NobodyWaitsForWhatLowerPriorityHolds: "nobody_waits_for_what_lower_priority_holds", [P3], AtRest;
     /// What the probes find is known.
     TheMachineIsKnown: "the_machine_is_known", [P27 P11], AtRest;
@@ -370,23 +359,22 @@ properties! {
     DeadlinesAreKept: "deadlines_are_kept", [P11], Always;
     /// Whatever lives belongs to an allocation that the agent knows.
     NothingLivesWithoutAnOwner: "nothing_lives_without_an_owner", [P2], Always;
-    /// No allocation is stuck: it has a deadline, a predecessor, or a task that is not over.
+    /// No allocation is stuck: it has a deadline, claims that others hold, or a task that is not over.
     AnAllocationWaitsForSomething: "an_allocation_waits_for_something", [P11], Always;
     /// Every phase of a task that neither runs nor waits for its turn has a deadline.
     ATaskWaitsForSomething: "a_task_waits_for_something", [P11], Always;
     /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
     WhoWaitsIsNamed: "who_waits_is_named", [P11], Always;
-    /// An allocation that waits for others names what it claims and they hold: they were there before it, and
-    /// something of them may be alive.
+    /// An allocation waits for what older ones hold of what it claims, for all of that, and for nothing else.
     WhoWaitsNamesItsClaims: "who_waits_names_its_claims", [P11 P27], Always;
+    /// No allocation waits for one that is not to end.
+    NobodyWaitsForWhoGoesOn: "nobody_waits_for_who_goes_on", [P11], Always;
     /// Of a task that is over and clean nothing lives.
     TheDeadDoNotRun: "the_dead_do_not_run", [P2 P13], Always;
     /// A task that is said to run has a process, or its end is on the way.
     WhatRunsIsThere: "what_runs_is_there", [P4 P27], Always;
     /// The state that is reported fits the phase.
     StatesFitPhases: "states_fit_phases", [P27], Always;
-    /// Two allocations that are not over have a port in common only if one awaits the other.
-    APortIsPromisedOnce: "a_port_is_promised_once", [P8 P19], Always;
     /// After a restart each launch that may be alive is looked for.
     EachLaunchIsLookedFor: "each_launch_is_looked_for", [P4], Always;
 

@@ -29,8 +29,7 @@ impl Checker {
             return Ok(());
         }
         for job in agent.view().jobs() {
-            self.who_matters_more_has_its_place(agent, job)?;
-            self.nobody_waits_for_counted_resources_in_vain(agent, job)?;
+            self.nobody_waits_in_vain(agent, job)?;
         }
         Ok(())
     }
@@ -48,8 +47,7 @@ impl Checker {
             self.rollouts_end(agent, job)?;
             self.what_is_wanted_is_there(world, agent, job)?;
             self.what_runs_is_the_latest_version(agent, job)?;
-            self.who_matters_more_has_its_place(agent, job)?;
-            self.nobody_waits_for_counted_resources_in_vain(agent, job)?;
+            self.nobody_waits_in_vain(agent, job)?;
         }
         for alloc in agent.view().allocs() {
             self.poststop_runs_where_main_ran(world, alloc)?;

@@ -26,7 +26,7 @@ impl Checker {
         self.variables_outlive_the_agent(agent)?;
         self.services(agent)?;
         self.evaluations(agent)?;
-        self.counted_resources(world, agent)?;
+        self.placements_fit(agent)?;
         self.each_launch_is_looked_for()?;
         match self.touched.take() {
             Look::Everything => self.everything(world, agent),
@@ -51,8 +51,6 @@ impl Checker {
         }
         self.rollouts(agent)?;
         self.the_last_word_of_a_driver_counts(agent)?;
-        self.a_port_is_promised_once(agent)?;
-        self.a_device_is_promised_once(agent)?;
         self.a_driver_speaks_of_itself(agent)?;
         self.look_at_devices(agent);
         self.who_waits_is_named(agent)?;
@@ -210,27 +208,5 @@ impl Checker {
         self.holds(Property::StatesFitPhases, fits, || {
             format!("{:?} {:?} {:?}", task.spec().key, task.phase(), state.state)
         })
-    }
-
-    /// Two allocations that are not over have a port in common only if one awaits the other.
-    pub(super) fn a_port_is_promised_once(&mut self, agent: &Agent) -> Verdict {
-        let holders = agent
-            .view()
-            .allocs()
-            .map(AllocRunner::record)
-            .filter(|record| !record.finished && !record.ports.is_empty());
-        for one in holders.clone() {
-            let before = holders.clone().take_while(|other| other.id < one.id);
-            let clash = before.into_iter().find(|other| {
-                let one_awaits = one.awaited().any(|id| id == other.id);
-                let awaits = one_awaits || other.awaited().any(|id| id == one.id);
-                let mut ports = one.ports.iter();
-                !awaits && ports.any(|port| other.ports.iter().any(|o| o.value == port.value))
-            });
-            self.holds(Property::APortIsPromisedOnce, clash.is_none(), || {
-                format!("{} and {:?}", one.name, clash.map(|other| &other.name))
-            })?;
-        }
-        Ok(())
     }
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use drover_core::agent::Agent;
 use drover_core::agent::audit::has_deadline;
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
-use drover_core::claims::{Claim, Ungranted};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Input};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::Stage;
-use drover_core::store::record::AllocRecord;
 use drover_core::task::runner::{Phase, TaskRunner};
 
 use super::{Checker, Property, Verdict};
@@ -30,7 +28,7 @@ impl Checker {
         )
     }
 
-    /// No allocation is stuck: a deadline, a predecessor, or a task that is not over.
+    /// No allocation is stuck: a deadline, claims that others hold, or a task that is not over.
     pub(super) fn an_allocation_waits_for_something(
         &mut self,
         agent: &Agent,
@@ -41,55 +39,6 @@ impl Checker {
         self.holds(Property::AnAllocationWaitsForSomething, holds, || {
             let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
             format!("{} {:?} {phases:?}", record.name, alloc.phase())
-        })
-    }
-
-    /// An allocation that waits for others names what it claims and they hold: they were there before it, and
-    /// something of them may be alive.
-    pub(super) fn who_waits_names_its_claims(
-        &mut self,
-        agent: &Agent,
-        alloc: &AllocRunner,
-    ) -> Verdict {
-        let view = agent.view();
-        let AllocPhase::Prerun(pipeline) = alloc.phase() else {
-            return Ok(());
-        };
-        let is_busy = pipeline.awaited().is_some() || alloc.asks_again_at().is_some();
-        if is_busy || alloc.is_ending() || view.shutdown().is_some() {
-            return Ok(());
-        }
-        let own = alloc.record();
-        let claims = view.ungranted(alloc);
-        let holds = |claim: &Claim, holder: &AllocRecord| match claim {
-            Claim::Slot(job, group, index) => {
-                (&holder.job, &holder.group, holder.index) == (job, group, *index)
-            }
-            Claim::Port(port) => holder.ports.iter().any(|held| held.value == *port),
-            Claim::Device(group, id) => {
-                let mut devices = holder.devices.iter();
-                devices.any(|held| held.group == *group && held.ids.contains(id))
-            }
-            Claim::Core(id) => {
-                let mut cores = holder.cores.iter();
-                cores.any(|held| held.ids.contains(id))
-            }
-            // What is counted is awaited of those alone that end for this one.
-            Claim::Cpu | Claim::Memory | Claim::Disk => {
-                holder.id == own.id || own.preempts.contains(&holder.id)
-            }
-        };
-        let is_held = |one: &Ungranted| {
-            view.alloc(one.holder).is_some_and(|holder| {
-                let theirs = holder.record();
-                let earlier = theirs.create_index < own.create_index;
-                let may_live = !theirs.finished || holder.has_remains();
-                earlier && may_live && holds(&one.claim, theirs) && holds(&one.claim, own)
-            })
-        };
-        let named = !claims.is_empty() && claims.iter().all(is_held);
-        self.holds(Property::WhoWaitsNamesItsClaims, named, || {
-            format!("{} {claims:?}", own.name)
         })
     }
 

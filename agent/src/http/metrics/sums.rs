@@ -25,10 +25,9 @@ pub(super) struct Sum {
 impl Sum {
     pub(super) fn add(&mut self, view: View<'_>, alloc: AllocView<'_>) {
         let record = alloc.record();
-        let mut awaited = record.awaited().filter_map(|id| view.alloc(id));
-        let waits = awaited.any(|one| !one.record().finished);
+        let waits = alloc.awaits_any_claim() && !view.ungranted(alloc).is_empty();
         let at = match (alloc.phase(), record.status) {
-            (Phase::Prerun(_), _) if waits && !record.finished => 0,
+            (Phase::Prerun(_), _) if waits => 0,
             (_, ClientStatus::Pending) => 1,
             (_, ClientStatus::Running) => 2,
             (

@@ -77,15 +77,15 @@ impl Agent {
         (alloc.create_index, alloc.modify_index) = (index, index);
         let mut touched = vec![id];
         touched.extend(&alloc.preempts);
+        let previous = alloc.previous;
         let runner = AllocRunner::new(&mut cx, alloc, new.job);
-        let replaced = new.replaces.and_then(|id| self.allocs.get_mut(&id));
-        if let Some(replaced) = replaced {
+        if let Some(replaced) = previous.and_then(|id| self.allocs.get_mut(&id)) {
             replaced.edit(&mut cx, |record| record.next = Some(id));
         }
         self.allocs.insert(id, runner);
         self.local.allocs.entry(key).or_default().insert(id);
         self.evict(now, id, &new.evicts);
-        if let Some(outdated) = new.replaces.filter(|_| new.outdates) {
+        if let Some(outdated) = previous.filter(|_| new.outdates) {
             touched.extend(self.stop(now, outdated, UPDATING));
         }
         touched

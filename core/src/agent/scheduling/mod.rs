@@ -30,7 +30,6 @@ fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
     AllocState {
         record: alloc.record(),
         amounts: alloc.amounts(core_mhz),
-        never_ran: alloc.never_ran(),
         has_remains: alloc.has_remains(),
         is_nearly_over: alloc.is_nearly_over(),
         fetches_disk: alloc.fetches_disk(),
@@ -111,10 +110,10 @@ impl Agent {
     /// Of what too little is left now for all copies of a group that does not run here yet.
     pub(in crate::agent) fn shortage(&self, job: &Job, group: &TaskGroup) -> Option<Shortage> {
         let capacity = self.capacity();
-        let others = self.allocs.values().filter(|alloc| {
-            let record = alloc.record();
-            (!record.finished || alloc.has_remains()) && record.job != job.key()
-        });
+        let others = self
+            .allocs
+            .values()
+            .filter(|alloc| !alloc.is_gone() && alloc.record().job != job.key());
         let held = others.map(|alloc| (&**alloc.record(), alloc.amounts(capacity.core_mhz)));
         let held = Held::by(held);
         let copies = scheduler::reconcile::copies(job, group);

@@ -27,7 +27,7 @@ impl AllocRunner {
     pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
         let progress = pipeline.advance(DESTROY, |hook| match hook {
             AllocHook::AllocDir => self.hook_work(cx, hook, RemoveAllocDir.into()),
-            AllocHook::AwaitPrevious
+            AllocHook::AwaitClaims
             | AllocHook::AwaitRemote
             | AllocHook::MigrateDisk
             | AllocHook::FetchDisk => HookStart::Done,

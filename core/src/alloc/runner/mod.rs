@@ -77,6 +77,9 @@ pub struct AllocRunner {
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
     time_is_over_at: Option<Instant>,
+    /// Whether all that it claims of this node was granted.
+    #[serde(default)]
+    granted: bool,
     /// Where asking another node stands.
     #[serde(default)]
     asking: Asking,
@@ -163,6 +166,7 @@ impl AllocRunner {
             kill: None,
             health,
             time_is_over_at,
+            granted: false,
             asking: Asking::default(),
             late_move: None,
             unclean: false,
@@ -252,6 +256,11 @@ impl AllocRunner {
     /// Whether it is over and something of it may be alive nevertheless.
     pub fn has_remains(&self) -> bool {
         self.record.finished && self.tasks.iter().any(TaskRunner::has_remains)
+    }
+
+    /// Whether nothing of it is alive: what it claims is free.
+    pub fn is_gone(&self) -> bool {
+        self.record.finished && !self.has_remains()
     }
 
     /// Changes what is wanted of it, or what else the scheduling side decides.

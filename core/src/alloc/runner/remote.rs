@@ -43,7 +43,7 @@ impl AllocRunner {
                 return HookStart::Done;
             }
             AllocHook::AwaitRemote
-            | AllocHook::AwaitPrevious
+            | AllocHook::AwaitClaims
             | AllocHook::AllocDir
             | AllocHook::MigrateDisk => return HookStart::Done,
         };
@@ -98,7 +98,7 @@ impl AllocRunner {
                 Judged::Over(Ok(()))
             }
             Some(
-                AllocHook::AwaitPrevious
+                AllocHook::AwaitClaims
                 | AllocHook::AwaitRemote
                 | AllocHook::AllocDir
                 | AllocHook::MigrateDisk
@@ -197,7 +197,7 @@ impl AllocRunner {
         let doing = match hook {
             AllocHook::AwaitRemote => format!("Waiting for {of} to end"),
             AllocHook::FetchDisk => format!("Taking over the disk of {of}"),
-            AllocHook::AwaitPrevious | AllocHook::AllocDir | AllocHook::MigrateDisk => {
+            AllocHook::AwaitClaims | AllocHook::AllocDir | AllocHook::MigrateDisk => {
                 return None;
             }
         };

@@ -68,12 +68,9 @@ impl AllocRunner {
     }
 
     pub(super) fn broadcast(&self, cx: &mut Cx<'_>) {
-        // Whoever takes over its ports or devices waits until nothing can hold them any longer.
-        let alone = !self.record.ports.is_empty() || !self.record.devices.is_empty();
-        let holds = self.has_remains() && alone;
         let news = AllocNews {
             status: self.record.status,
-            finished: self.record.finished && !holds,
+            finished: self.is_gone(),
         };
         cx.shared.broadcasts.send(self.record.id, news);
     }

@@ -1,9 +1,8 @@
-//! Before the tasks start: the end of what this allocation replaces or preempts, its directory, and
-//! the disks that it takes over.
+//! Before the tasks start: its claims, its directory, and the disks that it takes over.
 //!
-//! **Waiting.** An allocation waits for the end of what it replaces and of all that it preempts
-//! (`AllocRecord::awaited`). It learns of the end through the broadcaster, and can be stopped while
-//! it waits; `alloc status` shows for whom it waits.
+//! **Waiting.** An allocation waits until all its claims are granted ([`crate::claims`] has the rule,
+//! `agent/granting.rs` applies it). It can be stopped while it waits; `alloc status` shows for what and
+//! for whom it waits.
 //!
 //! **Sticky disks.** When an allocation of a group with a sticky disk is placed, its record names
 //! the allocations whose disks it takes over (`inherits`): the one that it replaces, and those that
@@ -28,7 +27,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
-use crate::broadcast::{AllocNews, Heard};
 use crate::config::Patience;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
@@ -44,9 +42,9 @@ use crate::work::{BuildAllocDir, HookWork, InheritDisk};
 pub enum AllocHook {
     /// The allocation's directory.
     AllocDir,
-    /// The end of the allocation that this one replaces, and of those that it preempts.
-    AwaitPrevious,
-    /// The end of an allocation of another node that it replaces.
+    /// What it claims and others of this node hold.
+    AwaitClaims,
+    /// Its slot, if the allocation that holds it is on another node.
     AwaitRemote,
     /// What those before it left on their disks.
     MigrateDisk,
@@ -56,7 +54,7 @@ pub enum AllocHook {
 
 /// What happens before the tasks, in order.
 pub const PRERUN: &[AllocHook] = &[
-    AllocHook::AwaitPrevious,
+    AllocHook::AwaitClaims,
     AllocHook::AwaitRemote,
     AllocHook::AllocDir,
     AllocHook::MigrateDisk,
@@ -68,7 +66,7 @@ impl AllocHook {
     pub fn name(self) -> &'static str {
         match self {
             AllocHook::AllocDir => "alloc_dir",
-            AllocHook::AwaitPrevious | AllocHook::AwaitRemote => "await_previous_allocations",
+            AllocHook::AwaitClaims | AllocHook::AwaitRemote => "await_previous_allocations",
             AllocHook::MigrateDisk | AllocHook::FetchDisk => "migrate_disk",
         }
     }
@@ -78,7 +76,7 @@ impl AllocHook {
         match self {
             AllocHook::FetchDisk => patience.disk,
             AllocHook::AllocDir
-            | AllocHook::AwaitPrevious
+            | AllocHook::AwaitClaims
             | AllocHook::AwaitRemote
             | AllocHook::MigrateDisk => patience.hook,
         }
@@ -107,7 +105,8 @@ impl AllocRunner {
         }
     }
 
-    /// What is done or awaited before its tasks have their turn, in words; nothing afterwards.
+    /// What is done or awaited before its tasks have their turn, in words; nothing afterwards, and not what
+    /// others of this node hold.
     pub fn waits_for(&self) -> Option<String> {
         let Phase::Prerun(pipeline) = &self.phase else {
             return None;
@@ -115,12 +114,7 @@ impl AllocRunner {
         let of = |id: Option<AllocId>| id.map(|id| id.short().to_string()).unwrap_or_default();
         let hook = pipeline.current(PRERUN)?;
         Some(match hook {
-            AllocHook::AwaitPrevious => {
-                let awaited: Vec<_> = self.record.awaited().collect();
-                let many = if awaited.len() == 1 { "" } else { "s" };
-                let names: Vec<_> = awaited.iter().map(|id| id.short().to_string()).collect();
-                format!("Waiting for allocation{many} {} to end", names.join(", "))
-            }
+            AllocHook::AwaitClaims => return None,
             AllocHook::AllocDir => "Making its directory".to_owned(),
             AllocHook::MigrateDisk => {
                 let nearest = of(self.record.inherits.first().copied());
@@ -130,25 +124,43 @@ impl AllocRunner {
         })
     }
 
-    /// Whether it waits for what others still hold.
+    /// Whether it waits for claims that others of this node hold.
     pub fn awaits_claims(&self) -> bool {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return false;
-        };
-        pipeline.current(PRERUN) == Some(AllocHook::AwaitPrevious)
+        self.prerun_hook() == Some(AllocHook::AwaitClaims) && !self.has_claims()
+    }
+
+    /// Whether it waits for claims, whoever holds them.
+    pub fn awaits_any_claim(&self) -> bool {
+        self.awaits_claims() || self.prerun_hook() == Some(AllocHook::AwaitRemote)
+    }
+
+    /// Whether others of this node hold nothing of what it claims: that was granted once, and whatever ran
+    /// in an earlier life of the agent had it.
+    pub fn has_claims(&self) -> bool {
+        self.granted || !self.never_ran()
+    }
+
+    /// What it claims is its own from now on.
+    pub fn grant(&mut self) {
+        self.granted = true;
+    }
+
+    fn prerun_hook(&self) -> Option<AllocHook> {
+        match &self.phase {
+            Phase::Prerun(pipeline) => pipeline.current(PRERUN),
+            Phase::Tasks
+            | Phase::Finished
+            | Phase::Destroying(_)
+            | Phase::DestroyPause(_)
+            | Phase::Destroyed => None,
+        }
     }
 
     fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> HookStart {
         match hook {
             AllocHook::AllocDir => self.hook_work(cx, hook, BuildAllocDir.into()),
-            AllocHook::AwaitPrevious => {
-                // Of several the first that lives is listened to, and then the next.
-                let mut awaited = self.record.awaited();
-                match awaited.all(|id| is_over(cx, id, self.record.id)) {
-                    true => HookStart::Done,
-                    false => HookStart::Waiting,
-                }
-            }
+            AllocHook::AwaitClaims if self.has_claims() => HookStart::Done,
+            AllocHook::AwaitClaims => HookStart::Waiting,
             AllocHook::MigrateDisk if self.record.inherits.is_empty() => HookStart::Done,
             AllocHook::MigrateDisk => {
                 let work = InheritDisk {
@@ -180,7 +192,7 @@ impl AllocRunner {
             AllocHook::AwaitRemote => cx.send(effect),
             // A directory of an allocation that a crash made unknown would stay for ever.
             AllocHook::AllocDir
-            | AllocHook::AwaitPrevious
+            | AllocHook::AwaitClaims
             | AllocHook::MigrateDisk
             | AllocHook::FetchDisk => cx.send_after_save(effect),
         }
@@ -204,10 +216,7 @@ impl AllocRunner {
 
     /// Whether it takes over a disk.
     pub(super) fn moves_disk(&self) -> bool {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return false;
-        };
-        pipeline.current(PRERUN) == Some(AllocHook::MigrateDisk)
+        self.prerun_hook() == Some(AllocHook::MigrateDisk)
     }
 
     /// The disk came when nobody waited for it any more. It is here, and nowhere else: those that
@@ -236,9 +245,7 @@ impl AllocRunner {
     /// What was to be set up is not wanted any more. An answer that is under way is awaited, so
     /// that nothing is made after it was cleaned away.
     fn abandon_prerun(&mut self, cx: &mut Cx<'_>, pipeline: &Pipeline) -> bool {
-        for awaited in self.record.awaited() {
-            cx.shared.broadcasts.leave(awaited, self.record.id);
-        }
+        cx.shared.broadcasts.leave(self.record.id);
         if pipeline.awaited().is_some() {
             return false;
         }
@@ -251,17 +258,4 @@ impl AllocRunner {
         self.phase = Phase::Tasks;
         true
     }
-}
-
-/// Whether nothing of `awaited` can be alive. As long as it may be, `listener` hears of it.
-fn is_over(cx: &mut Cx<'_>, awaited: AllocId, listener: AllocId) -> bool {
-    let over = match cx.shared.broadcasts.listen(awaited, listener) {
-        Heard::New(AllocNews { finished, .. }) => *finished,
-        Heard::Nothing => false,
-        Heard::Closed => true,
-    };
-    if over {
-        cx.shared.broadcasts.leave(awaited, listener);
-    }
-    over
 }

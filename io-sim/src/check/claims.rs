@@ -1,0 +1,281 @@
+//! Claims: the reference model of who may hold what, and who waits for whom.
+//!
+//! It says the rule of `drover_core::claims` once more, in the simplest and slowest way: from what job files ask
+//! for, what allocations were given, and what is alive in the world. Where the two differ, one is wrong.
+
+use std::collections::BTreeSet;
+
+use drover_core::agent::{Agent, View};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::claims::{Claim, Holder};
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::DesiredStatus;
+use drover_core::model::group::TaskGroup;
+use drover_core::model::processors::Processors;
+use drover_core::model::task::{Stage, Task};
+use drover_core::task::runner::TaskRunner;
+
+use super::{Checker, Property, Verdict};
+use crate::world::World;
+
+/// CPU, memory and disk space.
+pub(super) type Three = [u64; 3];
+
+/// What the checks remember.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claims {
+    /// Allocations that were looked at when they were placed, if this life of the agent placed them.
+    seen: BTreeSet<AllocId>,
+    awake: bool,
+    /// What the node had when it was looked at last, and whether it ever had less than before.
+    had: Option<[Option<u64>; 3]>,
+    shrank: bool,
+}
+
+impl Claims {
+    pub(super) fn agent_died(&mut self) {
+        self.awake = false;
+    }
+}
+
+pub(super) fn processors(view: View<'_>) -> Option<Processors> {
+    view.machine().fingerprints().resources().processors
+}
+
+pub(super) fn cores_of(found: &Processors) -> BTreeSet<u32> {
+    let usable = found.cores.iter().filter(|core| !core.disabled);
+    usable.map(|core| core.id).collect()
+}
+
+/// What the agent knows that its node has.
+pub(super) fn capacity(view: View<'_>) -> [Option<u64>; 3] {
+    let found = view.machine().fingerprints().resources();
+    let cpu = found.processors.map(|it| it.usable_compute);
+    [cpu, found.memory_mb, found.disk_mb]
+}
+
+pub(super) fn plus(one: Three, other: Three) -> Three {
+    [0, 1, 2].map(|at| one[at].saturating_add(other[at]))
+}
+
+/// Of which resources there is not so much.
+pub(super) fn short(has: [Option<u64>; 3], sum: Three) -> impl Iterator<Item = usize> {
+    (0..3).filter(move |at| has[*at].is_some_and(|has| sum[*at] > has))
+}
+
+/// What a group asks for: of its tasks those count that may run at one time.
+pub(super) fn asks(view: View<'_>, group: &TaskGroup) -> Three {
+    let number = |value: i64| u64::try_from(value).unwrap_or(0);
+    let found = processors(view);
+    let count = found.as_ref().map_or(0, |it| cores_of(it).len());
+    let per_core = found.map_or(0, |it| it.usable_compute) / number(count as i64).max(1);
+    let own = |task: &Task| {
+        let wants = &task.resources;
+        let cpu = match number(wants.cores) {
+            0 => number(wants.cpu),
+            cores => cores * per_core,
+        };
+        [cpu, number(wants.memory_mb), 0]
+    };
+    let of = |stages: &[Stage]| {
+        let tasks = group.tasks.iter();
+        let tasks = tasks.filter(|task| stages.contains(&task.stage()));
+        tasks.map(own).fold([0; 3], plus)
+    };
+    let in_turn = [
+        of(&[Stage::Prestart]),
+        of(&[Stage::Main, Stage::Poststart]),
+        of(&[Stage::Poststop]),
+    ];
+    let most = [0, 1, 2].map(|at| in_turn.map(|one| one[at]).into_iter().max().unwrap_or(0));
+    let mut all = plus(of(&[Stage::PrestartSidecar, Stage::PoststartSidecar]), most);
+    all[2] = number(group.ephemeral_disk.unwrap_or_default().size_mb);
+    all
+}
+
+pub(super) fn asks_of(view: View<'_>, alloc: &AllocRunner) -> Three {
+    let group = alloc.job().group(alloc.record().group.as_str());
+    group.map_or([0; 3], |group| asks(view, group))
+}
+
+/// All that an allocation was given of which there is one.
+pub(super) fn claims(alloc: &AllocRunner) -> BTreeSet<Claim> {
+    let record = alloc.record();
+    let mut all = BTreeSet::new();
+    all.insert(Claim::Slot(
+        record.job.clone(),
+        record.group.clone(),
+        record.index,
+    ));
+    all.extend(record.ports.iter().map(|port| Claim::Port(port.value)));
+    for one in &record.devices {
+        let ids = one.ids.iter().cloned();
+        all.extend(ids.map(|id| Claim::Device(one.group.clone(), id)));
+    }
+    all.extend(
+        record
+            .cores
+            .iter()
+            .flat_map(|one| &one.ids)
+            .map(|id| Claim::Core(*id)),
+    );
+    all
+}
+
+/// Whether something of it may be alive, as far as the agent knows.
+pub(super) fn is_there(alloc: &AllocRunner) -> bool {
+    !alloc.record().finished || alloc.tasks().iter().any(TaskRunner::has_remains)
+}
+
+pub(super) fn was_told_to_end(alloc: &AllocRunner) -> bool {
+    alloc.record().desired != DesiredStatus::Run
+}
+
+/// Whether it is being ended, or nothing but what follows its main tasks is left of it.
+pub(super) fn ends(alloc: &AllocRunner) -> bool {
+    let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
+    let mut mains = alloc.tasks().iter().filter(is_main);
+    let leads = |task: &&TaskRunner| task.spec().task().leader;
+    let mut leaders = alloc.tasks().iter().filter(leads);
+    was_told_to_end(alloc)
+        || alloc.record().status.is_terminal()
+        || alloc.is_ending()
+        || mains.all(TaskRunner::ended_for_good)
+        || leaders.any(TaskRunner::ended_for_good)
+}
+
+pub(super) fn is_older(one: &AllocRunner, other: &AllocRunner) -> bool {
+    one.record().create_index < other.record().create_index
+}
+
+/// The rule: what an allocation waits for, and whose that is.
+fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> {
+    let older = view
+        .allocs()
+        .filter(|it| is_there(it) && is_older(it, alloc));
+    let (own, wants) = (claims(alloc), asks_of(view, alloc));
+    let mut waits = BTreeSet::new();
+    let mut sum = wants;
+    for other in older.clone() {
+        let common = claims(other)
+            .into_iter()
+            .filter(|claim| own.contains(claim));
+        waits.extend(common.map(|claim| (claim, other.record().id)));
+        sum = plus(sum, asks_of(view, other));
+    }
+    let counted = [Claim::Cpu, Claim::Memory, Claim::Disk];
+    for at in short(capacity(view), sum) {
+        let holds = |it: &&AllocRunner| asks_of(view, it)[at] > 0 && it.record().is_terminal();
+        let holders = older.clone().filter(|it| wants[at] > 0 && holds(it));
+        waits.extend(holders.map(|it| (counted[at].clone(), it.record().id)));
+    }
+    waits
+}
+
+impl Checker {
+    /// An allocation waits for what older ones hold of what it claims, for all of that, and for nothing else.
+    pub(super) fn who_waits_names_its_claims(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let view = agent.view();
+        let rests = view.shutdown().is_some() || !view.is_settled();
+        if rests || !alloc.awaits_claims() || alloc.is_ending() {
+            return Ok(());
+        }
+        let ungranted = view.ungranted(alloc).into_iter();
+        let said: BTreeSet<_> = ungranted
+            .filter_map(|one| match one.holder {
+                Holder::Alloc(id) => Some((one.claim, id)),
+                Holder::Elsewhere(..) => None,
+            })
+            .collect();
+        let rule = waits_for(view, alloc);
+        let name = &alloc.record().name;
+        self.holds(
+            Property::WhoWaitsNamesItsClaims,
+            !rule.is_empty() && said == rule,
+            || format!("{name} waits for {said:?} and not for {rule:?}"),
+        )?;
+        let goes_on = |id: &AllocId| view.alloc(*id).is_none_or(|it| is_there(it) && !ends(it));
+        let holder = rule.iter().find(|(_, id)| goes_on(id));
+        self.holds(Property::NobodyWaitsForWhoGoesOn, holder.is_none(), || {
+            format!("{name} waits for {holder:?}, which is not to end")
+        })
+    }
+
+    /// What starts has no claim in common with anything of another allocation that lives, and there is enough
+    /// for all of them, unless the node has less than it once had.
+    pub(super) fn no_start_beside_a_holder(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
+        let view = agent.view();
+        let id = alloc.record().id;
+        let alive = world.alive().map(|(_, process)| process.key.alloc);
+        let alive: BTreeSet<AllocId> = alive.filter(|other| *other != id).collect();
+        let others = || alive.iter().filter_map(|id| view.alloc(*id));
+        let own = claims(alloc);
+        let beside = others().find(|other| !claims(other).is_disjoint(&own));
+        let sum = others().map(|other| asks_of(view, other));
+        let sum = sum.fold(asks_of(view, alloc), plus);
+        let over = short(capacity(view), sum).next().is_some() && !self.claims.shrank;
+        let holds = beside.is_none() && !over;
+        self.holds(Property::NoStartBesideAHolder, holds, || {
+            let other = beside.map(|it| (it.record().name.clone(), claims(it)));
+            let name = &alloc.record().name;
+            format!(
+                "{name} {} with {own:?} starts beside {other:?}; together {sum:?}",
+                id.short()
+            )
+        })
+    }
+
+    /// Looks at what is new, and at what the node has.
+    pub(super) fn placements_fit(&mut self, agent: &Agent) -> Verdict {
+        let view = agent.view();
+        if view.is_settled() {
+            let has = capacity(view);
+            let before = self.claims.had.replace(has).unwrap_or(has);
+            let less = |at: usize| has[at].unwrap_or(u64::MAX) < before[at].unwrap_or(u64::MAX);
+            self.claims.shrank |= (0..3).any(less);
+        }
+        for alloc in view.allocs() {
+            if self.claims.seen.insert(alloc.record().id) && self.claims.awake {
+                self.what_is_placed_fits(view, alloc)?;
+            }
+        }
+        self.claims.awake = true;
+        Ok(())
+    }
+
+    /// What is new fits beside all that is older and goes on, and has the cores that it asks for.
+    fn what_is_placed_fits(&mut self, view: View<'_>, alloc: &AllocRunner) -> Verdict {
+        let stays = |it: &&AllocRunner| is_there(it) && is_older(it, alloc) && !ends(it);
+        let older = view.allocs().filter(stays);
+        let sum = older.map(|it| asks_of(view, it));
+        let sum = sum.fold(asks_of(view, alloc), plus);
+        let over = short(capacity(view), sum).next();
+        let group = alloc.job().group(alloc.record().group.as_str());
+        let tasks = group.into_iter().flat_map(|group| &group.tasks);
+        let wanted: i64 = tasks.map(|task| task.resources.cores).sum();
+        let given: Vec<u32> = (alloc.record().cores.iter())
+            .flat_map(|one| one.ids.clone())
+            .collect();
+        let all = processors(view).map(|found| cores_of(&found));
+        let distinct: BTreeSet<u32> = given.iter().copied().collect();
+        let right = all.is_none_or(|all| {
+            i64::try_from(distinct.len()) == Ok(wanted) && distinct.is_subset(&all)
+        });
+        self.holds(Property::WhatIsPlacedFits, over.is_none() && right, || {
+            let name = &alloc.record().name;
+            format!(
+                "{name} makes it {sum:?} of {:?}, with cores {given:?}",
+                capacity(view)
+            )
+        })
+    }
+}
