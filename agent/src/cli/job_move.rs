@@ -130,6 +130,8 @@ async fn follow(cx: &mut Context, to: &Client, job: &JobStub, verbose: bool) -> 
     let mut told: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let allocs: Vec<AllocStub> = to.get(&path, &namespace).await?;
+        // What was started a moment ago may fail at once: it counts when it is still so at the next query.
+        let mut changed = false;
         for alloc in &allocs {
             let now = format!("{}: {}", alloc.client_status, alloc.client_description);
             if told.get(&alloc.id) != Some(&now) {
@@ -137,10 +139,11 @@ async fn follow(cx: &mut Context, to: &Client, job: &JobStub, verbose: bool) -> 
                 let line = format!("{}: {} {id} {now}", cx.stamp(), alloc.name);
                 cx.screen.say(&line)?;
                 told.insert(alloc.id.clone(), now);
+                changed = true;
             }
         }
         let over = |alloc: &AllocStub| alloc.client_status != "pending";
-        if !allocs.is_empty() && allocs.iter().all(over) {
+        if !changed && !allocs.is_empty() && allocs.iter().all(over) {
             let failed = allocs.iter().any(|alloc| alloc.client_status == "failed");
             return Ok(u8::from(failed));
         }

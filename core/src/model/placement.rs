@@ -58,8 +58,7 @@ pub enum PlacementFailure {
     },
     /// A counted resource.
     Shortage(Shortage),
-    /// As an agent saved it that knew words only.
-    #[serde(untagged)]
+    /// As an agent saved it that knew words only (`io-real/src/store/codec.rs` reads those).
     Words(String),
 }
 

@@ -1,9 +1,15 @@
 //! Records as bytes: JSON with named fields, so that the version before and the version after this
 //! one read them.
 
+use std::sync::Arc;
+
 use drover_core::ids::JobKey;
+use drover_core::model::eval::Evaluation;
+use drover_core::model::placement::PlacementFailure;
 use drover_core::model::variable::VariableKey;
 use drover_core::store::{Key, Record};
+use serde::Deserialize;
+use serde_json::Value;
 
 /// The separator of a key's parts: no namespace, job id, task name or path has it.
 const SEPARATOR: char = '\0';
@@ -67,12 +73,31 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
     Ok(match key {
         Key::Meta => Record::Meta(json(value)?),
         Key::Job(_) => Record::Job(json(value)?),
-        Key::Eval(_) => Record::Eval(json(value)?),
+        Key::Eval(_) => Record::Eval(evaluation(value)?),
         Key::Deployment(_) => Record::Deployment(json(value)?),
         Key::Alloc(_) => Record::Alloc(json(value)?),
         Key::Task(..) => Record::Task(json(value)?),
         Key::Variable(_) => Record::Variable(json(value)?),
         Key::Collected(_) => Record::Collected(json(value)?),
+    })
+}
+
+/// An evaluation. Where an earlier version saved why its groups are not placed as words alone, those are kept.
+fn evaluation(value: &[u8]) -> Result<Arc<Evaluation>, String> {
+    json(value).or_else(|why| {
+        let mut whole: Value = json(value)?;
+        let groups = whole.get_mut("failed_groups").and_then(Value::as_array_mut);
+        for reason in groups
+            .into_iter()
+            .flatten()
+            .filter_map(|group| group.get_mut(1))
+        {
+            if PlacementFailure::deserialize(&*reason).is_err() && reason.is_string() {
+                let words = reason.take();
+                *reason = serde_json::json!({ "words": words });
+            }
+        }
+        serde_json::from_value(whole).map_err(|_| why)
     })
 }
 
@@ -84,7 +109,7 @@ fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use drover_core::ids::EvalId;
-    use drover_core::model::placement::{DeviceLack, PlacementFailure};
+    use drover_core::model::placement::DeviceLack;
 
     use super::*;
 
