@@ -130,7 +130,7 @@ fn destroy_of_a_task_that_stopped_its_shim_ends_it_and_says_so() {
 fn task_that_stops_its_shim_again_and_again_is_destroyed() {
     let mut world = World::new("stopped-again");
     let up = world.fifo("up");
-    let script = "echo $$ > up; while :; do kill -STOP $PPID; done";
+    let script = "kill -STOP $PPID; echo $$ > up; while :; do kill -STOP $PPID; done";
     world.start(1, sh(script)).unwrap();
     let main = handle(hear(&up).parse().unwrap());
     let shim = shim(&world, 1);
