@@ -5,6 +5,7 @@
 //! process or a thread of their own, follow redirections by their own rules and speak TLS: that is
 //! `ureq`. Plugins are spoken to by gRPC, one lasting HTTP/2 connection each (`plugin/wire.rs`).
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::HOST;
 use http::request::Builder;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Response, body::Body};
@@ -41,9 +42,21 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::Unconnected(error) => error.fmt(f),
             Trouble::Request(error) => write!(f, "no request: {error}"),
-            Trouble::Broken(error) => error.fmt(f),
+            Trouble::Broken(error) => f.write_str(&whole_reason(error)),
         }
     }
+}
+
+/// An error with those that led to it: those of HTTP say what was being done, and not what happened.
+pub fn whole_reason(error: &(dyn Error + 'static)) -> String {
+    let mut reasons = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        reasons.push(error.to_string());
+        cause = error.source();
+    }
+    reasons.dedup();
+    reasons.join(": ")
 }
 
 /// Sends a request to `HOST:PORT`, and gives back whatever comes.
@@ -71,14 +84,17 @@ pub async fn send(
 ///
 /// # Errors
 /// It breaks off, or is larger.
-pub async fn whole<B>(
-    body: B,
-    most: usize,
-) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>>
+pub async fn whole<B>(body: B, most: usize) -> Result<Bytes, String>
 where
-    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>,
 {
-    Ok(Limited::new(body, most).collect().await?.to_bytes())
+    match Limited::new(body, most).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(format!("it has more than {most} bytes"))
+        }
+        Err(error) => Err(whole_reason(&*error)),
+    }
 }
 
 /// `HOST:PORT` of an agent's address, `http://HOST:PORT`; none of what is no such address.

@@ -13,10 +13,10 @@ use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::connect::Connect;
-use crate::http_client::{authority, send, whole};
+use crate::http_client::{authority, send, whole, whole_reason};
 use crate::on_the_way::{Amount, Coming};
 
 /// How long the other node may keep a question until something changed.
@@ -25,6 +25,11 @@ const WAIT: &str = "50s";
 const ANSWER: Duration = Duration::from_secs(70);
 /// How long a stream may stand still.
 const STALL: Duration = Duration::from_secs(60);
+/// How long a stream is waited for before it is asked whether it comes fast enough.
+const PERIOD: Duration = Duration::from_secs(10 * 60);
+/// The least bytes that have to come in such a period. Without this bound whoever sends a byte a minute
+/// would keep an allocation waiting for ever.
+const LEAST: u64 = 1 << 20;
 /// The most bytes of an allocation: its whole job is in it.
 const MAX_ANSWER: usize = 16 << 20;
 /// The longest reason that is passed on.
@@ -100,7 +105,7 @@ impl<'a> Peer<'a> {
         let body = timeout(ANSWER, whole(response.into_body(), MAX_ANSWER))
             .await
             .map_err(|_| self.trouble("its answer took too long"))?
-            .map_err(|error| self.trouble(error))?;
+            .map_err(|error| self.trouble(format!("its answer broke off: {error}")))?;
         let said: Alloc = serde_json::from_slice(&body)
             .map_err(|error| self.trouble(format!("its answer makes no sense: {error}")))?;
         Ok(if said.is_over() {
@@ -163,26 +168,63 @@ impl Stream {
         coming: &mut Coming,
     ) {
         let mut amount = Amount::default();
-        let broke = |why: String| io::Error::new(io::ErrorKind::ConnectionAborted, why);
+        let mut pace = Pace::default();
         loop {
-            let piece = match timeout(STALL, self.0.frame()).await {
-                Ok(None) => return,
-                Ok(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => {
-                        let many = u64::try_from(bytes.len()).unwrap_or(0);
-                        amount.bytes = amount.bytes.saturating_add(many);
-                        coming.is(amount);
-                        Ok(bytes)
-                    }
-                    Err(_) => continue,
-                },
-                Ok(Some(Err(error))) => Err(broke(format!("the stream broke off: {error}"))),
-                Err(_) => Err(broke("the stream stands still".to_owned())),
-            };
+            let asked = Instant::now();
+            let mut piece = self.next().await;
+            if let Ok(Some(bytes)) = &piece {
+                let many = u64::try_from(bytes.len()).unwrap_or(0);
+                amount.bytes = amount.bytes.saturating_add(many);
+                coming.is(amount);
+                if !pace.keeps_up(asked.elapsed(), many) {
+                    let why = format!("the stream is slower than {LEAST} bytes in ten minutes");
+                    piece = Err(broke_off(why));
+                }
+            }
             let last = piece.is_err();
+            let Some(piece) = piece.transpose() else {
+                return;
+            };
             if into.send(piece).await.is_err() || last {
                 return;
             }
         }
+    }
+
+    /// The next piece; none at the end.
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        match timeout(STALL, self.0.frame()).await {
+            Ok(None) => Ok(None),
+            // What else comes than data says nothing of the disk.
+            Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
+            Ok(Some(Err(error))) => {
+                let why = whole_reason(&error);
+                Err(broke_off(format!("the stream broke off: {why}")))
+            }
+            Err(_) => Err(broke_off("the stream stands still".to_owned())),
+        }
+    }
+}
+
+fn broke_off(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, why)
+}
+
+/// How fast a stream comes. Only the time counts in which it is waited for: not that of a slow disk here.
+#[derive(Default)]
+struct Pace {
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Counts what came. False if a period is over in which too little did.
+    fn keeps_up(&mut self, waited: Duration, bytes: u64) -> bool {
+        self.waited += waited;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.waited < PERIOD {
+            return true;
+        }
+        std::mem::take(self).bytes >= LEAST
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::fstatvfs;
 use tokio::sync::mpsc;
 
 use crate::dirs::AllocDirs;
-use crate::unpack::{Bound, Bounds, Keep, Sink, Trouble, tar};
+use crate::unpack::{Bound, Bounds, End, Keep, Sink, Trouble, tar};
 
 /// The longest reason of the other node that is passed on, in bytes.
 const MAX_WHY: u64 = 300;
@@ -53,7 +53,7 @@ pub(super) fn receive(
     let mut pieces = Pieces {
         from,
         piece: Bytes::new(),
-        broke: false,
+        end: StreamEnd::NotYet,
     };
     let read = within_room(&arrival, limits)
         .and_then(|limits| Ok((arrival.try_clone()?, limits)))
@@ -68,8 +68,13 @@ pub(super) fn receive(
     let left = dirs.leave_arrival(alloc);
     match taken {
         Ok(bytes) => left.map(|()| bytes).map_err(disk),
-        Err(trouble) if trouble.again || pieces.broke => Err(Failure::recoverable(trouble.why)),
-        Err(trouble) => Err(Failure::fatal(trouble.why)),
+        Err(trouble) if trouble.again => Err(Failure::recoverable(trouble.why)),
+        // What was read of it says nothing.
+        Err(trouble) => Err(match pieces.end {
+            StreamEnd::NotYet => Failure::fatal(trouble.why),
+            StreamEnd::RanOut => Failure::recoverable(too_short(&trouble.why)),
+            StreamEnd::Broke => Failure::recoverable(trouble.why),
+        }),
     }
 }
 
@@ -87,7 +92,7 @@ fn within_room(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
 /// It is none, does harm, is too large, or its node could not read it all.
 fn unpack(into: OwnedFd, from: &mut dyn Read, limits: Limits) -> Result<u64, Trouble> {
     let mut sink = Sink::new(into, bounds(limits), Keep::All);
-    tar(from, &mut sink, &mut |name, entry| {
+    let end = tar(from, &mut sink, &mut |name, entry| {
         if !is_error(name) {
             return Ok(());
         }
@@ -96,7 +101,17 @@ fn unpack(into: OwnedFd, from: &mut dyn Read, limits: Limits) -> Result<u64, Tro
         let _ = entry.take(MAX_WHY).read_to_string(&mut why);
         Err(Trouble::passing(format!("the other node: {why}")))
     })?;
-    Ok(sink.bytes())
+    match end {
+        End::Marked => Ok(sink.bytes()),
+        End::Unmarked => Err(Trouble::passing(too_short(
+            "the mark of its end is missing",
+        ))),
+    }
+}
+
+/// Of a stream that is shorter than its archive, which a node that dies between two files may leave.
+fn too_short(why: &str) -> String {
+    format!("the stream ended before the archive did: {why}")
 }
 
 fn bounds(limits: Limits) -> Bounds {
@@ -122,18 +137,30 @@ fn is_error(name: &[u8]) -> bool {
 struct Pieces {
     from: mpsc::Receiver<io::Result<Bytes>>,
     piece: Bytes,
-    /// Whether it broke off, so that what was read of it says nothing.
-    broke: bool,
+    end: StreamEnd,
+}
+
+/// Whether and how a stream ended.
+#[derive(Clone, Copy)]
+enum StreamEnd {
+    NotYet,
+    /// More of it was wanted, and there was no more.
+    RanOut,
+    /// It broke off.
+    Broke,
 }
 
 impl Read for Pieces {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             match self.from.blocking_recv() {
-                None => return Ok(0),
+                None => {
+                    self.end = StreamEnd::RanOut;
+                    return Ok(0);
+                }
                 Some(Ok(piece)) => self.piece = piece,
                 Some(Err(error)) => {
-                    self.broke = true;
+                    self.end = StreamEnd::Broke;
                     return Err(error);
                 }
             }

@@ -9,5 +9,5 @@ mod trouble;
 
 pub(crate) use links::stays_inside;
 pub(crate) use sink::{Attributes, Bound, Bounds, Keep, Sink, refused};
-pub(crate) use tar::tar;
+pub(crate) use tar::{End, tar};
 pub(crate) use trouble::Trouble;

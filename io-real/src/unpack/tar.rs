@@ -19,6 +19,15 @@ const PADDING: u64 = 1 << 20;
 /// Sees the name of an entry, and what is in it.
 pub(crate) type Look<'a> = dyn FnMut(&[u8], &mut dyn Read) -> Result<(), Trouble> + 'a;
 
+/// How an archive ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With the mark that its writer puts after the last entry.
+    Marked,
+    /// Without it, where nothing more came: more may have been meant to.
+    Unmarked,
+}
+
 /// Unpacks an archive. `looks` sees each entry's name first, and may end it all.
 ///
 /// # Errors
@@ -27,7 +36,7 @@ pub(crate) fn tar(
     from: &mut dyn Read,
     sink: &mut Sink,
     looks: &mut Look<'_>,
-) -> Result<(), Trouble> {
+) -> Result<End, Trouble> {
     let unreadable = |error: io::Error| match error.kind() {
         // Whoever sends it broke off.
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {
@@ -36,9 +45,11 @@ pub(crate) fn tar(
         _ => Trouble::lasting(format!("it is no tar archive: {error}")),
     };
     let left = Rc::new(Cell::new(Some(BETWEEN)));
+    let end = Rc::new(Cell::new(End::Marked));
     let mut archive = Archive::new(Metered {
         from: &mut *from,
         left: left.clone(),
+        end: end.clone(),
     });
     for entry in archive.entries().map_err(unreadable)? {
         let mut entry = entry.map_err(unreadable)?;
@@ -65,7 +76,7 @@ pub(crate) fn tar(
     }
     // What is around it may have a sum at its end, after some padding.
     let rest = io::copy(&mut from.take(PADDING), &mut io::sink());
-    rest.map(drop).map_err(unreadable)
+    rest.map(|_| end.get()).map_err(unreadable)
 }
 
 fn attributes(header: &Header) -> io::Result<Attributes> {
@@ -83,11 +94,16 @@ fn attributes(header: &Header) -> io::Result<Attributes> {
 struct Metered<'a> {
     from: &'a mut dyn Read,
     left: Rc<Cell<Option<u64>>>,
+    /// `Unmarked` once more was wanted than came.
+    end: Rc<Cell<End>>,
 }
 
 impl Read for Metered<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(into)?;
+        if read == 0 && !into.is_empty() {
+            self.end.set(End::Unmarked);
+        }
         if let Some(left) = self.left.get() {
             let many = u64::try_from(read).unwrap_or(u64::MAX);
             let Some(less) = left.checked_sub(many) else {

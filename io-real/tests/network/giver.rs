@@ -149,7 +149,7 @@ fn response(status: StatusCode, body: Body) -> Response<Body> {
 }
 
 /// What the allocation left, as a node of ours gives it away.
-fn archive() -> Vec<u8> {
+pub(crate) fn archive() -> Vec<u8> {
     let dir = TempDir::new().expect("a directory");
     let dirs = AllocDirs::new(Arc::new(File::open(dir.path()).expect("opened").into()));
     dirs.build_alloc(PREVIOUS).expect("an allocation");

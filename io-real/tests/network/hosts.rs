@@ -21,6 +21,10 @@ pub(crate) enum Trouble {
     PartOneWay(&'static str, &'static str),
     /// It does again.
     HealOneWay(&'static str, &'static str),
+    /// What two hosts send each other is kept back, and nobody is told.
+    Hold(&'static str, &'static str),
+    /// What was kept back arrives.
+    Release(&'static str, &'static str),
     /// A host dies with all that it holds.
     Crash(&'static str),
     /// A host starts again.
@@ -104,6 +108,8 @@ impl Network {
             Trouble::Heal(one, other) => self.0.repair(one, other),
             Trouble::PartOneWay(from, to) => self.0.partition_oneway(from, to),
             Trouble::HealOneWay(from, to) => self.0.repair_oneway(from, to),
+            Trouble::Hold(one, other) => self.0.hold(one, other),
+            Trouble::Release(one, other) => self.0.release(one, other),
             Trouble::Crash(host) => self.0.crash(host),
             Trouble::Bounce(host) => self.0.bounce(host),
         }

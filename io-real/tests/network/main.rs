@@ -8,6 +8,8 @@
 
 mod giver;
 mod hosts;
+mod rogue;
+mod rogues;
 mod taker;
 
 use std::time::Duration;
@@ -133,6 +135,25 @@ fn partition_during_a_transfer_leaves_nothing_and_the_next_try_has_all() {
         Moment::at_second(70, Trouble::Heal("client", "giver")),
     ];
     assert!(failed_transfers(7, &trouble) > 0);
+}
+
+#[test]
+fn disk_whose_bytes_are_held_up_for_less_than_a_minute_arrives_at_the_first_try() {
+    let trouble = [
+        Moment::at_second(3, Trouble::Hold("client", "giver")),
+        Moment::at_second(50, Trouble::Release("client", "giver")),
+    ];
+    assert_eq!(failed_transfers(10, &trouble), 0);
+}
+
+#[test]
+fn link_that_is_held_for_ever_ends_the_try_after_a_minute() {
+    let trouble = [
+        Moment::at_second(3, Trouble::Hold("client", "giver")),
+        Moment::at_second(70, Trouble::Part("client", "giver")),
+        Moment::at_second(71, Trouble::Heal("client", "giver")),
+    ];
+    assert_eq!(failed_transfers(11, &trouble), 1);
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) type Answered<T> = (u64, Result<T, Failure>);
 /// A node with an allocation that waits for its disk.
 pub(crate) struct Taker {
     migration: Migration,
+    on_the_way: OnTheWay,
     previous: RemotePrevious,
     ops: u64,
     dir: TempDir,
@@ -50,12 +51,19 @@ pub(crate) struct Taker {
 
 impl Taker {
     pub(crate) fn new() -> Taker {
+        Taker::within(Limits::default())
+    }
+
+    /// One that takes no larger disks than this.
+    pub(crate) fn within(limits: Limits) -> Taker {
         let dir = TempDir::new().expect("a directory");
         let dirs = AllocDirs::new(Arc::new(File::open(dir.path()).expect("opened").into()));
         dirs.build_alloc(ALLOC).expect("an allocation");
         dirs.build_task(ALLOC, TASK, None).expect("a task");
-        let migration = Migration::new(dirs, Limits::default(), OnTheWay::default());
+        let on_the_way = OnTheWay::default();
+        let migration = Migration::new(dirs, limits, on_the_way.clone());
         Taker {
+            on_the_way,
             migration: migration.over(Arc::new(Simulated)),
             previous: RemotePrevious {
                 alloc: PREVIOUS,
@@ -137,6 +145,13 @@ impl Taker {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Nothing was taken over, and nothing is left of the try.
+    pub(crate) fn assert_untouched(&self) {
+        assert_eq!(self.taken(), None);
+        assert_eq!(self.leftovers(), Vec::<String>::new());
+        assert_eq!(self.on_the_way.of(ALLOC), None);
     }
 
     /// What lies beside the allocation's directory.

@@ -33,11 +33,13 @@ pub(super) fn unpack(archive: Archive, limits: &Limits) -> Result<bool, Trouble>
     DirBuilder::new().create(TREE).map_err(Trouble::disk)?;
     let mut sink = sink(limits, packed)?;
     match archive.holds {
+        // Some who make archives leave out the mark of their end.
         Holds::Tar => tar(
             &mut plain(archive.packed, BufReader::new(file)),
             &mut sink,
             &mut |_, _| Ok(()),
-        )?,
+        )
+        .map(drop)?,
         Holds::Zip => zip(file, limits, &mut sink)?,
         Holds::File => {
             sink.file(

@@ -76,7 +76,7 @@ impl Place {
             &mut self.sink(bytes.len()),
             &mut |_, _| Ok(()),
         );
-        unpacked.map_err(|trouble| trouble.why)
+        unpacked.map(drop).map_err(|trouble| trouble.why)
     }
 
     fn zip(&self, bytes: Vec<u8>) -> Result<(), String> {
