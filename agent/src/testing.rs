@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use axum::Router;
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect};
@@ -14,6 +15,7 @@ use drover_core::ids::{AllocId, LaunchId, NodeId, RequestId, TaskKey};
 use drover_core::input::{DriverInput, HookInput, HookOutput, Input, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::{DriverInfo, Node};
+use drover_core::model::remote::Remote;
 use drover_core::model::value::Value;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Timestamp};
@@ -41,6 +43,23 @@ fn nothing_measured(dir: &Path) -> Measures {
     Measures::new(tasks, HostSampler::new(Disks::new(dir.to_owned())))
 }
 
+/// An agent in its world, and the API that asks it.
+pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
+    let (door, inside) = Door::new(Arc::new(root));
+    let settings = Settings {
+        version: http::agent::VERSION.to_owned(),
+        nomad_version: http::agent::NOMAD_VERSION.to_owned(),
+        names: http_addr.split(':').take(1).map(str::to_owned).collect(),
+        http_addr,
+        ..Settings::default()
+    };
+    let world = World::new(dir.to_owned());
+    let router = http::router(door, settings, nothing_measured(dir));
+    (router, world.own(inside))
+}
+
 /// An agent with its API.
 pub(crate) struct Rig {
     pub(crate) client: Client,
@@ -58,22 +77,12 @@ impl Rig {
     /// The same, with these limits of connections.
     pub(crate) async fn start_within(limits: Limits) -> Rig {
         let dir = tempfile::tempdir().unwrap();
-        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-        let root = rustix::fs::open(dir.path(), flags, rustix::fs::Mode::empty()).unwrap();
-        let (door, inside) = Door::new(Arc::new(root));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let address = format!("http://{addr}");
-        let settings = Settings {
-            version: http::agent::VERSION.to_owned(),
-            nomad_version: http::agent::NOMAD_VERSION.to_owned(),
-            http_addr: addr.to_string(),
-            ..Settings::default()
-        };
-        let world = World::new(dir.path().to_owned());
-        let router = http::router(door, settings, nothing_measured(dir.path()));
+        let (router, agent) = agent(dir.path(), addr.to_string());
         let tasks = vec![
-            tokio::spawn(world.own(inside)),
+            tokio::spawn(agent),
             tokio::spawn(http::serve_within(listener, router, limits)),
         ];
         let connection = Connection {
@@ -261,7 +270,12 @@ impl World {
             }) => {
                 let task_dir = task.as_ref().map(|task| task.as_str());
                 self.work(alloc, task_dir, &work);
-                let result = Ok(HookOutput::default());
+                // Other nodes' allocations are always over.
+                let asks = matches!(work, HookWork::AskRemote(_));
+                let result = Ok(HookOutput {
+                    remote: asks.then_some(Remote::Ended),
+                    ..HookOutput::default()
+                });
                 vec![Input::Hook(HookInput {
                     op,
                     alloc,

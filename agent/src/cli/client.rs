@@ -1,15 +1,18 @@
 //! What commands ask of an agent, which is usually next door.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use drover_io_real::connect::Tcp;
+use drover_io_real::connect::{Connect, Tcp};
 use drover_io_real::http_client::{self, Trouble};
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::args::Connection;
 use super::failure::Failure;
@@ -28,6 +31,9 @@ pub struct Client {
     namespace: Option<String>,
     region: Option<String>,
     token: Option<HeaderValue>,
+    network: Arc<dyn Connect>,
+    /// How long a whole answer may take; as long as it wants if none.
+    limit: Option<Duration>,
 }
 
 /// An answer with the state's index.
@@ -66,7 +72,23 @@ impl Client {
             namespace: chosen(&options.namespace, "NAMESPACE"),
             region: chosen(&options.region, "REGION"),
             token: token.transpose()?,
+            network: Arc::new(Tcp),
+            limit: None,
         })
+    }
+
+    /// The same over another network.
+    #[must_use]
+    pub fn over(self, network: Arc<dyn Connect>) -> Client {
+        Client { network, ..self }
+    }
+
+    /// The same, whose whole answers come within this time or not at all: for an agent that is not next
+    /// door, and on the way to which a connection may be lost without a sign.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Client {
+        let limit = Some(limit);
+        Client { limit, ..self }
     }
 
     /// The same for another agent.
@@ -106,13 +128,16 @@ impl Client {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Answer<T>, Failure> {
-        let response = self.send(Method::GET, path, query, None).await?;
-        let index = response.headers().get("x-nomad-index");
-        let index = index
-            .and_then(|value| value.to_str().ok()?.parse().ok())
-            .unwrap_or(0);
-        let value = decode(&whole(response).await?)?;
-        Ok(Answer { index, value })
+        let answer = async {
+            let response = self.send(Method::GET, path, query, None).await?;
+            let index = response.headers().get("x-nomad-index");
+            let index = index
+                .and_then(|value| value.to_str().ok()?.parse().ok())
+                .unwrap_or(0);
+            let value = decode(&whole(response).await?)?;
+            Ok(Answer { index, value })
+        };
+        self.in_time(answer).await
     }
 
     /// Changes something.
@@ -127,7 +152,24 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<T, Failure> {
         let body = body.map(|body| Bytes::from(body.to_string()));
-        decode(&whole(self.send(method, path, query, body).await?).await?)
+        let answer = async { decode(&whole(self.send(method, path, query, body).await?).await?) };
+        self.in_time(answer).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(limit) = self.limit else {
+            return answer.await;
+        };
+        let late = |_| {
+            let (at, seconds) = (self.url(), limit.as_secs());
+            Failure::said(format!("no answer from {at} within {seconds} s"))
+        };
+        timeout(limit, answer)
+            .await
+            .unwrap_or_else(|over| Err(late(over)))
     }
 
     /// Sends a request. An answer that is an error is a failure.
@@ -170,15 +212,15 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("X-Nomad-Token", token);
         }
-        let answer = http_client::send(&Tcp, &self.authority, request, body).await;
+        let answer = http_client::send(&*self.network, &self.authority, request, body).await;
         answer.map_err(|trouble| self.failure(&trouble))
     }
 
     fn failure(&self, trouble: &Trouble) -> Failure {
         let at = self.url();
         let why = match trouble {
-            Trouble::Broken(error) => {
-                return Failure::said(format!("the agent at {at} broke off: {error}"));
+            Trouble::Broken(_) => {
+                return Failure::said(format!("the agent at {at} broke off: {trouble}"));
             }
             Trouble::Request(_) => return Failure::said(trouble.to_string()),
             Trouble::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

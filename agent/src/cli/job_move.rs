@@ -5,6 +5,9 @@
 //! the job over, and the job is stopped here, which is what the other node waits for. Whoever is
 //! interrupted in between can ask the same again, and with `-rollback` a job that fails there comes back.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -21,12 +24,15 @@ use crate::http::shapes::{AllocStub, Handover, JobStub, Registered, Stopped, Val
 
 /// How often the other node is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long an answer of either node may take.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 ///
 /// # Errors
 /// The job cannot be found, one of the two nodes does not answer, or the other one refuses.
 pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
+    cx.client = cx.client.clone().within(ANSWER);
     let to = cx.client.at(&args.to)?;
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
@@ -48,7 +54,14 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     if args.detach {
         return Ok(0);
     }
-    let code = follow(cx, &to, &job, args.verbose).await?;
+    let code = follow(cx, &to, &job, args.verbose).await;
+    // Nothing is taken back for want of an answer.
+    let code = code.map_err(|failure| {
+        failure.within(&format!(
+            "{} has the job, and cannot be asked how it does",
+            to.url()
+        ))
+    })?;
     if code == 0 {
         return Ok(code);
     }
@@ -115,11 +128,28 @@ async fn transfer(
     let sent = to
         .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
         .await;
-    sent.map_err(|failure| failure.within(&format!("{} does not take over the job", to.url())))?;
+    let (from_url, to_url) = (from.url(), to.url());
+    sent.map_err(|failure| {
+        let words = match failure.status {
+            Some(_) => format!("{to_url} does not take over the job, which goes on at {from_url}"),
+            None => format!(
+                "it is not known whether {to_url} waits for the job, which goes on at {from_url}: \
+                 run the command again"
+            ),
+        };
+        failure.within(&words)
+    })?;
     let query = [("purge", "false"), ("namespace", job.namespace.as_str())];
     let path = job_path(job, "");
-    from.change::<Stopped>(Method::DELETE, &path, &query, None)
-        .await?;
+    let stopped = from
+        .change::<Stopped>(Method::DELETE, &path, &query, None)
+        .await;
+    stopped.map_err(|failure| {
+        failure.within(&format!(
+            "{to_url} waits for the end of the job at {from_url}, which may not have been stopped: \
+             run the command again"
+        ))
+    })?;
     Ok(())
 }
 
