@@ -12,7 +12,8 @@ use crate::gc::Destroys;
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, TaskKey};
 use crate::ledger::Ledger;
 use crate::model::event::TaskEvent;
-use crate::op::{Awaited, Op};
+use crate::op::Op;
+use crate::operations::{Operations, Owner, Purpose};
 use crate::store::{Key, Meta, Record, SCHEMA};
 use crate::time::{Now, Span};
 
@@ -79,6 +80,8 @@ pub struct Shared {
     pub destroys: Destroys,
     /// The store's side.
     pub ledger: Ledger,
+    /// What was asked of the outside and is not answered.
+    pub operations: Operations,
     /// Effects that may leave.
     pub out: VecDeque<Effect>,
 }
@@ -94,18 +97,21 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// A new operation that is awaited for `patience`.
-    pub fn awaited(&mut self, patience: Span) -> Awaited {
-        Awaited {
-            op: self.op(),
-            deadline: self.now.at + patience,
-        }
+    /// A new operation, whose request is sent in this step: its answer may take `limit` from when that leaves.
+    pub fn operation(&mut self, owner: Owner, purpose: Purpose, limit: Span) -> Op {
+        self.shared.last_op += 1;
+        let op = Op(self.shared.last_op);
+        self.shared.operations.begin(op, owner, purpose, limit);
+        op
     }
 
-    /// A new operation's number.
-    pub fn op(&mut self) -> Op {
-        self.shared.last_op += 1;
-        Op(self.shared.last_op)
+    /// Takes back a request that did not leave yet. `false` if it did.
+    pub fn withdraw(&mut self, op: Op) -> bool {
+        let held = self.shared.ledger.withdraw(op);
+        if held {
+            self.shared.operations.end(op);
+        }
+        held
     }
 
     /// A new launch id.
@@ -202,11 +208,6 @@ impl Cx<'_> {
     /// An answer came that nobody awaits.
     pub fn count_stale(&mut self) {
         self.shared.counters.stale += 1;
-    }
-
-    /// An operation's deadline passed.
-    pub fn count_overdue(&mut self) {
-        self.shared.counters.overdue += 1;
     }
 }
 

@@ -139,6 +139,24 @@ pub enum DriverInput {
 }
 
 impl DriverInput {
+    /// The operation that this answers and whether that succeeded, if it answers one.
+    pub fn answers(&self) -> Option<(Op, bool)> {
+        match self {
+            DriverInput::Started { op, .. } | DriverInput::Recovered { op, .. } => {
+                Some((*op, true))
+            }
+            DriverInput::StartFailed { op, .. } | DriverInput::StartLost { op, .. } => {
+                Some((*op, false))
+            }
+            DriverInput::Stopped { op, result, .. } | DriverInput::Signaled { op, result, .. } => {
+                Some((*op, result.is_ok()))
+            }
+            DriverInput::Executed { op, result, .. } => Some((*op, result.is_ok())),
+            DriverInput::Destroyed { op, result, .. } => Some((*op, result.is_ok())),
+            DriverInput::Exited { .. } | DriverInput::Said { .. } => None,
+        }
+    }
+
     /// The launch that is spoken of.
     pub fn launch(&self) -> LaunchId {
         match self {
@@ -411,6 +429,18 @@ pub enum NodeInput {
         /// What it says.
         news: DeviceNews,
     },
+}
+
+impl NodeInput {
+    /// The operation that this belongs to.
+    pub fn op(&self) -> Op {
+        match self {
+            NodeInput::Probed { op, .. }
+            | NodeInput::Driver { op, .. }
+            | NodeInput::Room { op, .. }
+            | NodeInput::Devices { op, .. } => *op,
+        }
+    }
 }
 
 /// How full a disk is, in percent, rounded up. What has no count of its own is empty.

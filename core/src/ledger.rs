@@ -18,7 +18,7 @@
 //! forget what was shown, and show it again), searches for launches, signals of operators, task
 //! directories.
 //!
-//! Deadlines of operations that have not left the agent do not run while the store cannot write.
+//! The time for an answer begins when its request leaves ([`crate::operations`]).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -126,11 +126,9 @@ impl Ledger {
 
     /// Whether the effect of operation `op` did not leave yet: nobody outside was asked so far.
     pub fn holds(&self, op: Op) -> bool {
-        let waiting = self
-            .staged
-            .iter()
-            .chain(self.gated.iter().map(|(_, effect)| effect));
-        waiting.into_iter().any(|effect| effect.op() == Some(op))
+        let gated = self.gated.iter().map(|(_, effect)| effect);
+        let mut waiting = self.staged.iter().chain(gated);
+        waiting.any(|effect| effect.op() == Some(op))
     }
 
     /// Takes back the effect of operation `op`. `false` if it left already.

@@ -60,6 +60,7 @@ pub mod local;
 pub mod managers;
 pub mod model;
 pub mod op;
+pub mod operations;
 pub mod pairs;
 pub mod paths;
 pub mod scheduler;

@@ -2,24 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Instant;
-
 /// The number of one request to the outside. Its answer bears the same number; an answer whose
 /// number nobody waits for is late or doubled, and is dropped and counted.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Op(pub u64);
-
-/// An operation that is under way, and when the core stops waiting for it. Nobody outside is
-/// trusted to answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Awaited {
-    /// Whose answer is awaited.
-    pub op: Op,
-    /// When waiting ends.
-    pub deadline: Instant,
-}
 
 /// Why an operation did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

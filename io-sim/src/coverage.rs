@@ -14,6 +14,8 @@ use drover_core::input::{
     OperatorInput, RestartScope, ShutdownMode, StoreInput, TemplateInput,
 };
 use drover_core::model::variable::VariableKey;
+use drover_core::op::Op;
+use drover_core::operations::{Owner, Purpose};
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
 
 /// One thing that was reached: whose, in which state, and by what.
@@ -189,6 +191,22 @@ impl Coverage {
         self.reach("variable", if there { "there" } else { "not there" }, what);
     }
 
+    fn operation(&mut self, agent: &Agent, op: Op) {
+        let Some(operation) = agent.view().operations().get(op) else {
+            return;
+        };
+        let what = overdue(&operation.purpose);
+        let alloc = |id| agent.view().alloc(id);
+        match &operation.owner {
+            Owner::Task(key) => {
+                let alloc = alloc(key.alloc);
+                self.task(alloc.and_then(|alloc| alloc.task(&key.task)), what);
+            }
+            Owner::Alloc(id) => self.alloc(alloc(*id), what),
+            Owner::Machine => self.reach("machine", "any", what),
+        }
+    }
+
     fn timer(&mut self, agent: &Agent) {
         match agent.poll_timeout() {
             Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
@@ -201,14 +219,14 @@ impl Coverage {
                         let task = alloc.and_then(|alloc| alloc.task(name));
                         self.task(task, task_timer(*timer));
                     }
-                    AllocTimer::Hook
-                    | AllocTimer::AskAgain
+                    AllocTimer::AskAgain
                     | AllocTimer::ShutdownDelay
                     | AllocTimer::Health
                     | AllocTimer::MaxRunDuration
                     | AllocTimer::DestroyRetry => self.alloc(alloc, alloc_timer(&timer)),
                 }
             }
+            Some((_, TimerName::Operation(op))) => self.operation(agent, op),
             Some((_, TimerName::Machine)) => self.reach("machine", "any", "time"),
             None => {}
         }
@@ -223,7 +241,7 @@ fn task_state(task: &TaskRunner) -> &'static str {
         Phase::Recovering(_) => "recovering",
         Phase::Running => "running",
         Phase::Delaying(_) => "delaying",
-        Phase::Stopping { .. } => "stopping",
+        Phase::Stopping(_) => "stopping",
         Phase::Cleaning(_) => "cleaning",
         Phase::Pausing(_) => "pausing",
         Phase::Dead(_) if task.has_remains() => "dead, with remains",
@@ -324,17 +342,27 @@ fn answer(reply: &Reply) -> &'static str {
     }
 }
 
+/// The time for an answer that is over.
+fn overdue(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Hook | Purpose::MoveDisk => "time of a hook",
+        Purpose::Start => "time of the start",
+        Purpose::Recover => "time of the search",
+        Purpose::Stop => "time of the stop",
+        Purpose::Destroy => "time of the destroy",
+        Purpose::Signal => "time of a signal",
+        Purpose::Exec => "time of a script",
+        Purpose::Templates => "time of the rendering",
+        Purpose::Probe(_) | Purpose::Driver(_) | Purpose::Devices(_) | Purpose::DiskUsage => "time",
+    }
+}
+
 fn task_timer(timer: TaskTimer) -> &'static str {
     match timer {
-        TaskTimer::Hook => "time of a hook",
-        TaskTimer::Start => "time of the start",
-        TaskTimer::Recover => "time of the search",
         TaskTimer::ShutdownDelay => "time of the shutdown delay",
-        TaskTimer::StopSignal => "time of the stop",
         TaskTimer::KillGrace => "time of the grace",
-        TaskTimer::Destroy => "time of the destroy",
+        TaskTimer::Destroy => "time of the next destroy",
         TaskTimer::RestartDelay => "time of the pause",
-        TaskTimer::Signal => "time of a signal",
         TaskTimer::Template => "time of templates",
         TaskTimer::Identity => "time of tokens",
     }
@@ -342,7 +370,6 @@ fn task_timer(timer: TaskTimer) -> &'static str {
 
 fn alloc_timer(timer: &AllocTimer) -> &'static str {
     match timer {
-        AllocTimer::Hook => "time of a hook",
         AllocTimer::AskAgain => "time of the next question",
         AllocTimer::ShutdownDelay => "time of the shutdown delay",
         AllocTimer::Health => "time of health",

@@ -342,7 +342,7 @@ fn an_end_that_an_earlier_life_asked_for_is_told() {
         sim.deregister("web", false);
         sim.until(Span::secs(70), |sim| {
             sim.task("web", "main")
-                .is_some_and(|task| matches!(task.phase(), Phase::Stopping { .. }))
+                .is_some_and(|task| matches!(task.phase(), Phase::Stopping(_)))
         })?;
         // Somewhere between the commit and the arrival of the signal. The next agent begins with
         // the delay again.

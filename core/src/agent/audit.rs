@@ -9,6 +9,8 @@ use super::View;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::claims::{self, Claim};
 use crate::ids::{AllocId, TaskKey};
+use crate::op::Op;
+use crate::operations::{Operation, Wait};
 use crate::task::runner::{Phase, TaskRunner};
 
 /// Something that does not hold: this program is wrong.
@@ -45,7 +47,7 @@ impl View<'_> {
     pub fn violations(self) -> Vec<Violation> {
         let stuck = self.allocs().flat_map(|alloc| {
             let all = (!self.waits(alloc)).then(|| Violation::StuckAlloc(alloc.record().id));
-            let tasks = alloc.tasks().iter().filter(|task| !has_deadline(task));
+            let tasks = alloc.tasks().iter().filter(|task| !self.task_waits(task));
             all.into_iter()
                 .chain(tasks.map(|task| Violation::StuckTask(task.spec().key.clone())))
         });
@@ -59,7 +61,9 @@ impl View<'_> {
     pub fn waits(self, alloc: &AllocRunner) -> bool {
         let record = alloc.record();
         match alloc.phase() {
-            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => true,
+            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => {
+                self.is_in_flight(pipeline.awaited())
+            }
             AllocPhase::Prerun(_) => {
                 alloc.asks_again_at().is_some()
                     || !self.is_settled()
@@ -71,9 +75,11 @@ impl View<'_> {
                     .iter()
                     .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
                     || alloc.deadline().is_some()
+                    || self.in_flight(alloc)
                     || !self.is_settled()
             }
-            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
+            AllocPhase::Destroying(pipeline) => self.is_in_flight(pipeline.awaited()),
+            AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),
             AllocPhase::Finished => {
                 !record.destroying
                     || alloc.tasks().iter().any(TaskRunner::has_remains)
@@ -90,19 +96,36 @@ impl View<'_> {
             .filter(|alloc| alloc.has_claims() && !alloc.is_gone());
         claims::doubly_held(holders.map(|alloc| &**alloc.record()))
     }
-}
 
-/// Whether a task that neither runs nor waits for its turn, or is over and not gone, has a deadline.
-pub fn has_deadline(task: &TaskRunner) -> bool {
-    match task.phase() {
-        Phase::Waiting | Phase::Running => true,
-        Phase::Dead(_) => !task.has_remains() || task.deadline().is_some(),
-        Phase::Preparing(_)
-        | Phase::Starting(_)
-        | Phase::Recovering(_)
-        | Phase::Delaying(_)
-        | Phase::Stopping { .. }
-        | Phase::Cleaning(_)
-        | Phase::Pausing(_) => task.deadline().is_some(),
+    /// Whether a task runs, waits for its turn, is over and gone, or waits for an answer or a timer.
+    pub fn task_waits(self, task: &TaskRunner) -> bool {
+        let waits = || task.deadline().is_some() || self.is_in_flight(task.awaited());
+        match task.phase() {
+            Phase::Waiting | Phase::Running => true,
+            Phase::Dead(_) => !task.has_remains() || waits(),
+            Phase::Preparing(_)
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Delaying(_)
+            | Phase::Stopping(_)
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_) => waits(),
+        }
+    }
+
+    fn in_flight(self, alloc: &AllocRunner) -> bool {
+        let operations = self.operations().iter();
+        let of_it = |one: &Operation| one.owner.alloc() == Some(alloc.record().id);
+        let mut of_it = operations.filter(|(_, one)| of_it(one));
+        of_it.any(|(op, _)| self.is_in_flight(Some(op)))
+    }
+
+    fn is_in_flight(self, op: Option<Op>) -> bool {
+        let wait = op.and_then(|op| Some((op, self.operations().get(op)?.wait)));
+        wait.is_some_and(|(op, wait)| match wait {
+            Wait::Held(_) => self.holds_back(op),
+            Wait::Until(_) | Wait::Open => true,
+            Wait::Reports | Wait::Over => false,
+        })
     }
 }

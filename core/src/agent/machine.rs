@@ -37,6 +37,8 @@ use crate::managers::device::Devices;
 use crate::managers::driver::Drivers;
 use crate::managers::fingerprint::Fingerprints;
 use crate::model::node::{Node, NodeEvent};
+use crate::op::{Failure, Op};
+use crate::operations::{Owner, Purpose};
 use crate::time::Instant;
 
 /// How many events of a node are kept; older ones are dropped, as in the field.
@@ -123,6 +125,20 @@ impl Machine {
     }
 
     pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
+        let op = input.op();
+        let operations = &mut cx.shared.operations;
+        let awaited = match &input {
+            NodeInput::Driver { .. } | NodeInput::Devices { .. } => {
+                operations.reported(&Owner::Machine, op)
+            }
+            NodeInput::Probed { .. } | NodeInput::Room { .. } => {
+                operations.answered(&Owner::Machine, op, true).is_some()
+            }
+        };
+        if !awaited {
+            cx.count_stale();
+            return self.changed(cx, Changed::default());
+        }
         let changed = match input {
             NodeInput::Probed { op, probe, result } => {
                 self.fingerprints.on_answer(cx, &probe, op, result)
@@ -140,19 +156,48 @@ impl Machine {
     }
 
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> News {
-        let changed = self.ask(cx);
+        self.ask(cx);
         let look = self.room.is_due(cx.now.at);
+        let mut news = self.changed(cx, Changed::default());
+        news.collect = look;
+        news
+    }
+
+    /// The answer to `op` did not come in time.
+    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, op: Op, purpose: &Purpose) -> News {
+        let mut look = false;
+        let changed = match purpose {
+            Purpose::Probe(name) => {
+                let failure = Failure::recoverable("it does not answer");
+                self.fingerprints.on_answer(cx, name, op, Err(failure))
+            }
+            Purpose::Driver(name) => self.drivers.on_overdue(cx, name, op),
+            Purpose::Devices(name) => self.devices.on_overdue(cx, name, op),
+            Purpose::DiskUsage => {
+                self.room.look_again();
+                look = true;
+                Changed::default()
+            }
+            Purpose::Start
+            | Purpose::Recover
+            | Purpose::Stop
+            | Purpose::Signal
+            | Purpose::Exec
+            | Purpose::Destroy
+            | Purpose::Hook
+            | Purpose::MoveDisk
+            | Purpose::Templates => Changed::default(),
+        };
         let mut news = self.changed(cx, changed);
         news.collect = look;
         news
     }
 
-    /// Each manager asks what is due, and gives up who did not answer.
-    fn ask(&mut self, cx: &mut Cx<'_>) -> Changed {
-        let mut changed = self.fingerprints.handle_timeout(cx);
-        changed.merge(self.drivers.handle_timeout(cx));
-        changed.merge(self.devices.handle_timeout(cx));
-        changed
+    /// Each manager asks what is due.
+    fn ask(&mut self, cx: &mut Cx<'_>) {
+        self.fingerprints.handle_timeout(cx);
+        self.drivers.handle_timeout(cx);
+        self.devices.handle_timeout(cx);
     }
 
     /// Plugins that were found are listened to from now on. A name that is taken stays whose it is.
@@ -189,7 +234,7 @@ impl Machine {
         }
         // News may have asked for a stream or a probe at once.
         if self.deadline().is_some_and(|at| at <= cx.now.at) {
-            changed.merge(self.ask(cx));
+            self.ask(cx);
         }
         let visible = changed.node || !changed.events.is_empty();
         for event in changed.events {
@@ -208,8 +253,8 @@ impl Machine {
         }
     }
 
-    /// Until when answers are awaited, of each who was asked.
-    pub(super) fn awaited(&self) -> impl Iterator<Item = Instant> {
+    /// The operations whose answers are awaited, of each who was asked.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = Op> {
         let probes = self.fingerprints.awaited();
         probes
             .chain(self.drivers.awaited())

@@ -18,7 +18,7 @@ mod shown;
 mod variables;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,11 +35,13 @@ pub use view::{AllocView, View};
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase, Update};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
-use crate::effect::{Effect, HookEffect, Refusal, Reply, Told};
+use crate::effect::{Effect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
 use crate::ledger::Ledger;
 use crate::local::Local;
+use crate::op::Op;
+use crate::operations::{Operation, Owner};
 use crate::store::Saved;
 use crate::store::record::AllocRecord;
 use crate::time::{Instant, Now};
@@ -81,6 +83,8 @@ pub enum TimerName {
     Garbage,
     /// A job has to be looked at again.
     Job(JobKey),
+    /// The time for the answer of an operation is over.
+    Operation(Op),
     /// One of an allocation.
     Alloc(AllocId, AllocTimer),
 }
@@ -128,9 +132,7 @@ impl Agent {
         }
         let mut touched = BTreeSet::new();
         match input {
-            // Who only waits for the disk looks at nobody: a time that passed would act.
-            Input::Store(input) if self.leaves_tasks() => drop(self.on_store(now, input)),
-            Input::Store(input) => touched = self.on_store(now, input),
+            Input::Store(input) => self.on_store(now, input),
             input if self.leaves_tasks() => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
@@ -209,7 +211,8 @@ impl Agent {
             self.local.mark(&key);
         }
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
-        let mut touched = self.look_at_machine(now);
+        let mut touched = self.operations_are_overdue(now);
+        touched.extend(self.look_at_machine(now));
         while let Some((at, id)) = self.queue.first().copied()
             && at <= now.at
         {
@@ -247,11 +250,12 @@ impl Agent {
             .map(|(key, at)| (*at, key))
             .min();
         let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
-        let alloc = self.queue.first().map(|(at, id)| {
-            let timer = self.allocs.get(id).and_then(AllocRunner::deadline);
-            let name = timer.map_or(AllocTimer::Hook, |(_, name)| name);
-            (*at, TimerName::Alloc(*id, name))
+        let alloc = self.queue.iter().find_map(|(at, id)| {
+            let (_, timer) = self.allocs.get(id)?.deadline()?;
+            Some((*at, TimerName::Alloc(*id, timer)))
         });
+        let operation = self.shared.operations.deadline();
+        let operation = operation.map(|(at, op)| (at, TimerName::Operation(op)));
         let machine = self.machine.deadline().map(|at| (at, TimerName::Machine));
         let garbage = self.garbage_due().map(|at| (at, TimerName::Garbage));
         store
@@ -259,6 +263,7 @@ impl Agent {
             .chain(machine)
             .chain(garbage)
             .chain(job)
+            .chain(operation)
             .chain(alloc)
             .min_by_key(|(at, _)| *at)
     }
@@ -268,50 +273,42 @@ impl Agent {
         View::of(self)
     }
 
-    fn on_store(&mut self, now: Now, input: StoreInput) -> BTreeSet<AllocId> {
-        let mut released = VecDeque::new();
-        let ledger = &mut self.shared.ledger;
+    fn on_store(&mut self, now: Now, input: StoreInput) {
+        let retry = now.at + self.config.patience.commit_retry;
+        let Shared { ledger, out, .. } = &mut self.shared;
         let awaited = match input {
-            StoreInput::Saved(id) => ledger.saved(id, &mut released),
-            StoreInput::Failed(id, why) => {
-                ledger.failed(id, why, now.at + self.config.patience.commit_retry)
-            }
+            StoreInput::Saved(id) => ledger.saved(id, out),
+            StoreInput::Failed(id, why) => ledger.failed(id, why, retry),
         };
         if !awaited {
             self.shared.counters.stale += 1;
         }
-        let touched = self.requests_leave(now, &released);
-        self.shared.out.extend(released);
-        touched
     }
 
-    /// Tells whose requests leave only now, so that the time for the answers begins. Returns of
-    /// which allocations they are.
-    fn requests_leave(&mut self, now: Now, released: &VecDeque<Effect>) -> BTreeSet<AllocId> {
+    /// Reports operations whose time is over to their owners. Returns the allocations among these.
+    fn operations_are_overdue(&mut self, now: Now) -> BTreeSet<AllocId> {
         let mut touched = BTreeSet::new();
-        for effect in released {
-            let cx = cx(&self.config, &mut self.shared, now);
-            match effect {
-                Effect::Driver(_, key, effect) => {
-                    let alloc = self.allocs.get_mut(&key.alloc);
+        while let Some((op, operation)) = self.shared.operations.overdue(now.at) {
+            self.shared.counters.overdue += 1;
+            let (owner, purpose) = (&operation.owner, &operation.purpose);
+            let mut cx = cx(&self.config, &mut self.shared, now);
+            let alloc = owner.alloc().and_then(|id| self.allocs.get_mut(&id));
+            touched.extend(owner.alloc());
+            match owner {
+                Owner::Task(key) => {
                     if let Some(task) = alloc.and_then(|alloc| alloc.task_mut(&key.task)) {
-                        task.left(&cx, effect.op());
-                        touched.insert(key.alloc);
+                        task.on_overdue(&mut cx, op, purpose);
                     }
                 }
-                Effect::Hook(HookEffect::Run { op, alloc, .. }) => {
-                    if let Some(runner) = self.allocs.get_mut(alloc) {
-                        runner.hook_left(&cx, *op);
-                        touched.insert(*alloc);
+                Owner::Alloc(_) => {
+                    if let Some(alloc) = alloc {
+                        alloc.on_overdue(&mut cx, op);
                     }
                 }
-                Effect::Hook(HookEffect::Cancel { .. })
-                | Effect::Node(_)
-                | Effect::Forget(..)
-                | Effect::Store(_)
-                | Effect::Reply(..)
-                | Effect::Tell(_)
-                | Effect::Stopped => {}
+                Owner::Machine => {
+                    let news = self.machine.on_overdue(&mut cx, op, purpose);
+                    touched.extend(self.learn(now, news));
+                }
             }
         }
         touched
@@ -413,7 +410,6 @@ impl Agent {
                 .out
                 .push_back(Effect::Tell(Told::Index(self.told_index)));
         }
-        self.let_go_what_waits_for_nothing(now);
         let lazy = self.config.patience.lazy_commit;
         let lazy = if self.shutdown.is_some() {
             crate::time::Span::ZERO
@@ -421,23 +417,18 @@ impl Agent {
             lazy
         };
         let mut out = core::mem::take(&mut self.shared.out);
+        // What was to wait for changes that were all taken back leaves as well.
+        self.shared.ledger.open_empty_gate(&mut out);
         self.shared.ledger.settle(now, lazy, &mut out);
+        // What does not wait for the store leaves now, and the time for its answer begins.
+        for op in out.iter().filter_map(Effect::op) {
+            self.shared.operations.left(now.at, op);
+        }
         if self.may_stop() {
             self.stopped = true;
             out.push_back(Effect::Stopped);
         }
         self.shared.out = out;
-    }
-
-    /// What was to wait for changes that were all taken back leaves at the end of the step.
-    fn let_go_what_waits_for_nothing(&mut self, now: Now) {
-        let mut released = VecDeque::new();
-        self.shared.ledger.open_empty_gate(&mut released);
-        for id in self.requests_leave(now, &released) {
-            let deadline = self.allocs.get(&id).and_then(AllocRunner::deadline);
-            self.set_timer(id, deadline.map(|(at, _)| at));
-        }
-        self.shared.out.extend(released);
     }
 
     fn may_stop(&self) -> bool {
@@ -469,6 +460,8 @@ impl Agent {
             if let Some(alloc) = self.allocs.remove(&id) {
                 self.keep_record(&alloc);
             }
+            let of_it = |one: &Operation| one.owner.alloc() == Some(id);
+            self.shared.operations.end_all(of_it);
             self.machine.room.gone(id);
             self.set_timer(id, None);
         } else {

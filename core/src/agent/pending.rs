@@ -9,6 +9,7 @@ use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::claims::Ungranted;
 use crate::ids::JobKey;
 use crate::model::task::Stage;
+use crate::op::Op;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
 use crate::time::Instant;
 
@@ -60,9 +61,9 @@ impl Agent {
             let until = self.shared.ledger.deadline();
             awaiting.push(Awaiting::new("store", "a commit", until));
         }
-        for until in self.machine.awaited() {
+        for op in self.machine.awaited() {
             let what = "what a probe, a driver or a plugin says";
-            awaiting.push(Awaiting::new("machine", what, Some(until)));
+            awaiting.push(Awaiting::new("machine", what, self.until(op)));
         }
         let job = |key: &JobKey| format!("job {key}");
         for (key, at) in &self.local.look_again {
@@ -81,8 +82,13 @@ impl Agent {
         Pending { awaiting }
     }
 
+    /// When the wait for the answer to `op` ends.
+    fn until(&self, op: Op) -> Option<Instant> {
+        self.shared.operations.get(op)?.until()
+    }
+
     fn of_alloc(&self, alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
-        let until = alloc.deadline().map(|(at, _)| at);
+        let until = self.view().next_timer(alloc);
         let who = format!("alloc {}", alloc.record().id.short());
         let what = match alloc.phase() {
             AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => Some("its setup"),
@@ -99,7 +105,9 @@ impl Agent {
         }
         for task in alloc.tasks() {
             if let Some(what) = of_task(task) {
-                let until = task.deadline().map(|(at, _)| at);
+                let answer = task.awaited().and_then(|op| self.until(op));
+                let timer = task.deadline().map(|(at, _)| at);
+                let until = answer.into_iter().chain(timer).min();
                 let who = format!("{who} task {}", task.spec().key.task);
                 awaiting.push(Awaiting::new(who, what, until));
             }
@@ -120,7 +128,7 @@ fn of_task(task: &TaskRunner) -> Option<&'static str> {
         TaskPhase::Starting(_) => Some("the driver's start"),
         TaskPhase::Recovering(_) => Some("the driver's search"),
         TaskPhase::Delaying(_) => Some("its shutdown delay"),
-        TaskPhase::Stopping { .. } => Some("its process to end"),
+        TaskPhase::Stopping(_) => Some("its process to end"),
         TaskPhase::Cleaning(_) => Some("the driver to clean up"),
         TaskPhase::Pausing(_) => Some("its restart delay"),
         TaskPhase::Dead(_) if task.has_remains() => Some("the driver to clean up"),

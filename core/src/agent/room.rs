@@ -11,7 +11,8 @@ use crate::cx::Cx;
 use crate::effect::{Effect, NodeEffect};
 use crate::ids::AllocId;
 use crate::input::Room;
-use crate::op::{Awaited, Failure, Op};
+use crate::op::{Failure, Op};
+use crate::operations::{Owner, Purpose};
 use crate::time::Instant;
 
 /// What is known of the room.
@@ -19,7 +20,7 @@ use crate::time::Instant;
 #[serde(default)]
 pub(super) struct RoomWatch {
     /// The question that is out.
-    asked: Option<Awaited>,
+    asked: Option<Op>,
     /// When it is asked next.
     due: Option<Instant>,
     /// Whether there was too little the last time, and nobody goes for it yet.
@@ -38,24 +39,29 @@ impl RoomWatch {
 
     /// When [`RoomWatch::is_due`] says so.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.awaited().into_iter().chain(self.due).min()
+        self.due
     }
 
-    /// Until when an answer is awaited.
-    pub(super) fn awaited(&self) -> Option<Instant> {
-        self.asked.map(|asked| asked.deadline)
+    /// The question whose answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Op> {
+        self.asked
     }
 
-    /// Whether it is time to look again. Who did not answer is not waited for any longer.
+    /// Whether it is time to look again.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        let due = self.deadline().is_some_and(|at| at <= now);
+        let due = self.due.is_some_and(|at| at <= now);
         if due {
-            *self = RoomWatch {
-                wanted: true,
-                ..RoomWatch::default()
-            };
+            self.look_again();
         }
         due
+    }
+
+    /// Who did not answer is not waited for any longer.
+    pub(super) fn look_again(&mut self) {
+        *self = RoomWatch {
+            wanted: true,
+            ..RoomWatch::default()
+        };
     }
 
     /// Takes the answer.
@@ -69,7 +75,7 @@ impl RoomWatch {
     }
 
     fn is_asked(&self, op: Op) -> bool {
-        self.asked.is_some_and(|asked| asked.op == op)
+        self.asked == Some(op)
     }
 
     /// Whether there is too little, and nobody goes for it yet.
@@ -96,9 +102,10 @@ impl RoomWatch {
             self.due = Some(cx.now.at + limits.interval);
             return;
         }
-        let awaited = cx.awaited(cx.config.patience.probe);
-        self.asked = Some(awaited);
-        cx.send(Effect::Node(NodeEffect::MeasureRoom { op: awaited.op }));
+        let limit = cx.config.patience.probe;
+        let op = cx.operation(Owner::Machine, Purpose::DiskUsage, limit);
+        self.asked = Some(op);
+        cx.send(Effect::Node(NodeEffect::MeasureRoom { op }));
     }
 
     /// An allocation is gone. If it went for want of room, it is looked at again at once.

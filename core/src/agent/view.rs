@@ -22,9 +22,12 @@ use crate::model::node::Node;
 use crate::model::placement::{PlacementFailure, Shortage};
 use crate::model::remote::RemotePrevious;
 use crate::model::variable::{Variable, VariableKey};
+use crate::op::Op;
+use crate::operations::{Operation, Operations};
 use crate::scheduler::reconcile;
 use crate::store::collected::CollectedAlloc;
 use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::Instant;
 
 /// The agent, to look at.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +91,27 @@ impl<'a> View<'a> {
     /// What is counted.
     pub fn counters(self) -> Counters {
         self.agent.shared.counters
+    }
+
+    /// What was asked of the outside and is not answered.
+    pub fn operations(self) -> &'a Operations {
+        &self.agent.shared.operations
+    }
+
+    /// Whether the request of this operation waits for the store.
+    pub fn holds_back(self, op: Op) -> bool {
+        self.agent.shared.ledger.holds(op)
+    }
+
+    /// When an allocation, or a task of it, wants to be called back, or an answer that either awaits is due.
+    pub fn next_timer(self, alloc: &AllocRunner) -> Option<Instant> {
+        let timer = alloc.deadline().map(|(at, _)| at);
+        let of_it = |one: &&Operation| one.owner.alloc() == Some(alloc.record().id);
+        let operations = self.operations().iter().map(|(_, one)| one).filter(of_it);
+        timer
+            .into_iter()
+            .chain(operations.filter_map(Operation::until))
+            .min()
     }
 
     /// Why nothing can be saved at present, if so.

@@ -6,8 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::op::{Awaited, Failure, Op};
-use crate::time::{Instant, Now, Span};
+use crate::op::{Failure, Op};
 
 /// What an error does to the rest of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,7 +23,7 @@ pub enum HookStart {
     /// It is done already, or does not apply.
     Done,
     /// Somebody outside works on it.
-    Working(Awaited),
+    Working(Op),
     /// It waits for something of the owner's; ask again when anything changed.
     Waiting,
     /// It failed.
@@ -46,7 +45,7 @@ pub enum Progress<H> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pipeline {
     at: usize,
-    awaited: Option<Awaited>,
+    awaited: Option<Op>,
     answer: Option<Result<(), Failure>>,
     on_error: OnError,
     collected: Vec<String>,
@@ -80,8 +79,8 @@ impl Pipeline {
                     HookStart::Done => None,
                     HookStart::Waiting => return Progress::Pending,
                     HookStart::Failed(failure) => Some(failure),
-                    HookStart::Working(awaited) => {
-                        self.awaited = Some(awaited);
+                    HookStart::Working(op) => {
+                        self.awaited = Some(op);
                         return Progress::Pending;
                     }
                 },
@@ -103,7 +102,7 @@ impl Pipeline {
 
     /// Takes the answer to `op`. `false` if it is not the awaited one.
     pub fn answer(&mut self, op: Op, result: Result<(), Failure>) -> bool {
-        if self.awaited.is_none_or(|awaited| awaited.op != op) {
+        if self.awaited != Some(op) {
             return false;
         }
         self.awaited = None;
@@ -113,59 +112,16 @@ impl Pipeline {
 
     /// The hook whose answer this is begins anew. `false` if the answer is not the awaited one.
     pub fn again(&mut self, op: Op) -> bool {
-        let awaited = self.awaited.is_some_and(|awaited| awaited.op == op);
+        let awaited = self.awaited == Some(op);
         if awaited {
             self.awaited = None;
         }
         awaited
     }
 
-    /// The request `op` left the agent: the time for its answer begins now.
-    pub fn left(&mut self, now: Now, patience: Span, op: Op) {
-        if let Some(awaited) = self.awaited.as_mut().filter(|awaited| awaited.op == op) {
-            awaited.deadline = now.at + patience;
-        }
-    }
-
-    /// Nobody wants the answer any more, but that it came: it is awaited no longer than this.
-    pub fn hurry(&mut self, until: Instant) {
-        if let Some(awaited) = &mut self.awaited {
-            awaited.deadline = awaited.deadline.min(until);
-        }
-    }
-
-    /// While the store cannot write, nobody was asked yet, and time begins later. `held` says
-    /// whether an operation did not leave yet.
-    pub fn wait_for_the_store(&mut self, now: Now, patience: Span, held: impl Fn(Op) -> bool) {
-        if let Some(awaited) = &mut self.awaited
-            && awaited.deadline <= now.at
-            && held(awaited.op)
-        {
-            awaited.deadline = now.at + patience;
-        }
-    }
-
-    /// The operation whose deadline passed.
-    pub fn overdue(&self, now: Now) -> Option<Op> {
-        let awaited = self.awaited.filter(|awaited| awaited.deadline <= now.at)?;
-        Some(awaited.op)
-    }
-
-    /// Gives up waiting if the deadline passed. Returns the operation that is given up.
-    pub fn expire(&mut self, now: Now) -> Option<Op> {
-        let op = self.overdue(now)?;
-        self.answer(op, Err(too_late()));
-        Some(op)
-    }
-
     /// Whose answer is awaited.
-    pub fn awaited(&self) -> Option<Awaited> {
+    pub fn awaited(&self) -> Option<Op> {
         self.awaited
-    }
-
-    /// When [`Pipeline::expire`] has something to do.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.awaited.map(|awaited| awaited.deadline)
     }
 }
 
@@ -177,13 +133,6 @@ pub fn too_late() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn awaited(n: u64) -> Awaited {
-        Awaited {
-            op: Op(n),
-            deadline: Instant(10),
-        }
-    }
 
     #[test]
     fn preparing_stops_at_the_first_error_and_cleaning_collects() {
@@ -212,7 +161,7 @@ mod tests {
         let table = ["work"];
         let mut pipeline = Pipeline::new(OnError::Stop);
         assert_eq!(
-            pipeline.advance(&table, |_| HookStart::Working(awaited(7))),
+            pipeline.advance(&table, |_| HookStart::Working(Op(7))),
             Progress::Pending
         );
         assert!(
@@ -223,22 +172,5 @@ mod tests {
         assert!(!pipeline.answer(Op(7), Ok(())), "a doubled answer");
         let finished = pipeline.advance(&table, |_| HookStart::Waiting);
         assert_eq!(finished, Progress::Finished(Vec::new()));
-    }
-
-    #[test]
-    fn a_hook_that_never_answers_fails_at_its_deadline() {
-        let table = ["work"];
-        let mut pipeline = Pipeline::new(OnError::Stop);
-        pipeline.advance(&table, |_| HookStart::Working(awaited(1)));
-        assert_eq!(pipeline.expire(Now::default()), None, "spurious");
-        let late = Now {
-            at: Instant(10),
-            ..Now::default()
-        };
-        assert_eq!(pipeline.expire(late), Some(Op(1)));
-        assert!(matches!(
-            pipeline.advance(&table, |_| HookStart::Waiting),
-            Progress::Failed("work", _)
-        ));
     }
 }

@@ -17,10 +17,11 @@ use crate::device::group::{Group, groups_of};
 use crate::device::said::SaidGroup;
 use crate::effect::{Effect, NodeEffect};
 use crate::input::DeviceNews;
-use crate::managers::stream::{Due, SILENT, Stream};
+use crate::managers::stream::{SILENT, Stream};
 use crate::model::device::GroupId;
 use crate::model::node::NodeEvent;
 use crate::op::Op;
+use crate::operations::Purpose;
 use crate::time::Instant;
 
 /// What is known of one plugin of devices.
@@ -135,21 +136,24 @@ impl Devices {
             .collect()
     }
 
+    /// The stream of this number was opened, and nothing was heard.
+    pub fn on_overdue(&mut self, cx: &mut Cx<'_>, name: &str, op: Op) -> Changed {
+        let asked = self.plugins.get_mut(name);
+        match asked.filter(|one| one.stream.is(op)) {
+            Some(one) => one.ended(cx, name, SILENT.to_owned()),
+            None => Changed::default(),
+        }
+    }
+
     /// Does what is due.
-    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
-        let mut changed = Changed::default();
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         for (name, plugin) in &mut self.plugins {
-            if plugin.stream.due(cx.now.at) == Some(Due::Silent) {
-                cx.count_overdue();
-                changed.merge(plugin.ended(cx, name, SILENT.to_owned()));
-            }
-            if plugin.stream.due(cx.now.at) == Some(Due::Open) && !plugin.disabled {
-                let op = plugin.stream.open(cx);
+            if plugin.stream.is_due(cx.now.at) && !plugin.disabled {
+                let op = plugin.stream.open(cx, Purpose::Devices(name.clone()));
                 let plugin = name.clone();
                 cx.send(Effect::Node(NodeEffect::WatchDevices { op, plugin }));
             }
         }
-        changed
     }
 
     /// Whether there is a plugin that neither said nor failed to say what it has.
@@ -158,7 +162,7 @@ impl Devices {
     }
 
     /// Until when first news are awaited.
-    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+    pub fn awaited(&self) -> impl Iterator<Item = Op> {
         let plugins = self.plugins.values();
         plugins.filter_map(|plugin| plugin.stream.awaited())
     }
@@ -166,7 +170,9 @@ impl Devices {
     /// When [`Devices::handle_timeout`] has something to do.
     pub fn deadline(&self) -> Option<Instant> {
         let working = self.plugins.values().filter(|plugin| !plugin.disabled);
-        working.filter_map(|plugin| plugin.stream.deadline()).min()
+        working
+            .filter_map(|plugin| plugin.stream.rests_until())
+            .min()
     }
 }
 

@@ -20,9 +20,10 @@ use crate::device::said::SaidAttribute;
 use crate::effect::{Effect, NodeEffect};
 use crate::input::{DriverFingerprint, DriverHealth, DriverNews};
 use crate::managers::Changed;
-use crate::managers::stream::{Due, SILENT, Stream};
+use crate::managers::stream::{SILENT, Stream};
 use crate::model::node::{DriverInfo, NodeEvent};
 use crate::op::Op;
+use crate::operations::Purpose;
 use crate::text::quote;
 use crate::time::{Instant, Timestamp};
 
@@ -115,21 +116,24 @@ impl Drivers {
         }
     }
 
+    /// The stream of this number was opened, and nothing was heard.
+    pub fn on_overdue(&mut self, cx: &mut Cx<'_>, name: &str, op: Op) -> Changed {
+        let asked = self.drivers.get_mut(name);
+        match asked.filter(|one| one.stream.is(op)) {
+            Some(one) => one.ended(cx, name, SILENT),
+            None => Changed::default(),
+        }
+    }
+
     /// Does what is due.
-    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
-        let mut changed = Changed::default();
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         for (name, driver) in &mut self.drivers {
-            if driver.stream.due(cx.now.at) == Some(Due::Silent) {
-                cx.count_overdue();
-                changed.merge(driver.ended(cx, name, SILENT));
-            }
-            if driver.stream.due(cx.now.at) == Some(Due::Open) {
-                let op = driver.stream.open(cx);
+            if driver.stream.is_due(cx.now.at) {
+                let op = driver.stream.open(cx, Purpose::Driver(name.clone()));
                 let driver = name.clone();
                 cx.send(Effect::Node(NodeEffect::WatchDriver { op, driver }));
             }
         }
-        changed
     }
 
     /// Whether there is one that neither said nor failed to say how it is.
@@ -138,7 +142,7 @@ impl Drivers {
     }
 
     /// Until when first news are awaited.
-    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+    pub fn awaited(&self) -> impl Iterator<Item = Op> {
         let drivers = self.drivers.values();
         drivers.filter_map(|driver| driver.stream.awaited())
     }
@@ -146,7 +150,9 @@ impl Drivers {
     /// When [`Drivers::handle_timeout`] has something to do.
     pub fn deadline(&self) -> Option<Instant> {
         let drivers = self.drivers.values();
-        drivers.filter_map(|driver| driver.stream.deadline()).min()
+        drivers
+            .filter_map(|driver| driver.stream.rests_until())
+            .min()
     }
 }
 

@@ -13,7 +13,8 @@ use crate::effect::{Effect, NodeEffect};
 use crate::fingerprint::{Fingerprint, Plugin, Resources};
 use crate::managers::Changed;
 use crate::model::node::NodeEvent;
-use crate::op::{Awaited, Failure, Op};
+use crate::op::{Failure, Op};
+use crate::operations::{Owner, Purpose};
 use crate::time::{Instant, Span};
 
 /// The pause before a probe that failed is asked again; doubled each time.
@@ -27,7 +28,7 @@ const MAX_ATTRIBUTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
-    Asked(Awaited),
+    Asked(Op),
     Resting(Option<Instant>),
 }
 
@@ -189,9 +190,7 @@ impl Fingerprints {
         op: Op,
         result: Result<Fingerprint, Failure>,
     ) -> Changed {
-        let asked = |probe: &&mut Probe| {
-            probe.name() == name && matches!(probe.state, State::Asked(asked) if asked.op == op)
-        };
+        let asked = |probe: &&mut Probe| probe.name() == name && probe.state == State::Asked(op);
         let Some(probe) = self.probes.iter_mut().find(asked) else {
             cx.count_stale();
             return Changed::default();
@@ -207,40 +206,32 @@ impl Fingerprints {
     }
 
     /// Does what is due.
-    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Changed {
-        let mut changed = Changed::default();
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         for probe in &mut self.probes {
-            if matches!(probe.state, State::Asked(awaited) if awaited.deadline <= cx.now.at) {
-                cx.count_overdue();
-                changed.merge(probe.fails(cx, "it does not answer"));
-            }
             if matches!(probe.state, State::Resting(Some(until)) if until <= cx.now.at) {
-                let awaited = cx.awaited(cx.config.patience.probe);
-                probe.state = State::Asked(awaited);
-                let (op, probe) = (awaited.op, probe.config.name.clone());
+                let name = probe.config.name.clone();
+                let purpose = Purpose::Probe(name.clone());
+                let op = cx.operation(Owner::Machine, purpose, cx.config.patience.probe);
+                probe.state = State::Asked(op);
+                let probe = name;
                 cx.send(Effect::Node(NodeEffect::Probe { op, probe }));
             }
         }
-        changed
     }
 
-    /// Until when first answers are awaited. A probe that is asked once more is waited for by
+    /// Of which first answers are awaited. A probe that is asked once more is waited for by
     /// nobody.
-    pub fn awaited(&self) -> impl Iterator<Item = Instant> {
+    pub fn awaited(&self) -> impl Iterator<Item = Op> {
         let first = self.probes.iter().filter(|probe| !probe.settled);
         first.filter_map(|probe| match probe.state {
-            State::Asked(awaited) => Some(awaited.deadline),
+            State::Asked(op) => Some(op),
             State::Resting(_) => None,
         })
     }
 
     /// When [`Fingerprints::handle_timeout`] has something to do.
     pub fn deadline(&self) -> Option<Instant> {
-        let due = self.probes.iter().filter_map(|probe| match probe.state {
-            State::Asked(awaited) => Some(awaited.deadline),
-            State::Resting(until) => until,
-        });
-        due.min()
+        self.probes.iter().filter_map(Probe::asked_again).min()
     }
 }
 

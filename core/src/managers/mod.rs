@@ -17,10 +17,3 @@ pub struct Changed {
     /// Whether what the node has is different now.
     pub node: bool,
 }
-
-impl Changed {
-    pub(crate) fn merge(&mut self, other: Changed) {
-        self.events.extend(other.events);
-        self.node |= other.node;
-    }
-}

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cx::Cx;
-use crate::op::{Awaited, Op};
+use crate::op::Op;
+use crate::operations::{Owner, Purpose};
 use crate::time::{Instant, Span};
 
 /// The first pause before a stream is opened again that ended soon after the last time.
@@ -23,7 +24,7 @@ const STEADY: Span = Span::secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum State {
     /// Opened, and nothing was heard yet.
-    Opening(Awaited),
+    Opening(Op),
     /// It speaks.
     Open(Op),
     /// It is opened again then.
@@ -54,15 +55,6 @@ pub struct Stream {
     heard: Option<Instant>,
 }
 
-/// What is due for a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// It is to be opened.
-    Open,
-    /// It said nothing for too long.
-    Silent,
-}
-
 impl Default for Stream {
     fn default() -> Stream {
         Stream {
@@ -75,33 +67,35 @@ impl Default for Stream {
 
 impl Stream {
     /// It is opened now; returns the number that its news have to bear.
-    pub fn open(&mut self, cx: &mut Cx<'_>) -> Op {
-        let awaited = cx.awaited(cx.config.patience.first_news);
-        self.state = State::Opening(awaited);
+    pub fn open(&mut self, cx: &mut Cx<'_>, purpose: Purpose) -> Op {
+        let op = cx.operation(Owner::Machine, purpose, cx.config.patience.first_news);
+        self.state = State::Opening(op);
         self.tries = self.tries.saturating_add(1);
         self.heard = None;
-        awaited.op
+        op
     }
 
     /// Whether news with this number are of the stream that is listened to.
     pub fn is(&self, op: Op) -> bool {
         match self.state {
-            State::Opening(awaited) => awaited.op == op,
-            State::Open(open) => open == op,
+            State::Opening(awaited) | State::Open(awaited) => awaited == op,
             State::Resting(_) => false,
         }
     }
 
     /// Something was heard.
     pub fn heard(&mut self, cx: &Cx<'_>) {
-        if let State::Opening(awaited) = self.state {
-            self.state = State::Open(awaited.op);
+        if let State::Opening(op) = self.state {
+            self.state = State::Open(op);
             self.heard = Some(cx.now.at);
         }
     }
 
     /// It is over. Opened again at once if it worked until now, else after a pause that grows.
     pub fn ended(&mut self, cx: &mut Cx<'_>) {
+        if let State::Opening(op) | State::Open(op) = self.state {
+            cx.shared.operations.end(op);
+        }
         let worked = (self.heard).is_some_and(|heard| cx.now.at - heard >= STEADY);
         if worked {
             self.tries = 0;
@@ -117,30 +111,17 @@ impl Stream {
         self.heard = None;
     }
 
-    /// Until when the first news are awaited, if they are.
-    pub fn awaited(&self) -> Option<Instant> {
+    /// The operation of which the first news are awaited, if they are.
+    pub fn awaited(&self) -> Option<Op> {
         match self.state {
-            State::Opening(awaited) => Some(awaited.deadline),
+            State::Opening(op) => Some(op),
             State::Open(_) | State::Resting(_) => None,
         }
     }
 
-    /// When something is due.
-    pub fn deadline(&self) -> Option<Instant> {
-        match self.state {
-            State::Opening(awaited) => Some(awaited.deadline),
-            State::Open(_) => None,
-            State::Resting(until) => Some(until),
-        }
-    }
-
-    /// What is due now.
-    pub fn due(&self, now: Instant) -> Option<Due> {
-        match self.state {
-            State::Opening(awaited) => (awaited.deadline <= now).then_some(Due::Silent),
-            State::Resting(until) => (until <= now).then_some(Due::Open),
-            State::Open(_) => None,
-        }
+    /// Whether it is to be opened now.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.rests_until().is_some_and(|until| until <= now)
     }
 
     /// How far it is.

@@ -3,14 +3,14 @@
 //! The question is asked again after a pause that grows, also when the task counts as dead: one
 //! attempt with a deadline would leave processes behind.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
+use super::spec::TaskSpec;
 use crate::cx::Cx;
 use crate::effect::DriverEffect;
 use crate::ids::{LaunchId, TaskKey};
-use crate::op::{Awaited, Op};
+use crate::op::Op;
+use crate::operations::{Operation, Owner, Purpose};
 use crate::time::{Instant, Span};
 
 /// After so many tries nobody waits for the end of a kill any longer; trying goes on.
@@ -33,7 +33,7 @@ enum Step {
     #[default]
     Idle,
     /// The driver works on it.
-    Asked(Awaited),
+    Asked(Op),
     /// The last try failed; the next one comes then.
     Pausing(Instant),
 }
@@ -41,29 +41,34 @@ enum Step {
 impl Destroyer {
     /// Asks the driver, unless it was asked already. What was decided before is saved first, so
     /// that a launch's end is never forgotten with its remains.
-    pub fn begin(&mut self, cx: &mut Cx<'_>, driver: &Arc<str>, key: &TaskKey, launch: LaunchId) {
+    pub(super) fn begin(&mut self, cx: &mut Cx<'_>, spec: &TaskSpec, launch: LaunchId) {
         if self.step != Step::Idle {
             return;
         }
-        let awaited = cx.awaited(cx.config.patience.destroy);
-        self.step = Step::Asked(awaited);
-        let effect = DriverEffect::Destroy {
-            op: awaited.op,
-            launch,
-        };
-        cx.drive_after_save(driver, key, effect);
+        let owner = Owner::Task(spec.key.clone());
+        let op = cx.operation(owner, Purpose::Destroy, cx.config.patience.destroy);
+        self.step = Step::Asked(op);
+        let effect = DriverEffect::Destroy { op, launch };
+        cx.drive_after_save(&spec.driver, &spec.key, effect);
     }
 
-    /// Whether `op` is the try that is awaited.
-    pub fn awaits(&self, op: Op) -> bool {
-        matches!(self.step, Step::Asked(awaited) if awaited.op == op)
-    }
-
-    /// Nothing of the launch is alive: a further try that did not leave yet is not needed.
-    pub fn succeeded(&self, cx: &mut Cx<'_>) {
-        if let Step::Asked(awaited) = self.step {
-            cx.shared.ledger.withdraw(awaited.op);
+    /// The try whose answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Op> {
+        match self.step {
+            Step::Asked(op) => Some(op),
+            Step::Idle | Step::Pausing(_) => None,
         }
+    }
+
+    /// Nothing of the launch is alive: no other try counts any more, and one that did not leave yet is not
+    /// needed.
+    pub(super) fn succeeded(&self, cx: &mut Cx<'_>, key: &TaskKey) {
+        if let Some(op) = self.awaited() {
+            cx.withdraw(op);
+        }
+        let owner = Owner::Task(key.clone());
+        let tries = |one: &Operation| one.owner == owner && one.purpose == Purpose::Destroy;
+        cx.shared.operations.end_all(tries);
     }
 
     /// The awaited try failed: the next one comes after a pause that grows.
@@ -80,41 +85,17 @@ impl Destroyer {
     }
 
     /// When [`Destroyer::handle_timeout`] has something to do.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         match self.step {
-            Step::Idle => None,
-            Step::Asked(awaited) => Some(awaited.deadline),
+            Step::Idle | Step::Asked(_) => None,
             Step::Pausing(until) => Some(until),
         }
     }
 
-    /// The try `op` left the agent: the driver's time begins now.
-    pub fn left(&mut self, cx: &Cx<'_>, op: Op) {
-        if let Step::Asked(awaited) = &mut self.step
-            && awaited.op == op
-        {
-            awaited.deadline = cx.now.at + cx.config.patience.destroy;
-        }
-    }
-
-    /// While the store cannot write, the driver was not asked yet, and is given its time later.
-    pub fn wait_for_the_store(&mut self, cx: &Cx<'_>) {
-        if let Step::Asked(awaited) = &mut self.step
-            && awaited.deadline <= cx.now.at
-            && cx.shared.ledger.holds(awaited.op)
-        {
-            awaited.deadline = cx.now.at + cx.config.patience.destroy;
-        }
-    }
-
-    /// A try that is overdue has failed; a pause that is over ends.
-    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+    /// A pause that is over ends.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
         match self.step {
-            Step::Asked(awaited) if awaited.deadline <= cx.now.at => {
-                cx.count_overdue();
-                self.failed(cx, "the driver did not answer".to_owned());
-            }
-            Step::Pausing(until) if until <= cx.now.at => self.step = Step::Idle,
+            Step::Pausing(until) if until <= now => self.step = Step::Idle,
             Step::Idle | Step::Asked(_) | Step::Pausing(_) => {}
         }
     }

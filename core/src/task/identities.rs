@@ -19,12 +19,11 @@ use serde::{Deserialize, Serialize};
 use super::hooks;
 use super::runner::{Phase, TaskRunner};
 use crate::cx::Cx;
-use crate::effect::{Effect, HookEffect};
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::identity::RenewMode;
-use crate::op::{Awaited, Failure, Op};
+use crate::op::{Failure, Op};
 use crate::task::hooks::identity::{issuing, wanted};
 use crate::time::{Instant, Span};
 
@@ -45,16 +44,11 @@ pub(crate) struct Identities {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Renewal {
-    awaited: Awaited,
+    op: Op,
     names: BTreeSet<String>,
 }
 
 impl Identities {
-    /// The answer that is awaited outside of any preparation.
-    pub(super) fn awaited(&self) -> Option<Awaited> {
-        self.renewal.as_ref().map(|renewal| renewal.awaited)
-    }
-
     fn next(&self) -> Option<Instant> {
         self.due.iter().flatten().map(|(_, at)| *at).min()
     }
@@ -82,10 +76,15 @@ impl TaskRunner {
         let issued = &mut self.edit().identities;
         issued.retain(|name, _| !names.contains(name));
         self.save(cx);
-        self.identities = Identities {
-            outdated: names,
-            ..Identities::default()
-        };
+        self.forget_identities(cx);
+        self.identities.outdated = names;
+    }
+
+    /// Nothing is known of its tokens any more, and none that are being made are awaited.
+    pub(crate) fn forget_identities(&mut self, cx: &mut Cx<'_>) {
+        if let Some(renewal) = core::mem::take(&mut self.identities).renewal {
+            cx.shared.operations.end(renewal.op);
+        }
     }
 
     /// Which identities get new tokens, and how long after the last one.
@@ -112,27 +111,15 @@ impl TaskRunner {
 
     /// When there is something to do by itself.
     pub(super) fn identities_deadline(&self) -> Option<Instant> {
-        match self.identities.awaited() {
-            Some(awaited) => Some(awaited.deadline),
-            None if matches!(self.phase, Phase::Running) && self.kill.is_none() => {
-                self.identities.next()
-            }
-            None => None,
-        }
+        let idle = self.identities.renewal.is_none();
+        let renews = idle && matches!(self.phase, Phase::Running) && self.kill.is_none();
+        self.identities.next().filter(|_| renews)
     }
 
     /// Does what is due.
     pub(super) fn identities_are_due(&mut self, cx: &mut Cx<'_>) {
-        if self.identities_deadline().is_none_or(|at| at > cx.now.at) {
-            return;
-        }
-        match self.identities.renewal.take() {
-            Some(Renewal { awaited, names }) => {
-                cx.count_overdue();
-                cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
-                self.renewal_failed(cx, &names, "it was not made in time");
-            }
-            None => self.renew(cx),
+        if self.identities_deadline().is_some_and(|at| at <= cx.now.at) {
+            self.renew(cx);
         }
     }
 
@@ -150,8 +137,8 @@ impl TaskRunner {
                 return;
             }
         };
-        if let HookStart::Working(awaited) = start {
-            self.identities.renewal = Some(Renewal { awaited, names });
+        if let HookStart::Working(op) = start {
+            self.identities.renewal = Some(Renewal { op, names });
         }
     }
 
@@ -162,7 +149,7 @@ impl TaskRunner {
         op: Op,
         result: &Result<HookOutput, Failure>,
     ) -> bool {
-        let is_it = |renewal: &mut Renewal| renewal.awaited.op == op;
+        let is_it = |renewal: &mut Renewal| renewal.op == op;
         let Some(renewal) = self.identities.renewal.take_if(is_it) else {
             return false;
         };

@@ -2,19 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use super::destroyer::Destroyer;
-use super::runner::{Phase, TaskRunner};
+use super::runner::{Phase, Stop, TaskRunner};
 use crate::cx::Cx;
 use crate::input::{DriverInput, Found, HookOutput};
 use crate::model::alloc::ExitResult;
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
+use crate::operations::Owner;
 use crate::store::record::Loss;
+use crate::time::Instant;
 
 impl TaskRunner {
     /// A driver says something of this task. What is late, doubled or of an earlier launch is
     /// dropped and counted.
     pub fn on_driver(&mut self, cx: &mut Cx<'_>, input: DriverInput) {
+        let mut until = None;
+        if let Some((op, succeeded)) = input.answers() {
+            let owner = Owner::Task(self.spec.key.clone());
+            match cx.shared.operations.answered(&owner, op, succeeded) {
+                Some(operation) => until = operation.until(),
+                None => return cx.count_stale(),
+            }
+        }
         let launch = input.launch();
         if self
             .record
@@ -34,7 +43,7 @@ impl TaskRunner {
             }
             DriverInput::Recovered { op, found, .. } => self.on_recovered(cx, op, found),
             DriverInput::Exited { result, .. } => self.on_exited(cx, result),
-            DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result),
+            DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result, until),
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
             DriverInput::Executed { op, result, .. } => self.on_executed(cx, op, result),
             DriverInput::Destroyed { op, result, .. } => self.on_destroyed(cx, op, result),
@@ -56,7 +65,7 @@ impl TaskRunner {
 
     fn on_started(&mut self, cx: &mut Cx<'_>, op: Op) {
         match &self.phase {
-            Phase::Starting(awaited) if awaited.op == op => {
+            Phase::Starting(asked) if *asked == op => {
                 self.mark_running(cx);
                 self.now_runs(cx);
             }
@@ -66,7 +75,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => cx.count_stale(),
@@ -85,9 +94,15 @@ impl TaskRunner {
 
     /// It was not started. If it is `lost`, the program had no part in that, so another start need not be
     /// paid for.
-    fn on_start_failed(&mut self, cx: &mut Cx<'_>, op: Op, failure: Failure, lost: Option<Loss>) {
+    pub(super) fn on_start_failed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        failure: Failure,
+        lost: Option<Loss>,
+    ) {
         match &self.phase {
-            Phase::Starting(awaited) if awaited.op == op => {
+            Phase::Starting(asked) if *asked == op => {
                 if lost.is_some()
                     && let Some(launch) = &mut self.edit().launch
                 {
@@ -101,14 +116,14 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => cx.count_stale(),
         }
     }
 
-    pub(super) fn give_up_start(&mut self, cx: &mut Cx<'_>, failure: Failure) {
+    fn give_up_start(&mut self, cx: &mut Cx<'_>, failure: Failure) {
         let event = TaskEvent::new(EventType::DriverFailure, cx.now.wall, &failure.message)
             .detail("driver_error", &failure.message);
         self.push(cx, event);
@@ -116,20 +131,18 @@ impl TaskRunner {
     }
 
     fn on_recovered(&mut self, cx: &mut Cx<'_>, op: Op, found: Found) {
-        let awaited = match &self.phase {
-            Phase::Recovering(awaited) => *awaited,
-            Phase::Waiting
+        match &self.phase {
+            Phase::Recovering(asked) if *asked == op => {}
+            Phase::Recovering(_)
+            | Phase::Waiting
             | Phase::Preparing(_)
             | Phase::Starting(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => return cx.count_stale(),
-        };
-        if awaited.op != op {
-            return cx.count_stale();
         }
         match found {
             Found::Running => {
@@ -164,7 +177,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_) => {
                 let told = self
                     .record
@@ -183,16 +196,24 @@ impl TaskRunner {
         }
     }
 
-    fn on_stopped(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<(), Failure>) {
-        match &mut self.phase {
-            Phase::Stopping { awaited, .. } if awaited.is_some_and(|a| a.op == op) => {
-                *awaited = None;
-                // A signal that cannot be sent ends nobody: force follows at once.
-                if result.is_err() {
-                    self.phase = Phase::Cleaning(Destroyer::default());
+    /// The grace ends `until` then, which was counted from when the request left.
+    fn on_stopped(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: Result<(), Failure>,
+        until: Option<Instant>,
+    ) {
+        match &self.phase {
+            Phase::Stopping(Stop::Asked(asked)) if *asked == op => match result {
+                Ok(()) => {
+                    let over = until.unwrap_or(cx.now.at + self.grace(cx));
+                    self.phase = Phase::Stopping(Stop::Sent(over));
                 }
-            }
-            Phase::Stopping { .. }
+                // A signal that cannot be sent ends nobody: force follows at once.
+                Err(_) => self.clean_up(cx),
+            },
+            Phase::Stopping(_)
             | Phase::Waiting
             | Phase::Preparing(_)
             | Phase::Starting(_)
@@ -205,7 +226,7 @@ impl TaskRunner {
         }
     }
 
-    fn on_destroyed(
+    pub(super) fn on_destroyed(
         &mut self,
         cx: &mut Cx<'_>,
         op: Op,
@@ -214,11 +235,11 @@ impl TaskRunner {
         match &mut self.phase {
             // That nothing of the launch lives any more is true whichever try it answers.
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer)
-                if destroyer.awaits(op) || result.is_ok() =>
+                if destroyer.awaited() == Some(op) || result.is_ok() =>
             {
                 match result {
                     Ok(exit) => {
-                        destroyer.succeeded(cx);
+                        destroyer.succeeded(cx, &self.spec.key);
                         self.cleaned(cx, exit);
                     }
                     Err(failure) => {
@@ -235,13 +256,28 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Pausing(_) => cx.count_stale(),
         }
     }
 
-    /// The work of a hook is over.
+    /// The answer of a hook's worker.
     pub fn on_hook(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
+        let owner = Owner::Task(self.spec.key.clone());
+        let operations = &mut cx.shared.operations;
+        match operations.answered(&owner, op, result.is_ok()) {
+            Some(_) => self.hook_over(cx, op, result),
+            None => cx.count_stale(),
+        }
+    }
+
+    /// The work of a hook is over, or given up.
+    pub(super) fn hook_over(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        result: Result<HookOutput, Failure>,
+    ) {
         if self.watched_again(cx, op, &result) || self.identities_renewed(cx, op, &result) {
             return;
         }
@@ -252,18 +288,21 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => None,
         };
-        if awaited.is_none_or(|awaited| awaited.op != op) {
+        if awaited != Some(op) {
             return cx.count_stale();
         }
         let outcome = match result {
             Ok(output) => self.hook_done(cx, op, output),
             Err(failure) => Err(failure),
         };
+        if outcome.is_err() {
+            cx.shared.operations.end(op);
+        }
         if let Phase::Preparing(pipeline) = &mut self.phase {
             pipeline.answer(op, outcome);
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::destroyer::Destroyer;
 use super::environment::{self, EnvInput, PortBinding};
 use super::hooks::{PRESTART, TaskHook};
 use super::runner::{Phase, Scope, TaskRunner};
@@ -17,6 +16,7 @@ use crate::ids::{LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::task::{Resources, Task};
 use crate::op::Failure;
+use crate::operations::Purpose;
 use crate::store::record::{AllocRecord, AssignedPort, Launch};
 use crate::task::hooks::devices::Devices;
 use crate::task::hooks::validate::Validate;
@@ -43,26 +43,22 @@ impl TaskRunner {
             ..Launch::default()
         });
         self.save(cx);
-        let awaited = cx.awaited(cx.config.patience.start);
+        let op = self.operation(cx, Purpose::Start, cx.config.patience.start);
         let start = DriverEffect::Start {
-            op: awaited.op,
+            op,
             launch: id,
             config,
         };
         cx.drive_after_save(&self.spec.driver, &self.spec.key, start);
-        self.phase = Phase::Starting(awaited);
+        self.phase = Phase::Starting(op);
     }
 
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
-        let awaited = cx.awaited(cx.config.patience.recover);
+        let op = self.operation(cx, Purpose::Recover, cx.config.patience.recover);
         let logs = self.spec.task().log_config.unwrap_or_default();
-        let effect = DriverEffect::Recover {
-            op: awaited.op,
-            launch,
-            logs,
-        };
+        let effect = DriverEffect::Recover { op, launch, logs };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
-        Phase::Recovering(awaited)
+        Phase::Recovering(op)
     }
 
     /// The driver could not start the launch. It may have run nevertheless, so it is destroyed
@@ -72,7 +68,7 @@ impl TaskRunner {
             launch.start_failed = Some(recoverable);
         }
         self.save(cx);
-        self.phase = Phase::Cleaning(Destroyer::default());
+        self.clean_up(cx);
     }
 
     /// What the driver needs for a start of this number, or for what runs beside it.

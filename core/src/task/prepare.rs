@@ -62,14 +62,14 @@ impl TaskRunner {
         hook: &dyn TaskHook,
         work: impl Into<HookWork>,
     ) -> HookStart {
-        let awaited = cx.awaited(hook.timeout(&cx.config.patience));
+        let op = self.operation(cx, hook.purpose(), hook.timeout(&cx.config.patience));
         cx.send(Effect::Hook(HookEffect::Run {
-            op: awaited.op,
+            op,
             alloc: self.spec.key.alloc,
             task: Some(self.spec.key.task.clone()),
             work: work.into(),
         }));
-        HookStart::Working(awaited)
+        HookStart::Working(op)
     }
 
     /// The work of the hook at which the table stands succeeded. What it gave is kept for every start.

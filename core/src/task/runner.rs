@@ -20,7 +20,8 @@ use crate::hooks::Pipeline;
 use crate::ids::{RequestId, Run};
 use crate::model::alloc::{ClientStatus, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
-use crate::op::Awaited;
+use crate::op::Op;
+use crate::operations::{Owner, Purpose};
 use crate::store::record::{AllocRecord, Launch, Loss, TaskRecord};
 use crate::store::{Key, Record};
 use crate::time::{Instant, Span, Timestamp};
@@ -33,20 +34,15 @@ pub enum Phase {
     /// Prestart hooks run.
     Preparing(Pipeline),
     /// The driver was asked to start it.
-    Starting(Awaited),
+    Starting(Op),
     /// The driver was asked to find it, after a restart of the agent.
-    Recovering(Awaited),
+    Recovering(Op),
     /// Its process lives.
     Running,
     /// It is about to be asked to end, when its shutdown delay is over.
     Delaying(Instant),
     /// It was asked to end, and gets this much time.
-    Stopping {
-        /// The signal's answer, while it is awaited.
-        awaited: Option<Awaited>,
-        /// When force follows.
-        until: Instant,
-    },
+    Stopping(Stop),
     /// Its process is over, or ended by force now; its remains are cleaned away.
     Cleaning(Destroyer),
     /// It waits for its next start.
@@ -55,30 +51,29 @@ pub enum Phase {
     Dead(Destroyer),
 }
 
+/// How far a stop is. The grace begins when the request leaves, and force follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Stop {
+    /// The driver was asked to send the signal, and has as long as the grace for it.
+    Asked(Op),
+    /// The signal was sent; the grace is over then.
+    Sent(Instant),
+}
+
 /// The names of the phases' timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskTimer {
-    /// A hook does not answer.
-    Hook,
-    /// The driver does not answer a start.
-    Start,
-    /// The driver does not answer a search.
-    Recover,
     /// The shutdown delay is over.
     ShutdownDelay,
-    /// The driver does not answer a signal.
-    StopSignal,
     /// The grace is over.
     KillGrace,
-    /// The driver does not answer a destroy, or it is tried again.
+    /// The driver is asked again to destroy what is left.
     Destroy,
     /// The pause before the next start is over.
     RestartDelay,
-    /// An operator's signal is not answered.
-    Signal,
-    /// The task is told of templates that changed, or nobody says what became of them.
+    /// The task is told of templates that changed, or it is tried again to watch them.
     Template,
-    /// Tokens are made anew, or nobody says what became of them.
+    /// Tokens are made anew.
     Identity,
 }
 
@@ -114,7 +109,7 @@ impl Kill {
 /// A signal that the driver has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct PendingSignal {
-    pub(super) awaited: Awaited,
+    pub(super) op: Op,
     /// Which operator waits; none if it tells of a template.
     pub(super) request: Option<RequestId>,
 }
@@ -292,7 +287,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_) => false,
         }
@@ -352,14 +347,14 @@ impl TaskRunner {
             }
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 if let Some(launch) = &self.record.launch {
-                    destroyer.begin(cx, &self.spec.driver, &self.spec.key, launch.id);
+                    destroyer.begin(cx, &self.spec, launch.id);
                 }
             }
             Phase::Waiting
             | Phase::Starting(_)
             | Phase::Recovering(_)
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Pausing(_) => {}
         }
     }
@@ -383,8 +378,21 @@ impl TaskRunner {
         }
         self.push(cx, event);
         if !matches!(self.phase, Phase::Cleaning(_)) {
-            self.phase = Phase::Cleaning(Destroyer::default());
+            self.clean_up(cx);
         }
+    }
+
+    /// Nothing is awaited any more but that nothing of the launch is left.
+    pub(super) fn clean_up(&mut self, cx: &mut Cx<'_>) {
+        if let Some(op) = self.awaited() {
+            cx.shared.operations.end(op);
+        }
+        self.phase = Phase::Cleaning(Destroyer::default());
+    }
+
+    /// Asks for something of which the answer may take `limit`.
+    pub(super) fn operation(&self, cx: &mut Cx<'_>, purpose: Purpose, limit: Span) -> Op {
+        cx.operation(Owner::Task(self.spec.key.clone()), purpose, limit)
     }
 
     /// Nothing of the launch is left.
@@ -492,7 +500,7 @@ impl TaskRunner {
     pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
         self.answer_signals(cx);
         self.stop_watching(cx);
-        self.identities = Identities::default();
+        self.forget_identities(cx);
         let wall = cx.now.wall;
         let record = self.edit();
         record.state.state = TaskLife::Dead;

@@ -19,8 +19,9 @@ use crate::effect::{DriverEffect, Program};
 use crate::ids::LaunchId;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::ChangeScript;
-use crate::op::{Awaited, Failure, Op};
-use crate::time::{Instant, Span};
+use crate::op::{Failure, Op};
+use crate::operations::Purpose;
+use crate::time::Span;
 
 /// The most letters of a script that people are told.
 const MAX_MESSAGE: usize = 500;
@@ -28,7 +29,7 @@ const MAX_MESSAGE: usize = 500;
 /// A script that the driver was asked to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Script {
-    awaited: Awaited,
+    op: Op,
     /// The template that it tells of.
     template: usize,
     /// Whether that was rendered for the first time.
@@ -57,9 +58,9 @@ impl TaskRunner {
                     timeout: script.timeout,
                     task,
                 };
-                let awaited = cx.awaited(patience(cx, program.timeout));
+                let limit = patience(cx, program.timeout);
                 let script = Script {
-                    awaited,
+                    op: self.operation(cx, Purpose::Exec, limit),
                     template,
                     first,
                 };
@@ -71,7 +72,7 @@ impl TaskRunner {
     fn execute(&mut self, cx: &mut Cx<'_>, launch: LaunchId, script: Script, program: Program) {
         self.scripts.push(script);
         let effect = DriverEffect::Exec {
-            op: script.awaited.op,
+            op: script.op,
             launch,
             program: Arc::new(program),
         };
@@ -83,7 +84,7 @@ impl TaskRunner {
     }
 
     pub(super) fn on_executed(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<i32, Failure>) {
-        match self.scripts.iter().position(|one| one.awaited.op == op) {
+        match self.scripts.iter().position(|one| one.op == op) {
             None => cx.count_stale(),
             Some(at) => {
                 let script = self.scripts.remove(at);
@@ -130,7 +131,8 @@ impl TaskRunner {
     /// agent yet never does.
     pub(super) fn forget_scripts(&mut self, cx: &mut Cx<'_>) {
         for script in core::mem::take(&mut self.scripts) {
-            let left = !cx.shared.ledger.withdraw(script.awaited.op);
+            let left = !cx.withdraw(script.op);
+            cx.shared.operations.end(script.op);
             if left || !script.first {
                 continue;
             }
@@ -139,48 +141,6 @@ impl TaskRunner {
                 *known = UNTOLD.into();
             }
             self.save(cx);
-        }
-    }
-
-    /// When somebody should have said what became of a script.
-    pub(super) fn scripts_deadline(&self) -> Option<Instant> {
-        let deadlines = self.scripts.iter().map(|script| script.awaited.deadline);
-        deadlines.min()
-    }
-
-    /// The request `op` left the agent: the script's time begins now.
-    pub(super) fn script_left(&mut self, cx: &Cx<'_>, op: Op) {
-        if let Some(at) = self.scripts.iter().position(|one| one.awaited.op == op) {
-            self.give_time(cx, at);
-        }
-    }
-
-    fn give_time(&mut self, cx: &Cx<'_>, at: usize) {
-        let template = self.scripts.get(at).map(|script| script.template);
-        let timeout = template.and_then(|template| self.script(template));
-        let timeout = timeout.map_or(Span::ZERO, |script| script.timeout);
-        if let Some(script) = self.scripts.get_mut(at) {
-            script.awaited.deadline = cx.now.at + patience(cx, timeout);
-        }
-    }
-
-    /// A driver that says nothing has failed; what did not leave the agent yet waits for the store.
-    pub(super) fn expire_scripts(&mut self, cx: &mut Cx<'_>) {
-        for at in (0..self.scripts.len()).rev() {
-            let Some(script) = self.scripts.get(at).copied() else {
-                continue;
-            };
-            if script.awaited.deadline > cx.now.at {
-                continue;
-            }
-            if cx.shared.ledger.holds(script.awaited.op) {
-                self.give_time(cx, at);
-                continue;
-            }
-            cx.count_overdue();
-            self.scripts.remove(at);
-            let failure = Failure::recoverable("the driver did not answer");
-            self.script_over(cx, script, Err(failure));
         }
     }
 }

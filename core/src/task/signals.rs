@@ -7,6 +7,7 @@ use crate::effect::{DriverEffect, Effect, Refusal, Reply};
 use crate::ids::{LaunchId, RequestId};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
+use crate::operations::Purpose;
 
 /// How many signals of operators may be unanswered at a time.
 const MAX_PENDING_SIGNALS: usize = 64;
@@ -15,7 +16,7 @@ impl TaskRunner {
     /// An operator's signal. Answers `request` now if it cannot be sent, else when the driver did.
     pub fn signal(&mut self, cx: &mut Cx<'_>, signal: &str, request: RequestId) {
         let launch = match (&self.phase, &self.record.launch) {
-            (Phase::Running | Phase::Stopping { .. }, Some(launch)) => launch.id,
+            (Phase::Running | Phase::Stopping(_), Some(launch)) => launch.id,
             _ => return refuse(cx, request, "Task not running"),
         };
         if self.signals.len() >= MAX_PENDING_SIGNALS {
@@ -50,10 +51,10 @@ impl TaskRunner {
     ) -> DriverEffect {
         let event = TaskEvent::new(EventType::Signaling, cx.now.wall, words);
         self.push(cx, event.detail("signal", signal));
-        let awaited = cx.awaited(cx.config.patience.signal);
-        self.signals.push(PendingSignal { awaited, request });
+        let op = self.operation(cx, Purpose::Signal, cx.config.patience.signal);
+        self.signals.push(PendingSignal { op, request });
         DriverEffect::Signal {
-            op: awaited.op,
+            op,
             launch,
             signal: signal.to_owned(),
         }
@@ -65,11 +66,7 @@ impl TaskRunner {
     }
 
     pub(super) fn on_signaled(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<(), Failure>) {
-        let Some(at) = self
-            .signals
-            .iter()
-            .position(|signal| signal.awaited.op == op)
-        else {
+        let Some(at) = self.signals.iter().position(|signal| signal.op == op) else {
             return cx.count_stale();
         };
         match (self.signals.remove(at).request, result) {
@@ -86,6 +83,7 @@ impl TaskRunner {
     /// The launch is over: whoever waits for a signal's arrival waits no longer.
     pub(super) fn answer_signals(&mut self, cx: &mut Cx<'_>) {
         for signal in self.signals.drain(..) {
+            cx.shared.operations.end(signal.op);
             if let Some(request) = signal.request {
                 let why = "the task ended; the signal may or may not have arrived";
                 refuse(cx, request, why);
@@ -93,22 +91,17 @@ impl TaskRunner {
         }
     }
 
-    pub(super) fn expire_signals(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.now.at;
-        let late = |signal: &PendingSignal| signal.awaited.deadline <= now;
-        if !self.signals.iter().any(late) {
+    /// The driver did not answer.
+    pub(super) fn signal_overdue(&mut self, cx: &mut Cx<'_>, op: Op) {
+        let Some(at) = self.signals.iter().position(|signal| signal.op == op) else {
             return;
-        }
-        let expired: Vec<PendingSignal> =
-            self.signals.extract_if(.., |signal| late(signal)).collect();
-        for signal in expired {
-            match signal.request {
-                Some(request) => {
-                    let why = "the driver did not answer; the signal may or may not have arrived";
-                    refuse(cx, request, why);
-                }
-                None => self.signal_failed(cx, "the driver did not answer"),
+        };
+        match self.signals.remove(at).request {
+            Some(request) => {
+                let why = "the driver did not answer; the signal may or may not have arrived";
+                refuse(cx, request, why);
             }
+            None => self.signal_failed(cx, "the driver did not answer"),
         }
     }
 }

@@ -3,11 +3,12 @@
 //! A driver that never answers a stop is not noticed as such: the grace ends the wait, and force
 //! follows.
 
-use super::runner::{Kill, Phase, TaskRunner};
+use super::runner::{Kill, Phase, Stop, TaskRunner};
 use crate::cx::Cx;
 use crate::effect::{DriverEffect, Effect, HookEffect};
 use crate::ids::LaunchId;
 use crate::model::event::{EventType, TaskEvent};
+use crate::operations::Purpose;
 use crate::time::Span;
 
 impl TaskRunner {
@@ -29,23 +30,24 @@ impl TaskRunner {
         }
         self.kill = Some(kill);
         let grace = self.grace(cx);
-        match &mut self.phase {
+        match &self.phase {
             Phase::Waiting | Phase::Pausing(_) => self.die(cx),
             Phase::Preparing(pipeline) => match pipeline.awaited() {
                 None => self.die(cx),
-                Some(awaited) => {
-                    pipeline.hurry(cx.now.at + cx.config.patience.hook);
-                    cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+                Some(op) => {
+                    let limit = cx.config.patience.hook;
+                    cx.shared.operations.hurry(cx.now.at, op, limit);
+                    cx.send(Effect::Hook(HookEffect::Cancel { op }));
                 }
             },
             // What never left never happens.
-            Phase::Starting(awaited) if cx.shared.ledger.withdraw(awaited.op) => self.unlaunch(cx),
+            Phase::Starting(op) if cx.withdraw(*op) => self.unlaunch(cx),
             // A driver that hangs gets as long as a process would.
-            Phase::Starting(awaited) | Phase::Recovering(awaited) => {
-                awaited.deadline = awaited.deadline.min(cx.now.at + grace);
+            Phase::Starting(op) | Phase::Recovering(op) => {
+                cx.shared.operations.hurry(cx.now.at, *op, grace);
             }
             Phase::Running => self.begin_stop(cx, true),
-            Phase::Delaying(_) | Phase::Stopping { .. } | Phase::Cleaning(_) | Phase::Dead(_) => {}
+            Phase::Delaying(_) | Phase::Stopping(_) | Phase::Cleaning(_) | Phase::Dead(_) => {}
         }
     }
 
@@ -58,10 +60,10 @@ impl TaskRunner {
     /// The group of this task ends, though its own turn to end may come later: a start that did
     /// not leave the agent yet never leaves. One that left goes its way.
     pub fn take_back_start(&mut self, cx: &mut Cx<'_>) {
-        let Phase::Starting(awaited) = &self.phase else {
+        let Phase::Starting(op) = &self.phase else {
             return;
         };
-        if !cx.shared.ledger.withdraw(awaited.op) {
+        if !cx.withdraw(*op) {
             return;
         }
         let record = self.edit();
@@ -78,7 +80,7 @@ impl TaskRunner {
             Phase::Waiting
             | Phase::Preparing(_)
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => false,
@@ -118,19 +120,16 @@ impl TaskRunner {
             return;
         };
         let grace = self.grace(cx);
-        let awaited = cx.awaited(cx.config.patience.signal.min(grace));
+        let op = self.operation(cx, Purpose::Stop, grace);
         let signal = self.spec.task().kill_signal.clone();
         let effect = DriverEffect::Stop {
-            op: awaited.op,
+            op,
             launch,
             signal,
             grace,
         };
         cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
-        self.phase = Phase::Stopping {
-            awaited: Some(awaited),
-            until: cx.now.at + grace,
-        };
+        self.phase = Phase::Stopping(Stop::Asked(op));
     }
 
     fn launch_id(&self) -> Option<LaunchId> {

@@ -39,7 +39,7 @@ use crate::hooks::{HookStart, Pipeline};
 use crate::input::{HookOutput, TemplateInput};
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::{ChangeMode, Template};
-use crate::op::{Awaited, Failure, Op};
+use crate::op::{Failure, Op};
 use crate::task::hooks::template::{check, rendering};
 use crate::time::{Instant, Span};
 
@@ -49,8 +49,6 @@ const NAMED_MISSING: usize = 3;
 const WATCH_AGAIN: Span = Span::secs(600);
 /// Instead of what a task knows of a template: it is still to be told for the first time.
 pub(super) const UNTOLD: &str = "";
-/// For what is missing it is waited as long as it takes.
-const EVER: Span = Span::secs(100 * 365 * 24 * 3600);
 
 /// What is known of a task's templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +70,7 @@ enum Watch {
     #[default]
     Off,
     /// An agent that found the task running asked for it.
-    Asked(Awaited),
+    Asked(Op),
     /// Under this number.
     On(Op),
     /// It failed, and is tried again then, or at the next start.
@@ -82,26 +80,16 @@ enum Watch {
 impl Templates {
     fn op(&self) -> Option<Op> {
         match self.watch {
-            Watch::Asked(awaited) => Some(awaited.op),
-            Watch::On(op) => Some(op),
+            Watch::Asked(op) | Watch::On(op) => Some(op),
             Watch::Off | Watch::Broken(_) => None,
-        }
-    }
-
-    /// The answer that is awaited outside of any preparation.
-    pub(super) fn awaited(&self) -> Option<Awaited> {
-        match self.watch {
-            Watch::Asked(awaited) => Some(awaited),
-            Watch::Off | Watch::On(_) | Watch::Broken(_) => None,
         }
     }
 
     /// When there is something to do by itself.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let watch = match self.watch {
-            Watch::Asked(awaited) => Some(awaited.deadline),
             Watch::Broken(until) => Some(until),
-            Watch::Off | Watch::On(_) => None,
+            Watch::Off | Watch::Asked(_) | Watch::On(_) => None,
         };
         self.due.into_iter().chain(watch).min()
     }
@@ -145,7 +133,7 @@ impl TaskRunner {
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => self.stop_watching(cx),
@@ -178,6 +166,7 @@ impl TaskRunner {
     /// Nobody needs to watch any more.
     pub(crate) fn stop_watching(&mut self, cx: &mut Cx<'_>) {
         if let Some(op) = self.templates.op() {
+            cx.shared.operations.end(op);
             cx.send(Effect::Hook(HookEffect::Cancel { op }));
         }
         self.templates = Templates::default();
@@ -204,8 +193,8 @@ impl TaskRunner {
             Ok(work) => work,
             Err(why) => return self.watch_failed(cx, &why),
         };
-        if let HookStart::Working(awaited) = self.hook_work(cx, &hooks::template::Template, work) {
-            self.templates.watch = Watch::Asked(awaited);
+        if let HookStart::Working(op) = self.hook_work(cx, &hooks::template::Template, work) {
+            self.templates.watch = Watch::Asked(op);
         }
     }
 
@@ -259,13 +248,6 @@ impl TaskRunner {
     /// Does what is due.
     pub(super) fn templates_are_due(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now.at;
-        if let Some(awaited) = self.templates.awaited()
-            && awaited.deadline <= now
-        {
-            cx.count_overdue();
-            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
-            self.watch_failed(cx, "they were not rendered in time");
-        }
         if matches!(self.templates.watch, Watch::Broken(until) if until <= now) {
             self.templates.watch = Watch::Off;
         }
@@ -310,8 +292,7 @@ impl TaskRunner {
         op: Op,
         result: &Result<HookOutput, Failure>,
     ) -> bool {
-        let asked = self.templates.awaited();
-        if asked.is_none_or(|awaited| awaited.op != op) {
+        if self.templates.watch != Watch::Asked(op) {
             return false;
         }
         match result {
@@ -328,13 +309,13 @@ impl TaskRunner {
     pub fn on_template(&mut self, cx: &mut Cx<'_>, input: TemplateInput) {
         let op = input.op();
         let preparing = match &self.phase {
-            Phase::Preparing(pipeline) => pipeline.awaited().is_some_and(|one| one.op == op),
+            Phase::Preparing(pipeline) => pipeline.awaited() == Some(op),
             Phase::Waiting
             | Phase::Starting(_)
             | Phase::Recovering(_)
             | Phase::Running
             | Phase::Delaying(_)
-            | Phase::Stopping { .. }
+            | Phase::Stopping(_)
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => false,
@@ -357,16 +338,9 @@ impl TaskRunner {
 
     /// For what is missing it is waited; the time for the answer begins when nothing is.
     fn missing(&mut self, cx: &mut Cx<'_>, op: Op, missing: &[String]) {
-        let patience = if missing.is_empty() {
-            cx.config.patience.hook
-        } else {
-            EVER
-        };
-        if let Phase::Preparing(pipeline) = &mut self.phase {
-            pipeline.left(cx.now, patience, op);
-        }
-        if let Watch::Asked(awaited) = &mut self.templates.watch {
-            awaited.deadline = cx.now.at + patience;
+        if self.templates.watch != Watch::On(op) {
+            let limit = missing.is_empty().then_some(cx.config.patience.hook);
+            cx.shared.operations.extend(cx.now.at, op, limit);
         }
         if !missing.is_empty() {
             self.template_event(cx, &words_of_missing(missing));

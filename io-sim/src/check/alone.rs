@@ -16,7 +16,7 @@ impl Checker {
             self.an_allocation_waits_for_something(agent, alloc)?;
             self.who_waits_names_its_claims(agent, alloc)?;
             for task in alloc.tasks() {
-                self.a_task_waits_for_something(task)?;
+                self.a_task_waits_for_something(agent, task)?;
                 self.states_fit_phases(task)?;
             }
         }

@@ -98,6 +98,6 @@ impl Checker {
 /// What of a task's budget is used, if this operation's answer is awaited.
 fn used_if_awaited(agent: &Agent, key: &TaskKey, op: Op) -> Option<u32> {
     let task = agent.view().alloc(key.alloc)?.task(&key.task)?;
-    let awaited = task.awaited().is_some_and(|awaited| awaited.op == op);
+    let awaited = task.awaited() == Some(op);
     awaited.then(|| task.record().budget.used)
 }

@@ -235,7 +235,7 @@ impl Checker {
         let Some(task) = alloc.task(&key.task) else {
             return Ok(());
         };
-        let stopping = matches!(task.phase(), Phase::Stopping { .. });
+        let stopping = matches!(task.phase(), Phase::Stopping(_));
         // One that fails with its script ends by itself, and not in its turn.
         if !stopping || task.record().restarting || task.state().failed {
             return Ok(());

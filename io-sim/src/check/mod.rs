@@ -409,7 +409,10 @@ impl Checker {
             } => {
                 self.a_finished_allocation_is_quiet(alloc, key)?;
                 match alloc.task(&key.task) {
-                    Some(task) => self.script_effect(world, task, *op, *launch, program),
+                    Some(task) => {
+                        let runs = scripts::runs_until_now(agent, world, task);
+                        self.script_effect(world, task, runs, *op, *launch, program)
+                    }
                     None => Ok(()),
                 }
             }

@@ -7,7 +7,8 @@ use drover_core::effect::Program;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::DriverInput;
 use drover_core::op::Op;
-use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::operations::Operation;
+use drover_core::task::runner::{Phase, Stop, TaskRunner};
 use drover_core::time::Span;
 
 use super::{Checker, Property, Verdict};
@@ -18,12 +19,18 @@ const LONGEST_GRACE: Span = Span::secs(30);
 
 /// Whether it runs, or was asked to end at this very moment: a script that had left before that is
 /// seen afterwards.
-fn runs_until_now(world: &World, task: &TaskRunner) -> bool {
+pub(super) fn runs_until_now(agent: &Agent, world: &World, task: &TaskRunner) -> bool {
     let (spec, now) = (task.spec(), world.at);
+    let grace = spec.kill_timeout(LONGEST_GRACE);
     match task.phase() {
         Phase::Running => true,
         Phase::Delaying(until) => *until >= now + spec.task().shutdown_delay,
-        Phase::Stopping { until, .. } => *until >= now + spec.kill_timeout(LONGEST_GRACE),
+        Phase::Stopping(Stop::Sent(until)) => *until >= now + grace,
+        Phase::Stopping(Stop::Asked(op)) => {
+            let stop = agent.view().operations().get(*op);
+            let until = stop.and_then(Operation::until);
+            until.is_none_or(|until| until >= now + grace)
+        }
         Phase::Waiting
         | Phase::Preparing(_)
         | Phase::Starting(_)
@@ -40,6 +47,7 @@ impl Checker {
         &mut self,
         world: &World,
         task: &TaskRunner,
+        runs: bool,
         op: Op,
         launch: LaunchId,
         program: &Program,
@@ -50,7 +58,7 @@ impl Checker {
         };
         self.a_script_tells_of_a_change(task, at)?;
         let own = task.record().launch.as_ref().map(|launch| launch.id);
-        let runs = runs_until_now(world, task) && own == Some(launch);
+        let runs = runs && own == Some(launch);
         let until = world.at + program.timeout;
         let before = self.templates.scripts.insert((launch, at), (op, until));
         let alone = before.is_none_or(|(_, until)| until <= world.at);

@@ -84,7 +84,7 @@ impl Checker {
         self.health_takes_its_time(world, alloc)?;
         self.a_rollout_succeeds_whole(agent, alloc)?;
         for task in alloc.tasks() {
-            self.a_task_waits_for_something(task)?;
+            self.a_task_waits_for_something(agent, task)?;
             self.a_task_is_of_its_allocations_version(alloc, task)?;
             self.the_dead_do_not_run(world, task)?;
             self.who_fails_with_its_script_ends(task)?;
@@ -197,7 +197,7 @@ impl Checker {
         let state = task.state();
         let fits = match task.phase() {
             Phase::Dead(_) => state.state == TaskLife::Dead && state.finished_at.is_some(),
-            Phase::Running | Phase::Stopping { .. } => state.state == TaskLife::Running,
+            Phase::Running | Phase::Stopping(_) => state.state == TaskLife::Running,
             Phase::Waiting | Phase::Preparing(_) | Phase::Starting(_) | Phase::Pausing(_) => {
                 state.state == TaskLife::Pending && state.finished_at.is_none()
             }

@@ -248,7 +248,7 @@ impl Checker {
         };
         let runs = matches!(
             task.phase(),
-            Phase::Running | Phase::Delaying(_) | Phase::Stopping { .. }
+            Phase::Running | Phase::Delaying(_) | Phase::Stopping(_)
         );
         let wanted = waits == waits_of(task);
         self.holds(Property::AStopRunsNoUpdateHook, !runs || !wanted, || {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use drover_core::agent::Agent;
-use drover_core::agent::audit::has_deadline;
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Input};
@@ -17,7 +16,7 @@ use crate::world::World;
 impl Checker {
     /// The agent wants to be called when the first of its machines does.
     pub(super) fn deadlines_are_kept(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
-        let Some((first, _)) = alloc.deadline() else {
+        let Some(first) = agent.view().next_timer(alloc) else {
             return Ok(());
         };
         let called = agent.poll_timeout().map(|(at, _)| at);
@@ -42,9 +41,13 @@ impl Checker {
         })
     }
 
-    /// Every phase of a task that neither runs nor waits for its turn has a deadline.
-    pub(super) fn a_task_waits_for_something(&mut self, task: &TaskRunner) -> Verdict {
-        let holds = has_deadline(task);
+    /// Every phase of a task that neither runs nor waits for its turn has a timer or awaits an answer.
+    pub(super) fn a_task_waits_for_something(
+        &mut self,
+        agent: &Agent,
+        task: &TaskRunner,
+    ) -> Verdict {
+        let holds = agent.view().task_waits(task);
         self.holds(Property::ATaskWaitsForSomething, holds, || {
             format!("{:?} {:?}", task.spec().key, task.phase())
         })
@@ -130,7 +133,7 @@ fn waits(task: &TaskRunner) -> bool {
         | Phase::Starting(_)
         | Phase::Recovering(_)
         | Phase::Delaying(_)
-        | Phase::Stopping { .. }
+        | Phase::Stopping(_)
         | Phase::Cleaning(_)
         | Phase::Pausing(_) => true,
     }

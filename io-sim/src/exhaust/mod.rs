@@ -220,6 +220,11 @@ impl Sim {
         let world = &self.world;
         Same::at(world.now(), &world.names)
             .with(&self.agent())
+            .with_each(
+                self.agent()
+                    .into_iter()
+                    .flat_map(|agent| agent.view().operations().iter()),
+            )
             .with(&world.disk)
             .with_each(self.launches_that_matter())
             .with(&world.dirs)

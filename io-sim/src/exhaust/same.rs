@@ -2,7 +2,8 @@
 //! launches go by their stable names), in which order operations were numbered, or when it is, only
 //! how long ago and how soon.
 //!
-//! Not looked at either: random numbers to come, counters, and the indexes that tell people that
+//! Operations in flight are a set, of which the caller takes care; in which order they were asked for decides
+//! nothing. Not looked at either: random numbers to come, counters, and the indexes that tell people that
 //! something changed; no decision hangs on them, so what follows from two such states is the same.
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ const IGNORED: &[&str] = &[
     "rng",
     "counters",
     "last_op",
+    "operations",
     "index",
     "modify_index",
     "seed",

@@ -9,6 +9,7 @@ use drover_core::input::Found;
 use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Failure;
+use drover_core::operations::Owner;
 use drover_core::store::{Batch, Key, Record};
 
 use crate::names::Names;
@@ -80,8 +81,23 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
         Some((_, TimerName::Garbage)) => (Column::Agent, "timer of garbage".to_owned()),
         Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
+        Some((_, TimerName::Operation(op))) => match agent.view().operations().get(op) {
+            Some(one) => (
+                owner(names, &one.owner),
+                format!("no answer: {:?}", one.purpose),
+            ),
+            None => (Column::Agent, "timer".to_owned()),
+        },
         Some((_, TimerName::Machine)) => (Column::Agent, "timer of the machine".to_owned()),
         None => (Column::Agent, "timer".to_owned()),
+    }
+}
+
+fn owner(names: &Names, owner: &Owner) -> Column {
+    match owner {
+        Owner::Task(key) => Column::Of(names.task(key)),
+        Owner::Alloc(id) => Column::Of(names.alloc(*id)),
+        Owner::Machine => Column::Agent,
     }
 }
 

@@ -3,9 +3,12 @@
 use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;
 use crate::cx::Cx;
+use crate::effect::{Effect, HookEffect};
+use crate::hooks::too_late;
 use crate::ids::TaskName;
 use crate::input::{DriverInput, HookOutput, TemplateInput};
 use crate::op::{Failure, Op};
+use crate::operations::{Owner, Wait};
 
 impl AllocRunner {
     /// A driver says something of a task.
@@ -39,27 +42,34 @@ impl AllocRunner {
             }
             return;
         }
-        let done = result.is_ok();
-        if self.answered(cx, op, result) {
-            return;
-        }
-        cx.count_stale();
-        if self.late_move.take_if(|late| *late == op).is_some() && done {
-            self.has_disk_after_all(cx);
+        let owner = Owner::Alloc(self.record.id);
+        match cx.shared.operations.answered(&owner, op, result.is_ok()) {
+            Some(operation) if operation.wait == Wait::Over => {
+                cx.count_stale();
+                if result.is_ok() {
+                    self.has_disk_after_all(cx);
+                }
+            }
+            Some(_) => self.answered(cx, op, result),
+            None => cx.count_stale(),
         }
     }
 
-    /// The work of a hook of its own is over, or given up. Returns whether anybody awaited that.
-    pub(super) fn answered(
-        &mut self,
-        cx: &mut Cx<'_>,
-        op: Op,
-        result: Result<HookOutput, Failure>,
-    ) -> bool {
-        match &mut self.phase {
+    /// The answer to `op` did not come in time.
+    pub fn on_overdue(&mut self, cx: &mut Cx<'_>, op: Op) {
+        cx.send(Effect::Hook(HookEffect::Cancel { op }));
+        self.answered(cx, op, Err(too_late()));
+    }
+
+    /// The work of a hook of its own is over, or given up.
+    fn answered(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
+        let awaited = match &mut self.phase {
             Phase::Prerun(_) => self.set_up(cx, op, result),
             Phase::Destroying(pipeline) => pipeline.answer(op, result.map(|_| ())),
             Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
+        };
+        if !awaited {
+            cx.count_stale();
         }
     }
 

@@ -33,7 +33,6 @@ use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::{DesiredStatus, TaskLife};
 use crate::model::job::Job;
 use crate::model::task::Stage;
-use crate::op::Op;
 use crate::store::record::AllocRecord;
 use crate::store::{Key, Record, Saved};
 use crate::task::runner::TaskRunner;
@@ -83,9 +82,6 @@ pub struct AllocRunner {
     /// Where asking another node stands.
     #[serde(default)]
     asking: Asking,
-    /// The move of a disk that was given up: it comes to its end nevertheless, and says so.
-    #[serde(default)]
-    late_move: Option<Op>,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -168,7 +164,6 @@ impl AllocRunner {
             time_is_over_at,
             granted: false,
             asking: Asking::default(),
-            late_move: None,
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {

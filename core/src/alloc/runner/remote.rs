@@ -85,7 +85,7 @@ impl AllocRunner {
         let Phase::Prerun(pipeline) = &self.phase else {
             return false;
         };
-        if pipeline.awaited().is_none_or(|awaited| awaited.op != op) {
+        if pipeline.awaited() != Some(op) {
             return false;
         }
         let wanted = self.kill.is_none();

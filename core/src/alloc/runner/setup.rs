@@ -34,6 +34,7 @@ use crate::hooks::{HookStart, OnError, Pipeline, Progress};
 use crate::ids::{AllocId, TaskName};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Failure;
+use crate::operations::{Owner, Purpose};
 use crate::time::Span;
 use crate::work::{BuildAllocDir, HookWork, InheritDisk};
 
@@ -71,8 +72,19 @@ impl AllocHook {
         }
     }
 
+    /// What its work is for.
+    fn purpose(self) -> Purpose {
+        match self {
+            AllocHook::MigrateDisk => Purpose::MoveDisk,
+            AllocHook::AllocDir
+            | AllocHook::AwaitClaims
+            | AllocHook::AwaitRemote
+            | AllocHook::FetchDisk => Purpose::Hook,
+        }
+    }
+
     /// How long its work may take.
-    pub(super) fn patience(self, patience: &Patience) -> Span {
+    fn patience(self, patience: &Patience) -> Span {
         match self {
             AllocHook::FetchDisk => patience.disk,
             AllocHook::AllocDir
@@ -179,8 +191,9 @@ impl AllocRunner {
     }
 
     pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> HookStart {
-        let awaited = cx.awaited(hook.patience(&cx.config.patience));
-        let (op, alloc) = (awaited.op, self.record.id);
+        let alloc = self.record.id;
+        let limit = hook.patience(&cx.config.patience);
+        let op = cx.operation(Owner::Alloc(alloc), hook.purpose(), limit);
         let effect = Effect::Hook(HookEffect::Run {
             op,
             alloc,
@@ -196,7 +209,7 @@ impl AllocRunner {
             | AllocHook::MigrateDisk
             | AllocHook::FetchDisk => cx.send_after_save(effect),
         }
-        HookStart::Working(awaited)
+        HookStart::Working(op)
     }
 
     fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: AllocHook, failure: &Failure) {
@@ -214,11 +227,6 @@ impl AllocRunner {
         self.end(cx, Some(why), true);
     }
 
-    /// Whether it takes over a disk.
-    pub(super) fn moves_disk(&self) -> bool {
-        self.prerun_hook() == Some(AllocHook::MigrateDisk)
-    }
-
     /// The disk came when nobody waited for it any more. It is here, and nowhere else: those that
     /// had it before are not kept for it, and this one goes no earlier than they.
     pub(super) fn has_disk_after_all(&mut self, cx: &mut Cx<'_>) {
@@ -232,13 +240,13 @@ impl AllocRunner {
         let Phase::Prerun(pipeline) = &self.phase else {
             return;
         };
-        let Some(awaited) = pipeline.awaited() else {
+        let Some(op) = pipeline.awaited() else {
             return;
         };
-        if cx.shared.ledger.withdraw(awaited.op) {
+        if cx.withdraw(op) {
             self.phase = Phase::Prerun(Pipeline::new(OnError::Stop));
         } else {
-            cx.send(Effect::Hook(HookEffect::Cancel { op: awaited.op }));
+            cx.send(Effect::Hook(HookEffect::Cancel { op }));
         }
     }
 

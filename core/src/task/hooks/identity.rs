@@ -25,7 +25,7 @@ impl TaskHook for Identity {
 
     /// Nothing is awaited any more of an earlier run.
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, _scope: Scope<'_>) -> HookStart {
-        task.identities = Default::default();
+        task.forget_identities(cx);
         match issuing(task.spec(), |_| true) {
             Ok(None) => HookStart::Done,
             Ok(Some(work)) => task.hook_work(cx, self, work),

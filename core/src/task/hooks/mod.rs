@@ -21,6 +21,7 @@ use crate::input::HookOutput;
 use crate::model::event::EventType;
 use crate::model::task::Task;
 use crate::op::Op;
+use crate::operations::Purpose;
 use crate::time::Span;
 
 /// What happens before each start of a task, in order.
@@ -57,6 +58,11 @@ pub trait TaskHook: Sync {
     /// How often it runs.
     fn runs(&self, _config: &Config) -> Runs {
         Runs::EachTime
+    }
+
+    /// What its work is for.
+    fn purpose(&self) -> Purpose {
+        Purpose::Hook
     }
 
     /// How long its work may take.

@@ -13,6 +13,7 @@ use crate::model;
 use crate::model::task::Task;
 use crate::model::variable::Reads;
 use crate::op::{Failure, Op};
+use crate::operations::Purpose;
 use crate::paths::place::Place;
 use crate::task::runner::{Scope, TaskRunner};
 use crate::text::quote;
@@ -29,6 +30,10 @@ pub struct Template;
 impl TaskHook for Template {
     fn name(&self) -> &'static str {
         "template"
+    }
+
+    fn purpose(&self) -> Purpose {
+        Purpose::Templates
     }
 
     fn begin(&self, task: &mut TaskRunner, cx: &mut Cx<'_>, scope: Scope<'_>) -> HookStart {
