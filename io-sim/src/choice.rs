@@ -3,18 +3,18 @@
 //! is what makes a failing run small. A run is its seed plus what overrides it.
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hash::{Fold, scramble};
+use crate::dice::{Dice, key_of};
+use crate::point::Point;
 
 /// One decision: the n-th one (from 1) for `entity` at `point`, and what was decided. 0 is always
 /// what does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// What is decided.
-    pub point: String,
+    pub point: Point,
     /// For whom.
     pub entity: String,
     /// The how-manieth time.
@@ -25,13 +25,13 @@ pub struct Choice {
 
 impl Choice {
     fn key(&self) -> u64 {
-        key(place(&self.point, &self.entity), self.occurrence)
+        key_of(self.point.name(), &self.entity, self.occurrence)
     }
 
     /// Whether the same is decided.
     pub(crate) fn is_at(&self, other: &Choice) -> bool {
-        (&self.point, &self.entity, self.occurrence)
-            == (&other.point, &other.entity, other.occurrence)
+        (self.point, &self.entity, self.occurrence)
+            == (other.point, &other.entity, other.occurrence)
     }
 }
 
@@ -47,9 +47,8 @@ pub struct Overrides {
 /// Decides by seed, point, entity and how often that was decided before.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
-    seed: u64,
+    dice: Dice,
     benign: bool,
-    seen: BTreeMap<u64, u32>,
     overrides: BTreeMap<u64, u64>,
     log: Option<Vec<Choice>>,
     consulted: Option<Vec<Choice>>,
@@ -59,12 +58,9 @@ impl Choices {
     /// The choices of a seed. Seed 0 is the benign world: every choice is 0.
     pub fn new(seed: u64) -> Choices {
         Choices {
-            seed,
+            dice: Dice::new(seed),
             benign: seed == 0,
-            seen: BTreeMap::new(),
-            overrides: BTreeMap::new(),
-            log: None,
-            consulted: None,
+            ..Choices::default()
         }
     }
 
@@ -103,13 +99,8 @@ impl Choices {
         self.consulted.as_deref().unwrap_or_default()
     }
 
-    /// A number for `entity` at `point`; the next time it is another one.
-    pub fn pick(&mut self, point: &'static str, entity: &str) -> u64 {
-        self.decide(point, entity, |number| number)
-    }
-
     /// A number below `n`; 0 if `n` is 0.
-    pub fn below(&mut self, n: usize, point: &'static str, entity: &str) -> usize {
+    pub fn below(&mut self, n: usize, point: Point, entity: &str) -> usize {
         let n = u64::try_from(n).unwrap_or(u64::MAX).max(1);
         if n == 1 {
             return 0;
@@ -122,13 +113,13 @@ impl Choices {
     /// One of these; the first is the one that does no harm.
     ///
     /// `None` only if there is none.
-    pub fn one_of<T: Copy>(&mut self, of: &[T], point: &'static str, entity: &str) -> Option<T> {
+    pub fn one_of<T: Copy>(&mut self, of: &[T], point: Point, entity: &str) -> Option<T> {
         let at = self.below(of.len(), point, entity);
         of.get(at).copied()
     }
 
     /// Whether something happens that happens in `permille` of the cases.
-    pub fn chance(&mut self, permille: u16, point: &'static str, entity: &str) -> bool {
+    pub fn chance(&mut self, permille: u16, point: Point, entity: &str) -> bool {
         let permille = u64::from(permille);
         self.consult(point, entity);
         self.decide(point, entity, |number| {
@@ -137,42 +128,34 @@ impl Choices {
     }
 
     /// One of two; the first does no harm.
-    pub(crate) fn either(&mut self, point: &'static str, entity: &str) -> bool {
+    pub(crate) fn either(&mut self, point: Point, entity: &str) -> bool {
         self.consult(point, entity);
         self.below(2, point, entity) == 1
     }
 
-    fn consult(&mut self, point: &str, entity: &str) {
+    fn consult(&mut self, point: Point, entity: &str) {
         if let Some(consulted) = &mut self.consulted {
-            let seen = self.seen.get(&place(point, entity)).copied();
             consulted.push(Choice {
-                point: point.to_owned(),
+                point,
                 entity: entity.to_owned(),
-                occurrence: seen.unwrap_or_default() + 1,
+                occurrence: self.dice.seen(point.name(), entity) + 1,
                 value: 0,
             });
         }
     }
 
-    fn decide(&mut self, point: &str, entity: &str, reduce: impl FnOnce(u64) -> u64) -> u64 {
-        let place = place(point, entity);
-        let occurrence = self.seen.entry(place).or_default();
-        *occurrence += 1;
-        let occurrence = *occurrence;
-        let mut value = 0;
-        if !self.benign || !self.overrides.is_empty() {
-            let key = key(place, occurrence);
-            value = match self.overrides.get(&key) {
-                Some(value) => *value,
-                None if self.benign => 0,
-                None => reduce(scramble(key ^ scramble(self.seed))),
-            };
-        }
+    fn decide(&mut self, point: Point, entity: &str, reduce: impl FnOnce(u64) -> u64) -> u64 {
+        let (key, occurrence) = self.dice.key(point.name(), entity);
+        let value = match self.overrides.get(&key) {
+            Some(value) => *value,
+            None if self.benign => 0,
+            None => reduce(self.dice.number(key)),
+        };
         if let Some(log) = &mut self.log
             && value != 0
         {
             log.push(Choice {
-                point: point.to_owned(),
+                point,
                 entity: entity.to_owned(),
                 occurrence,
                 value,
@@ -180,16 +163,4 @@ impl Choices {
         }
         value
     }
-}
-
-fn place(point: &str, entity: &str) -> u64 {
-    let mut hash = Fold::default();
-    hash.write(point.as_bytes());
-    hash.write_u64(u64::MAX);
-    hash.write(entity.as_bytes());
-    hash.finish()
-}
-
-fn key(place: u64, occurrence: u32) -> u64 {
-    scramble(place.wrapping_add(u64::from(occurrence).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }

@@ -12,6 +12,7 @@ use drover_core::time::Span;
 
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::point::Point;
 use crate::trace::Column;
 use crate::world::{Later, World};
 
@@ -103,7 +104,7 @@ impl World {
         };
         if self.strikes(Fault::HangStart, &name) {
             // The answer never comes; half of the hanging starts start something.
-            if self.choices.either("hanging start", &name) {
+            if self.choices.either(Point::HangingStart, &name) {
                 self.after(delay, &name, Later::Start { op: Op(0), launch });
             }
             return;
@@ -164,7 +165,7 @@ impl World {
     /// What starts a process is killed: half of those had let the program go.
     fn lose_start(&mut self, life: u64, op: Op, launch: LaunchId) {
         let name = self.names.known_launch(launch);
-        if self.choices.either("lost start", &name) {
+        if self.choices.either(Point::LostStart, &name) {
             self.spawn(life, launch);
         } else if let Some(process) = self.processes.get_mut(&launch) {
             process.tombstone = true;
@@ -214,13 +215,13 @@ impl World {
                 details: [("image".to_owned(), "one".to_owned())].into(),
             };
             let grid = [Span::ZERO, Span::secs(1), Span::secs(100)];
-            let delay = self.choices.one_of(&grid, "chatter", &name);
+            let delay = self.choices.one_of(&grid, Point::Chatter, &name);
             let at = self.at + delay.unwrap_or(Span::ZERO);
             self.say(Source::Chatter(launch), at, &name, Input::Driver(key, said));
         }
         if self.strikes(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
-            let delay = self.choices.one_of(&grid, "sudden death", &name);
+            let delay = self.choices.one_of(&grid, Point::SuddenDeath, &name);
             let result = ExitResult::code(66);
             self.after(
                 delay.unwrap_or(Span::ZERO),
@@ -389,7 +390,7 @@ impl World {
             Err(Failure::fatal("it does not run"))
         } else if !self.strikes(Fault::FailScript, &name) {
             Ok(0)
-        } else if self.choices.either("failing script", &name) {
+        } else if self.choices.either(Point::FailingScript, &name) {
             Ok(3)
         } else {
             Err(Failure::fatal("there is no such program"))

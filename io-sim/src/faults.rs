@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choices;
+use crate::dice::Dice;
+use crate::point::Point;
 
 /// Each kind of trouble once: its meaning, its name, and what people read.
 macro_rules! kinds {
@@ -28,8 +30,8 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: &[Fault] = &[$(Fault::$kind,)*];
 
-            /// The point at which chance decides about it.
-            fn point(self) -> &'static str {
+            /// Its name in scripts.
+            pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Fault::$kind => stringify!($kind),)*
                 }
@@ -217,14 +219,14 @@ impl Faults {
     /// A swarm: each kind is off or has a weight of its own, by seed; every other seed has
     /// everything moderately on.
     pub fn swarm(seed: u64) -> Faults {
-        let mut choices = Choices::new(seed);
+        let mut dice = Dice::new(seed);
         let mut faults = Faults {
-            budget: 4 + choices.below(24, "fault budget", "") as u32,
+            budget: 4 + dice.below(24, "fault budget", "") as u32,
             ..Faults::default()
         };
-        let machine = choices.below(3, "trouble of the machine", "") == 1;
+        let machine = dice.below(3, "trouble of the machine", "") == 1;
         for kind in Fault::ALL {
-            let name = kind.point();
+            let name = kind.name();
             if kind.is_of_the_machine() && !machine {
                 continue;
             }
@@ -234,8 +236,8 @@ impl Faults {
                 (false, true) => &[3],
                 (false, false) => &[60],
             };
-            let permille = choices.one_of(weights, "fault weight", name).unwrap_or(0);
-            let at_most = choices.one_of(&[20, 1, 2, 5], "fault limit", name);
+            let permille = dice.one_of(weights, "fault weight", name).unwrap_or(0);
+            let at_most = dice.one_of(&[20, 1, 2, 5], "fault limit", name);
             if permille > 0 {
                 let at_most = at_most.unwrap_or(20);
                 faults.weights.insert(*kind, Weight { permille, at_most });
@@ -279,7 +281,7 @@ impl Faults {
         if self.budget == 0 || weight.at_most == 0 {
             return false;
         }
-        let strikes = choices.chance(weight.permille, kind.point(), entity);
+        let strikes = choices.chance(weight.permille, Point::Fault(kind), entity);
         self.budget -= u32::from(strikes);
         weight.at_most -= u32::from(strikes);
         strikes

@@ -9,7 +9,7 @@
 //! It is a world, not a mock: processes outlive the agent, the disk may or may not hold what was
 //! not acknowledged, drivers hang, lie or answer twice, the clock jumps, the machine reboots.
 //!
-//! - **Choices** are keyed (`choice.rs`): a hash of seed, point, entity and occurrence; 0 does no
+//! - **Choices** are keyed (`choice.rs`): a hash of seed, point (`point.rs`), entity and occurrence; 0 does no
 //!   harm, and seed 0 is the benign world. Entities have names that do not change when something
 //!   else is taken out (`names.rs`).
 //! - **A run is data** ([`script`]): jobs, requests of people, weights of faults, the search,
@@ -32,6 +32,7 @@
 pub mod check;
 mod choice;
 pub mod coverage;
+mod dice;
 mod dirs;
 mod disk;
 mod driver;
@@ -44,6 +45,7 @@ mod identities;
 mod inbox;
 mod machine;
 mod names;
+mod point;
 mod process;
 pub mod rehearse;
 mod remote;
@@ -61,6 +63,7 @@ pub use check::Violation;
 pub use check::property::{Class, Kind, Property};
 pub use choice::{Choice, Choices, Overrides};
 pub use coverage::Coverage;
+pub use dice::Dice;
 pub use dirs::Dirs;
 pub use disk::Disk;
 pub use faults::{Fault, Faults};
@@ -69,6 +72,7 @@ pub use identities::{Token, Tokens};
 pub use inbox::Source;
 pub use machine::listening;
 pub use names::Names;
+pub use point::Point;
 pub use process::Process;
 pub use search::Search;
 pub use sim::{Sim, Stepped, Turn, node};

@@ -21,6 +21,7 @@ use drover_core::time::{Instant, Span};
 
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::point::Point;
 use crate::world::{Later, World};
 
 /// The driver whose condition is listened to.
@@ -338,9 +339,9 @@ impl World {
 
     /// A device breaks, works again, goes, or comes back.
     pub(crate) fn device_changes(&mut self) {
-        let plugin = PLUGINS[self.choices.below(PLUGINS.len(), "plugin", "devices")].0;
-        let which = format!("d{}", self.choices.below(3, "device", "devices"));
-        let gone = self.choices.either("gone", "devices");
+        let plugin = PLUGINS[self.choices.below(PLUGINS.len(), Point::Plugin, "devices")].0;
+        let which = format!("d{}", self.choices.below(3, Point::Device, "devices"));
+        let gone = self.choices.either(Point::Gone, "devices");
         let Some(devices) = self.machine.devices.get_mut(plugin) else {
             return;
         };
@@ -394,7 +395,7 @@ impl World {
         } else {
             let mut groups = self.machine.groups(&name);
             let other = PLUGINS.iter().find(|(other, ..)| *other != &*name);
-            match self.choices.below(3, "odd", &name) {
+            match self.choices.below(3, Point::Odd, &name) {
                 0 => groups.extend(groups.clone()),
                 1 => groups.push(SaidGroup::default()),
                 _ => groups.extend(
@@ -412,7 +413,7 @@ impl World {
         let speakers = self.machine.speakers();
         let which = self
             .choices
-            .below(speakers.len().max(1), "speaker", "machine");
+            .below(speakers.len().max(1), Point::Speaker, "machine");
         speakers.get(which).cloned()
     }
 

@@ -8,6 +8,7 @@ use drover_core::model::remote::{Handed, Remote, RemotePrevious};
 use drover_core::op::Failure;
 
 use crate::faults::Fault;
+use crate::point::Point;
 use crate::world::World;
 
 /// The first of their ids: nothing of this node has one like it.
@@ -78,7 +79,7 @@ impl World {
         }
         let forgets = self.strikes(Fault::ForgetfulNode, entity);
         let old = self.strikes(Fault::OldNews, entity);
-        let ends = self.peace || self.choices.below(3, "the remote one ends", entity) == 0;
+        let ends = self.peace || self.choices.below(3, Point::RemoteEnds, entity) == 0;
         let remote = self.remotes.0.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {

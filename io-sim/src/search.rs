@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use drover_core::time::Instant;
 
 use crate::choice::Choices;
+use crate::point::Point;
 
 /// Ranks lie below this.
 const RANKS: usize = 1 << 16;
@@ -67,7 +68,7 @@ impl Scheduler {
         if let Search::Pct { depth, steps } = search {
             for number in 1..depth {
                 let steps = usize::try_from(steps).unwrap_or(usize::MAX);
-                let at = choices.below(steps, "priority change", &number.to_string());
+                let at = choices.below(steps, Point::PriorityChange, &number.to_string());
                 changes.extend((at > 0).then_some(at as u64));
             }
         }
@@ -81,7 +82,7 @@ impl Scheduler {
     /// The rank of something new.
     pub(crate) fn rank(&self, choices: &mut Choices, entity: &str) -> u32 {
         match self.search {
-            Search::Seeds => choices.below(RANKS, "order", entity) as u32,
+            Search::Seeds => choices.below(RANKS, Point::Order, entity) as u32,
             Search::First | Search::Pct { .. } => 0,
         }
     }
@@ -122,7 +123,7 @@ impl Scheduler {
         if let Some(priority) = self.priorities.get(entity) {
             return *priority;
         }
-        let priority = choices.below(RANKS, "priority", entity) as u64;
+        let priority = choices.below(RANKS, Point::Priority, entity) as u64;
         self.priorities.insert(entity.to_owned(), priority);
         priority
     }

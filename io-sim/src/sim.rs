@@ -24,6 +24,7 @@ use crate::faults::Fault;
 use crate::hash::Fold;
 use crate::inbox::Source;
 use crate::machine::listening;
+use crate::point::Point;
 use crate::search::{Candidate, Scheduler, Search};
 use crate::sim::replay::Tape;
 use crate::trace::{Column, Trace, Way};
@@ -345,7 +346,7 @@ impl Sim {
         let mut at = wanted.max(self.world.at);
         if self.world.strikes(Fault::SlowTimer, "clock") {
             let grid = [Span::millis(1), Span::secs(1), Span::secs(60)];
-            let late = (self.world.choices).one_of(&grid, "late", "clock");
+            let late = (self.world.choices).one_of(&grid, Point::Late, "clock");
             at = at + late.unwrap_or(Span::ZERO);
         }
         let world = &mut self.world;

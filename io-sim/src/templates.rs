@@ -14,6 +14,7 @@ use drover_core::work::{Rendering, TemplateWork};
 
 use crate::faults::Fault;
 use crate::inbox::Source;
+use crate::point::Point;
 use crate::world::World;
 
 /// What is true of all templates.
@@ -122,12 +123,12 @@ impl World {
             return None;
         }
         let missing = ["file local/a", "env B", "file local/c", "env D"];
-        let count = 1 + self.choices.below(missing.len(), "missing", entity);
+        let count = 1 + self.choices.below(missing.len(), Point::Missing, entity);
         let missing = missing.iter().take(count).map(|one| (*one).to_owned());
         let missing = missing.collect();
         self.say_of_templates(op, key, entity, TemplateInput::Missing { op, missing });
         let grid = [Span::secs(1), Span::secs(300), Span::secs(3600)];
-        self.choices.one_of(&grid, "missing for", entity)
+        self.choices.one_of(&grid, Point::MissingFor, entity)
     }
 
     fn say_of_templates(&mut self, op: Op, key: &TaskKey, entity: &Arc<str>, said: TemplateInput) {
@@ -148,7 +149,9 @@ impl World {
     /// What a template of some task is made of changes; who watches is told.
     pub(crate) fn a_template_changes(&mut self) {
         let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
-        let which = self.choices.below(keys.len().max(1), "whose", "templates");
+        let which = self
+            .choices
+            .below(keys.len().max(1), Point::Whose, "templates");
         let Some(key) = keys.get(which) else { return };
         self.change_template(key);
         if let Some(op) = self.templates.watches.get(key).copied() {
@@ -173,7 +176,7 @@ impl World {
         };
         let which = self
             .choices
-            .below(templates.len().max(1), "which", "templates");
+            .below(templates.len().max(1), Point::Which, "templates");
         if let Some(template) = templates.get_mut(which).filter(|template| !template.once) {
             template.version += 1;
         }

@@ -25,6 +25,7 @@ use crate::identities::Tokens;
 use crate::inbox::{Inbox, Said, Source};
 use crate::machine::Machine;
 use crate::names::Names;
+use crate::point::Point;
 use crate::process::Process;
 use crate::remote::Remotes;
 use crate::search::Scheduler;
@@ -262,7 +263,7 @@ impl World {
         } else {
             &near
         };
-        let span = self.choices.one_of(grid, "latency", entity);
+        let span = self.choices.one_of(grid, Point::Latency, entity);
         span.unwrap_or(Span::ZERO)
     }
 
@@ -347,7 +348,7 @@ impl World {
         let second = Span::secs(1);
         if self.strikes(Fault::FullDisk, &store) {
             let spans = [second, Span::secs(60), Span::secs(3600)];
-            let span = self.choices.one_of(&spans, "full for", &store);
+            let span = self.choices.one_of(&spans, Point::FullFor, &store);
             self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
         }
         if self.disk.is_full(self.elapsed) || self.strikes(Fault::FailCommit, &store) {
@@ -441,7 +442,7 @@ impl World {
             if by_itself {
                 self.later.insert(at, due);
             } else if due.life == life {
-                let forgotten = self.choices.either("lost at a crash", &due.entity);
+                let forgotten = self.choices.either(Point::LostAtCrash, &due.entity);
                 match due.what {
                     _ if forgotten => {}
                     // A shim may be made and not have begun yet.

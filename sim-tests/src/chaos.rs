@@ -10,14 +10,14 @@ use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{Act, Change, Expect, Script, What};
-use drover_io_sim::{Choices, Faults, Search};
+use drover_io_sim::{Dice, Faults, Search};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, job, mould, task};
 use crate::theme::Theme;
 
 /// The script of a seed.
 pub fn script(seed: u64) -> Script {
-    let mut dice = Choices::new(seed ^ 0x5eed);
+    let mut dice = Dice::new(seed ^ 0x5eed);
     let theme = Theme::of(&mut dice);
     let count = 1 + dice.below(3, "jobs", "");
     let mut jobs: Vec<Job> = (0..count)
@@ -88,7 +88,7 @@ pub fn script(seed: u64) -> Script {
 }
 
 /// In some worlds the machine has little, and jobs ask for much of it.
-fn scarce(dice: &mut Choices, jobs: &mut [Job]) -> Option<Amounts> {
+fn scarce(dice: &mut Dice, jobs: &mut [Job]) -> Option<Amounts> {
     if dice.below(6, "scarce", "") != 1 {
         return None;
     }
@@ -107,7 +107,7 @@ fn scarce(dice: &mut Choices, jobs: &mut [Job]) -> Option<Amounts> {
     Some(some_machine(dice))
 }
 
-fn some_machine(dice: &mut Choices) -> Amounts {
+fn some_machine(dice: &mut Dice) -> Amounts {
     Amounts {
         cpu: dice.one_of(&[4000, 1000], "has cpu", "").unwrap_or(4000),
         memory: dice
@@ -120,7 +120,7 @@ fn some_machine(dice: &mut Choices) -> Amounts {
 }
 
 /// The machine has more or less than before; the agent looks every 15 minutes.
-fn resize(dice: &mut Choices) -> Act {
+fn resize(dice: &mut Dice) -> Act {
     let pause = dice.one_of(&[0, 1000], "pause of the machine", "");
     Act {
         pause: Span::secs(pause.unwrap_or(0)),
@@ -131,7 +131,7 @@ fn resize(dice: &mut Choices) -> Act {
     }
 }
 
-fn act_of_variables(dice: &mut Choices) -> Act {
+fn act_of_variables(dice: &mut Dice) -> Act {
     let expect = [Expect::Anything, Expect::Nothing, Expect::WhatIsShown];
     let expect = expect[dice.below(3, "expect", "")];
     let what = match dice.below(3, "delete", "") {
@@ -160,7 +160,7 @@ fn dispatch(job: &str, nth: u32) -> Act {
     }
 }
 
-fn random_act(dice: &mut Choices, jobs: usize) -> Act {
+fn random_act(dice: &mut Dice, jobs: usize) -> Act {
     let pauses = [0, 0, 1, 1_000, 5_000, 30_000, 600_000];
     let pause = Span::millis(dice.one_of(&pauses, "pause", "").unwrap_or(0));
     let steps = dice.one_of(&[0, 1, 2, 3, 8], "pause steps", "");
@@ -235,7 +235,7 @@ fn random_act(dice: &mut Choices, jobs: usize) -> Act {
 }
 
 /// A job that comes to rest when it is left alone.
-fn random_job(dice: &mut Choices, id: &str) -> Job {
+fn random_job(dice: &mut Dice, id: &str) -> Job {
     let types = [
         JobType::Service,
         JobType::Service,
@@ -321,7 +321,7 @@ fn random_job(dice: &mut Choices, id: &str) -> Job {
     job
 }
 
-fn main_task(dice: &mut Choices, job_type: JobType, name: &str, id: &str) -> Task {
+fn main_task(dice: &mut Dice, job_type: JobType, name: &str, id: &str) -> Task {
     let entity = format!("{id} {name}");
     let task = task(name);
     if !job_type.runs_to_completion() {
@@ -335,7 +335,7 @@ fn main_task(dice: &mut Choices, job_type: JobType, name: &str, id: &str) -> Tas
     }
 }
 
-fn habits(dice: &mut Choices, task: Task, id: &str) -> Task {
+fn habits(dice: &mut Dice, task: Task, id: &str) -> Task {
     let entity = format!("{id} {}", task.name);
     let mut task = task.restarts(2, Span::secs(24 * 3600), Span::secs(1), RestartMode::Fail);
     match dice.below(8, "kill after", &entity) {

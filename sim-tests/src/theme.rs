@@ -8,7 +8,7 @@ use drover_core::model::task::Task;
 use drover_core::model::template::ChangeMode;
 use drover_core::time::Span;
 use drover_io_sim::script::{Act, Change, What};
-use drover_io_sim::{Choices, Fault, Faults};
+use drover_io_sim::{Dice, Fault, Faults};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, mould};
 
@@ -46,7 +46,7 @@ impl Theme {
     ];
 
     /// What the world of a seed is about; most are about everything.
-    pub(crate) fn of(dice: &mut Choices) -> Option<Theme> {
+    pub(crate) fn of(dice: &mut Dice) -> Option<Theme> {
         let has_one = dice.below(3, "has a theme", "") == 1;
         let theme = dice.one_of(&Theme::ALL, "theme", "");
         theme.filter(|_| has_one)
@@ -67,7 +67,7 @@ impl Theme {
     }
 
     /// Makes a job fit.
-    pub(crate) fn suit(self, dice: &mut Choices, job: &mut Job) {
+    pub(crate) fn suit(self, dice: &mut Dice, job: &mut Job) {
         let id = job.id.clone();
         match self {
             Theme::Tokens => {
@@ -112,7 +112,7 @@ impl Theme {
     }
 
     /// Something that people do about it.
-    pub(crate) fn act(self, dice: &mut Choices, job: String) -> Act {
+    pub(crate) fn act(self, dice: &mut Dice, job: String) -> Act {
         let nth = dice.below(8, "which of its", &job);
         let changed = |job, change| What::Register {
             job,
@@ -162,7 +162,7 @@ impl Theme {
     }
 }
 
-fn about_disks(dice: &mut Choices, job: String, nth: usize) -> What {
+fn about_disks(dice: &mut Dice, job: String, nth: usize) -> What {
     let read = dice.below(2, "read", &job) == 1;
     match dice.below(10, "about disks", &job) {
         0 => What::Deregister { job, purge: false },
@@ -198,14 +198,14 @@ fn each_task(job: &mut Job, mut change: impl FnMut(Task) -> Task) {
     }
 }
 
-fn tokens(dice: &mut Choices, mut task: Task, id: &str) -> Task {
+fn tokens(dice: &mut Dice, mut task: Task, id: &str) -> Task {
     let modes = [RenewMode::Restart, RenewMode::Signal, RenewMode::Noop];
     let mode = modes[dice.below(3, "mode of the tokens", &format!("{id} {}", task.name))];
     task.identities.clear();
     task.token(Span::secs(600), mode)
 }
 
-fn scripts(dice: &mut Choices, mut task: Task, id: &str) -> Task {
+fn scripts(dice: &mut Dice, mut task: Task, id: &str) -> Task {
     let entity = format!("{id} {}", task.name);
     task.templates.clear();
     let mut task = task.template(ChangeMode::Script);

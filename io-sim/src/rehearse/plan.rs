@@ -7,7 +7,7 @@ use drover_core::model::task::Stage;
 use drover_core::time::Span;
 
 use super::Trouble;
-use crate::choice::Choices;
+use crate::dice;
 use crate::faults::{Fault, Faults};
 use crate::habits::{Habit, Spell};
 
@@ -75,7 +75,7 @@ impl Plan {
     /// The plan of a seed.
     pub(super) fn of(job: &Job, trouble: Trouble, seed: u64) -> Plan {
         let mut dice = Dice {
-            choices: Choices::new(seed),
+            numbers: dice::Dice::new(seed),
             job,
             trouble,
         };
@@ -251,18 +251,18 @@ enum Whom {
 
 /// Chance, for one job and one trouble.
 struct Dice<'a> {
-    choices: Choices,
+    numbers: dice::Dice,
     job: &'a Job,
     trouble: Trouble,
 }
 
 impl Dice<'_> {
     fn below(&mut self, point: &'static str, n: usize) -> usize {
-        self.choices.below(n, point, self.trouble.name())
+        self.numbers.below(n, point, self.trouble.name())
     }
 
     fn span(&mut self, point: &'static str, of: &[Span]) -> Span {
-        let span = self.choices.one_of(of, point, self.trouble.name());
+        let span = self.numbers.one_of(of, point, self.trouble.name());
         span.unwrap_or(Span::ZERO)
     }
 

@@ -9,6 +9,7 @@ use drover_core::time::Span;
 use super::{Script, Watch};
 use crate::check::Violation;
 use crate::choice::{Choice, Overrides};
+use crate::point::Point;
 
 /// A script that was made smaller.
 #[derive(Clone, Debug)]
@@ -99,8 +100,8 @@ impl Shrinker {
         for kind in kinds {
             self.attempt_with(|script| {
                 script.faults = script.faults.clone().without(kind);
-                let name = format!("{kind:?}");
-                (script.overrides.chosen).retain(|choice| choice.point != name);
+                let point = Point::Fault(kind);
+                (script.overrides.chosen).retain(|choice| choice.point != point);
             });
         }
     }
@@ -126,8 +127,8 @@ impl Shrinker {
     /// All choices at one point.
     fn drop_points(&mut self) {
         let chosen = &self.best.overrides.chosen;
-        let mut points: Vec<String> = chosen.iter().map(|choice| choice.point.clone()).collect();
-        points.sort();
+        let mut points: Vec<Point> = chosen.iter().map(|choice| choice.point).collect();
+        points.sort_by_key(|point| point.name());
         points.dedup();
         for point in points {
             self.attempt_with(|script| {

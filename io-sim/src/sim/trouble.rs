@@ -6,6 +6,7 @@ use drover_core::time::Span;
 
 use super::Sim;
 use crate::faults::Fault;
+use crate::point::Point;
 use crate::world::Later;
 
 impl Sim {
@@ -22,7 +23,7 @@ impl Sim {
         } else if self.world.strikes(Fault::WallJump, "clock") {
             let hour = Span::secs(3600);
             let grid = [Span::secs(-1), hour, Span(-hour.0), Span::secs(20_000)];
-            let by = self.world.choices.one_of(&grid, "wall", "clock");
+            let by = self.world.choices.one_of(&grid, Point::Wall, "clock");
             self.world.jump_wall(by.unwrap_or(Span::ZERO));
         } else if self.world.strikes(Fault::FlapDriver, "driver") {
             self.flap_driver();
@@ -50,7 +51,7 @@ impl Sim {
 
     fn dies(&mut self, reboots: bool) {
         let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(60)];
-        let pause = self.world.choices.one_of(&grid, "restart", "agent");
+        let pause = self.world.choices.one_of(&grid, Point::Restart, "agent");
         self.crash();
         self.restart_at = Some(self.world.at + pause.unwrap_or(Span::ZERO));
         if reboots {
@@ -71,7 +72,7 @@ impl Sim {
     fn flap_driver(&mut self) {
         self.driver(false);
         let grid = [Span::ZERO, Span::secs(1), Span::secs(600)];
-        let pause = self.world.choices.one_of(&grid, "flap", "driver");
+        let pause = self.world.choices.one_of(&grid, Point::Flap, "driver");
         self.driver_after(true, pause.unwrap_or(Span::ZERO));
     }
 
