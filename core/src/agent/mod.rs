@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use self::collected::Collected;
 pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use machine::Machine;
-pub use pending::{Awaiting, Pending};
+pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};
 pub use plugins::{Condition, Listened};
 pub use scheduling::MAX_CHILDREN;
 pub use services::{Registration, choose};

@@ -1,13 +1,15 @@
 //! What is still awaited, and from whom. Nothing awaited means at rest.
 //!
-//! It is for tests and the simulator; no command shows it.
+//! Tests and the simulator read the types; people, in a replay's debugger, read their words.
+
+use core::fmt;
 
 use serde::Serialize;
 
 use super::Agent;
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use crate::claims::Ungranted;
-use crate::ids::JobKey;
+use crate::ids::{AllocId, JobKey, TaskKey};
 use crate::model::task::Stage;
 use crate::op::Op;
 use crate::task::runner::{Phase as TaskPhase, TaskRunner};
@@ -16,33 +18,79 @@ use crate::time::Instant;
 /// Everything that is awaited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pending {
-    /// One line for each who waits.
+    /// One for each that is awaited.
     pub awaiting: Vec<Awaiting>,
 }
 
-/// One who waits.
+/// Something that is awaited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Awaiting {
-    /// Who.
-    pub who: String,
-    /// For what.
-    pub what: &'static str,
+    /// Who waits, and for what.
+    pub wait: Wait,
     /// Until when; for a named thing outside if none.
     pub until: Option<Instant>,
-    /// The claims that are not granted yet, and who holds each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<Ungranted>,
 }
 
-impl Awaiting {
-    fn new(who: impl Into<String>, what: &'static str, until: Option<Instant>) -> Awaiting {
-        Awaiting {
-            who: who.into(),
-            what,
-            until,
-            claims: Vec::new(),
-        }
-    }
+/// Who waits, and for what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Wait {
+    /// The ledger, for the store's answer to a commit.
+    Store,
+    /// The node, for a report of a probe, a driver or a plugin.
+    Node,
+    /// A job.
+    Job(JobKey, JobWait),
+    /// An allocation.
+    Alloc(AllocId, AllocWait),
+    /// A task.
+    Task(TaskKey, TaskWait),
+}
+
+/// What a job waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum JobWait {
+    /// The time at which a failed allocation is replaced.
+    Reschedule,
+    /// A placement on this node.
+    Placement,
+    /// The first fingerprints of this node.
+    Fingerprint,
+}
+
+/// What an allocation waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum AllocWait {
+    /// A hook of its setup.
+    Setup,
+    /// The first fingerprints of this node.
+    Fingerprint,
+    /// Claims that are not granted yet.
+    Claims(Vec<Ungranted>),
+    /// Its removal.
+    Removal,
+    /// The removal of others, which goes first.
+    OtherRemovals,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum TaskWait {
+    /// The lifecycle stage in which it runs.
+    Stage,
+    /// Its prestart hooks.
+    Prestart,
+    /// The driver, to start it.
+    Start,
+    /// The driver, to find an earlier launch.
+    Recovery,
+    /// The end of its shutdown delay.
+    ShutdownDelay,
+    /// The exit of its process.
+    Exit,
+    /// The driver, to destroy what is left of a launch.
+    Destroy,
+    /// The end of its restart delay.
+    RestartDelay,
 }
 
 impl Pending {
@@ -50,36 +98,103 @@ impl Pending {
     pub fn is_empty(&self) -> bool {
         self.awaiting.is_empty()
     }
+
+    /// Whether a commit is under way or still to be made.
+    pub fn awaits_store(&self) -> bool {
+        self.awaiting.iter().any(|one| one.wait == Wait::Store)
+    }
+
+    /// Whether a job waits for anything.
+    pub fn awaits_job(&self, job: &JobKey) -> bool {
+        let is_of = |one: &Awaiting| matches!(&one.wait, Wait::Job(of, _) if of == job);
+        self.awaiting.iter().any(is_of)
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wait::Store => f.write_str("the store waits for a commit"),
+            Wait::Node => {
+                f.write_str("the node waits for a report of a probe, a driver or a plugin")
+            }
+            Wait::Job(key, wait) => write!(f, "job {key} waits for {wait}"),
+            Wait::Alloc(id, wait) => write!(f, "alloc {} waits for {wait}", id.short()),
+            Wait::Task(key, wait) => {
+                let (alloc, task) = (key.alloc.short(), &key.task);
+                write!(f, "alloc {alloc} task {task} waits for {wait}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for JobWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JobWait::Reschedule => "the time at which it is rescheduled",
+            JobWait::Placement => "a placement on this node",
+            JobWait::Fingerprint => "the first fingerprints of this node",
+        })
+    }
+}
+
+impl fmt::Display for AllocWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AllocWait::Setup => f.write_str("its setup"),
+            AllocWait::Fingerprint => f.write_str("the first fingerprints of this node"),
+            AllocWait::Claims(claims) => {
+                for (nth, Ungranted { claim, holder }) in claims.iter().enumerate() {
+                    let comma = if nth == 0 { "" } else { ", " };
+                    write!(f, "{comma}{claim} that {holder} holds")?;
+                }
+                Ok(())
+            }
+            AllocWait::Removal => f.write_str("its removal"),
+            AllocWait::OtherRemovals => f.write_str("the removal of others"),
+        }
+    }
+}
+
+impl fmt::Display for TaskWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TaskWait::Stage => "its lifecycle stage",
+            TaskWait::Prestart => "its prestart hooks",
+            TaskWait::Start => "the driver's start",
+            TaskWait::Recovery => "the driver's search for its launch",
+            TaskWait::ShutdownDelay => "the end of its shutdown delay",
+            TaskWait::Exit => "its process to exit",
+            TaskWait::Destroy => "the driver to destroy its launch",
+            TaskWait::RestartDelay => "the end of its restart delay",
+        })
+    }
 }
 
 impl Agent {
     /// What is still awaited, and by whom. Tasks that run and allocations that ended wait for
     /// nothing.
     pub fn pending(&self) -> Pending {
-        let mut awaiting = Vec::new();
+        let mut pending = Pending::default();
         if !self.shared.ledger.is_clean() {
-            let until = self.shared.ledger.deadline();
-            awaiting.push(Awaiting::new("store", "a commit", until));
+            pending.add(Wait::Store, self.shared.ledger.deadline());
         }
         for op in self.machine.awaited() {
-            let what = "what a probe, a driver or a plugin says";
-            awaiting.push(Awaiting::new("machine", what, self.until(op)));
+            pending.add(Wait::Node, self.until(op));
         }
-        let job = |key: &JobKey| format!("job {key}");
         for (key, at) in &self.local.look_again {
-            let what = "the time of a replacement";
-            awaiting.push(Awaiting::new(job(key), what, Some(*at)));
+            pending.add(Wait::Job(key.clone(), JobWait::Reschedule), Some(*at));
         }
         for key in self.local.blocked.keys() {
-            awaiting.push(Awaiting::new(job(key), "a place on this node", None));
+            pending.add(Wait::Job(key.clone(), JobWait::Placement), None);
         }
         for key in &self.local.unknown {
-            awaiting.push(Awaiting::new(job(key), "first news of this machine", None));
+            pending.add(Wait::Job(key.clone(), JobWait::Fingerprint), None);
         }
         for alloc in self.allocs.values() {
-            self.of_alloc(alloc, &mut awaiting);
+            self.of_alloc(alloc, &mut pending);
         }
-        Pending { awaiting }
+        pending
     }
 
     /// When the wait for the answer to `op` ends.
@@ -87,51 +202,59 @@ impl Agent {
         self.shared.operations.get(op)?.until()
     }
 
-    fn of_alloc(&self, alloc: &AllocRunner, awaiting: &mut Vec<Awaiting>) {
-        let until = self.view().next_timer(alloc);
-        let who = format!("alloc {}", alloc.record().id.short());
-        let what = match alloc.phase() {
-            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => Some("its setup"),
-            AllocPhase::Prerun(_) if self.shared.unsettled => Some("first news of this machine"),
-            AllocPhase::Prerun(_) => Some("claims that others hold"),
-            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some("its cleaning away"),
+    fn of_alloc(&self, alloc: &AllocRunner, pending: &mut Pending) {
+        let id = alloc.record().id;
+        let wait = match alloc.phase() {
+            AllocPhase::Prerun(pipeline) => {
+                let claims = self.view().ungranted(alloc);
+                Some(if !claims.is_empty() {
+                    AllocWait::Claims(claims)
+                } else if pipeline.awaited().is_some() {
+                    AllocWait::Setup
+                } else {
+                    AllocWait::Fingerprint
+                })
+            }
+            AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some(AllocWait::Removal),
             AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
         };
-        if let Some(what) = what {
-            awaiting.push(Awaiting {
-                claims: self.view().ungranted(alloc),
-                ..Awaiting::new(who.clone(), what, until)
-            });
+        if let Some(wait) = wait {
+            let until = self.view().next_timer(alloc);
+            pending.add(Wait::Alloc(id, wait), until);
         }
         for task in alloc.tasks() {
-            if let Some(what) = of_task(task) {
+            if let Some(wait) = of_task(task) {
                 let answer = task.awaited().and_then(|op| self.until(op));
                 let timer = task.deadline().map(|(at, _)| at);
                 let until = answer.into_iter().chain(timer).min();
-                let who = format!("{who} task {}", task.spec().key.task);
-                awaiting.push(Awaiting::new(who, what, until));
+                pending.add(Wait::Task(task.spec().key.clone(), wait), until);
             }
         }
-        if self.shared.destroys.awaits(alloc.record().id) {
-            let what = "others to be cleaned away before it";
-            awaiting.push(Awaiting::new(who, what, None));
+        if self.shared.destroys.awaits(id) {
+            pending.add(Wait::Alloc(id, AllocWait::OtherRemovals), None);
         }
     }
 }
 
-fn of_task(task: &TaskRunner) -> Option<&'static str> {
+impl Pending {
+    fn add(&mut self, wait: Wait, until: Option<Instant>) {
+        self.awaiting.push(Awaiting { wait, until });
+    }
+}
+
+fn of_task(task: &TaskRunner) -> Option<TaskWait> {
     match task.phase() {
         // What comes after the end waits for the end; that is rest.
         TaskPhase::Waiting if task.spec().stage() == Stage::Poststop => None,
-        TaskPhase::Waiting => Some("its turn in the group's life"),
-        TaskPhase::Preparing(_) => Some("its prestart hooks"),
-        TaskPhase::Starting(_) => Some("the driver's start"),
-        TaskPhase::Recovering(_) => Some("the driver's search"),
-        TaskPhase::Delaying(_) => Some("its shutdown delay"),
-        TaskPhase::Stopping(_) => Some("its process to end"),
-        TaskPhase::Cleaning(_) => Some("the driver to clean up"),
-        TaskPhase::Pausing(_) => Some("its restart delay"),
-        TaskPhase::Dead(_) if task.has_remains() => Some("the driver to clean up"),
+        TaskPhase::Waiting => Some(TaskWait::Stage),
+        TaskPhase::Preparing(_) => Some(TaskWait::Prestart),
+        TaskPhase::Starting(_) => Some(TaskWait::Start),
+        TaskPhase::Recovering(_) => Some(TaskWait::Recovery),
+        TaskPhase::Delaying(_) => Some(TaskWait::ShutdownDelay),
+        TaskPhase::Stopping(_) => Some(TaskWait::Exit),
+        TaskPhase::Cleaning(_) => Some(TaskWait::Destroy),
+        TaskPhase::Pausing(_) => Some(TaskWait::RestartDelay),
+        TaskPhase::Dead(_) if task.has_remains() => Some(TaskWait::Destroy),
         TaskPhase::Running | TaskPhase::Dead(_) => None,
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Awaiting, JobWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::RoomLimits;
-use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::ids::{AllocId, GroupName, JobKey, TaskKey};
 use drover_core::local::KEPT_EVALS;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
 use drover_core::model::eval::DeploymentStatus;
@@ -24,8 +24,7 @@ impl Checker {
     /// what was forgotten.
     pub(crate) fn soon(&mut self, agent: &Agent) -> Verdict {
         // Until the disk answers, which may take long, nobody can be told to end.
-        let mut awaited = agent.pending().awaiting.into_iter();
-        if awaited.any(|one| one.who == "store") {
+        if agent.pending().awaits_store() {
             return Ok(());
         }
         for job in agent.view().jobs() {
@@ -77,8 +76,7 @@ impl Checker {
         let pending = agent.pending();
         let decides = |alloc: &&AllocRunner| {
             let record = alloc.record();
-            let job = format!("job {}", record.job);
-            let waits = pending.awaiting.iter().any(|one| one.who == job);
+            let waits = pending.awaits_job(&record.job);
             let rollout = record.deployment.and_then(|id| view.deployment(id));
             waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
         };
@@ -100,15 +98,16 @@ impl Checker {
     /// Only jobs without a place, and failed allocations between two tries, wait for anything. The
     /// machine is asked again and again, and may be about to answer.
     fn nothing_is_awaited(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let allowed = ["a place on this node", "the time of a replacement"];
-        let pending = agent.pending();
         let renewed = renewed(world, agent);
-        let other = pending
-            .awaiting
-            .iter()
-            .filter(|one| one.who != "machine" || one.until.is_none_or(|until| until <= world.at))
-            .filter(|one| !renewed.contains(&one.who))
-            .find(|awaiting| !allowed.contains(&awaiting.what));
+        let allowed = |one: &Awaiting| match &one.wait {
+            Wait::Store => !renewed.is_empty(),
+            Wait::Node => one.until.is_some_and(|until| until > world.at),
+            Wait::Job(_, JobWait::Placement | JobWait::Reschedule) => true,
+            Wait::Job(_, JobWait::Fingerprint) | Wait::Alloc(..) => false,
+            Wait::Task(key, _) => renewed.contains(key),
+        };
+        let pending = agent.pending();
+        let other = pending.awaiting.iter().find(|one| !allowed(one));
         self.holds(Property::NothingIsAwaited, other.is_none(), || {
             format!("{other:?}")
         })
@@ -164,11 +163,8 @@ impl Checker {
         let Some(rollout) = job.deployment.and_then(|id| view.deployment(id)) else {
             return Ok(());
         };
-        let waits = agent
-            .pending()
-            .awaiting
-            .iter()
-            .any(|who| who.who.starts_with("job "));
+        let of_job = |one: &Awaiting| matches!(one.wait, Wait::Job(..));
+        let waits = agent.pending().awaiting.iter().any(of_job);
         let over = rollout.status != DeploymentStatus::Running || waits;
         self.holds(Property::RolloutsEnd, over, || {
             format!("{} {rollout:?}", job.job.id)
@@ -195,11 +191,7 @@ impl Checker {
                 format!("{name:?} lives")
             });
         }
-        let waits = agent
-            .pending()
-            .awaiting
-            .iter()
-            .any(|who| who.who == format!("job {key}"));
+        let waits = agent.pending().awaits_job(&key);
         for group in &job.job.task_groups {
             let name = GroupName::from(group.name.as_str());
             for index in 0..copies(&job.job, group) {
@@ -351,8 +343,7 @@ impl Checker {
     /// What the disk holds is what the agent knows.
     fn the_disk_holds_what_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
         // Who gets a new token may have been started again for it a moment ago.
-        let mut pending = agent.pending().awaiting.into_iter();
-        if pending.any(|one| one.who == "store") && !renewed(world, agent).is_empty() {
+        if agent.pending().awaits_store() && !renewed(world, agent).is_empty() {
             return Ok(());
         }
         let saved = world.disk.saved();
@@ -396,18 +387,11 @@ fn fills(job: &Job, alloc: &AllocRunner) -> bool {
     }
 }
 
-/// Who never comes to rest: tasks that are told of new tokens now and then, and may be started again
-/// for that just now; and the store, which is to remember it.
-fn renewed(world: &World, agent: &Agent) -> BTreeSet<String> {
+/// The tasks that never come to rest, and the store with them, which is to remember it: they are told of
+/// new tokens now and then, and may be started again for that just now.
+fn renewed(world: &World, agent: &Agent) -> BTreeSet<TaskKey> {
     let alive = agent.view().allocs();
     let alive = alive.filter(|alloc| world.renews_in(alloc));
     let keys = alive.flat_map(|alloc| alloc.tasks().iter().map(|task| &task.spec().key));
-    let renewed = keys.filter(|key| world.renews_of(key));
-    let mut names: BTreeSet<String> = renewed
-        .map(|key| format!("alloc {} task {}", key.alloc.short(), key.task))
-        .collect();
-    if !names.is_empty() {
-        names.insert("store".to_owned());
-    }
-    names
+    keys.filter(|key| world.renews_of(key)).cloned().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Wait};
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Input};
@@ -56,23 +56,25 @@ impl Checker {
     /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
     pub(super) fn who_waits_is_named(&mut self, agent: &Agent) -> Verdict {
         let pending = agent.pending();
-        let unknown = !agent.view().is_settled();
-        let named_so = pending.awaiting.iter().any(|one| one.who == "machine");
-        self.holds(Property::WhoWaitsIsNamed, !unknown || named_so, || {
+        let (mut node, mut allocs, mut tasks) = (false, BTreeSet::new(), BTreeSet::new());
+        for one in &pending.awaiting {
+            match &one.wait {
+                Wait::Store | Wait::Job(..) => {}
+                Wait::Node => node = true,
+                Wait::Alloc(id, _) => drop(allocs.insert(*id)),
+                Wait::Task(key, _) => drop(tasks.insert(key)),
+            }
+        }
+        let settled = agent.view().is_settled();
+        self.holds(Property::WhoWaitsIsNamed, settled || node, || {
             format!("{pending:?}")
         })?;
-        let named: BTreeSet<&str> = pending
-            .awaiting
-            .iter()
-            .map(|one| one.who.as_str())
-            .collect();
         for alloc in agent.view().allocs() {
-            let who = format!("alloc {}", alloc.record().id.short());
             for task in alloc.tasks() {
-                let who = format!("{who} task {}", task.spec().key.task);
-                let holds = named.contains(who.as_str()) == waits(task);
+                let key = &task.spec().key;
+                let holds = tasks.contains(key) == waits(task);
                 self.holds(Property::WhoWaitsIsNamed, holds, || {
-                    format!("{who} {:?}: {pending:?}", task.phase())
+                    format!("{key:?} {:?}: {pending:?}", task.phase())
                 })?;
             }
             let busy = match alloc.phase() {
@@ -85,9 +87,10 @@ impl Checker {
             };
             let awaits_place = matches!(alloc.phase(), AllocPhase::Finished) && busy;
             self.sometimes(Property::SometimesCleaningAwayWaits, awaits_place);
-            let holds = named.contains(who.as_str()) == busy;
+            let id = alloc.record().id;
+            let holds = allocs.contains(&id) == busy;
             self.holds(Property::WhoWaitsIsNamed, holds, || {
-                format!("{who} {:?}: {pending:?}", alloc.phase())
+                format!("{id} {:?}: {pending:?}", alloc.phase())
             })?;
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! It takes one command at a time as text and answers with text, so that a person can use it at a
 //! terminal, and a script or a test through a pipe.
 
+use drover_core::agent::Awaiting;
 use drover_recorder::ContentHash;
 use serde_json::Value;
 
@@ -228,9 +229,9 @@ impl<'r> Debugger<'r> {
         if pending.is_empty() {
             return "nobody waits for anything".to_owned();
         }
-        let line = |one: &drover_core::agent::Awaiting| match one.until {
-            Some(until) => format!("{} waits for {} until {}", one.who, one.what, until.0),
-            None => format!("{} waits for {}", one.who, one.what),
+        let line = |one: &Awaiting| match one.until {
+            Some(until) => format!("{} until {}", one.wait, until.0),
+            None => one.wait.to_string(),
         };
         pending
             .awaiting
