@@ -399,8 +399,12 @@ impl Rig {
                     }
                     DriverEffect::Recover { op, launch, .. } => {
                         let found = Found::Gone(words("gone"));
-                        self.answers
-                            .push(answer(DriverInput::Recovered { op, launch, found }));
+                        self.answers.push(answer(DriverInput::Recovered {
+                            op,
+                            launch,
+                            found,
+                            network: None,
+                        }));
                     }
                     DriverEffect::Stop { op, launch, .. } => {
                         let result = Err(Failure::fatal(words("stop")));

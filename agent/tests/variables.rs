@@ -303,3 +303,82 @@ fn services_are_there_while_their_tasks_run() {
     assert_eq!(setup.agent.get("/v1/services"), json!([]));
     setup.run(&["job", "stop", "-purge", "pair"]).ok();
 }
+
+const DRIVER_NETWORK: &str = r#"
+job "inside" {
+  group "g" {
+    network {
+      port "http" {}
+    }
+    task "main" {
+      driver = "mock_driver"
+      config {
+        run_for          = "1h"
+        driver_ip        = "10.1.2.3"
+        driver_port_map  = "http:8080"
+        driver_advertise = false
+      }
+      dynamic "service" {
+        for_each = ["driver", "auto"]
+        content {
+          name         = "by-${service.value}"
+          port         = "http"
+          address_mode = service.value
+          tags         = ["port-${NOMAD_PORT_http}"]
+          provider     = "nomad"
+        }
+      }
+    }
+    task "finds" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "cat local/out; while true; do sleep 0.1; done"]
+      }
+      lifecycle {
+        hook    = "poststart"
+        sidecar = true
+      }
+      template {
+        data        = "{{ range nomadService \"by-driver\" }}at {{ .Address }}:{{ .Port }}{{ end }}\n"
+        destination = "local/out"
+      }
+    }
+  }
+}
+"#;
+
+#[test]
+fn driver_network_reaches_services_templates_and_the_status() {
+    let setup = Lone::new();
+    let file = setup.world.file("inside.hcl", DRIVER_NETWORK);
+    let file = file.to_str().unwrap();
+    setup.run(&["job", "run", "-detach", file]).ok();
+    let alloc = setup
+        .agent
+        .wait_for("/v1/job/inside/allocations", |allocs| {
+            let alloc = allocs.get(0)?;
+            (alloc["ClientStatus"] == "running").then(|| alloc["ID"].as_str().unwrap().to_owned())
+        });
+    let logs = setup.start(&["alloc", "logs", "-f", &alloc, "finds"]);
+    logs.line("at 10.1.2.3:8080");
+
+    let by_driver = &setup.agent.get("/v1/service/by-driver")[0];
+    assert_eq!(by_driver["Address"], json!("10.1.2.3"));
+    assert_eq!(by_driver["Port"], json!(8080));
+    assert_eq!(by_driver["Tags"], json!(["port-8080"]));
+    let of_host = &setup.agent.get("/v1/service/by-auto")[0];
+    assert_eq!(of_host["Address"], json!("127.0.0.1"), "{of_host}");
+    assert_ne!(of_host["Port"], json!(8080));
+
+    let whole = setup.agent.get(&format!("/v1/allocation/{alloc}"));
+    let network = &whole["NetworkStatus"];
+    assert_eq!(network["Address"], json!("10.1.2.3"));
+    let network = &whole["TaskStates"]["main"]["DriverNetwork"];
+    assert_eq!(network["PortMap"], json!({ "http": 8080 }));
+    assert_eq!(whole["TaskStates"]["finds"]["DriverNetwork"], Value::Null);
+    let shown = setup.run(&["alloc", "status", &alloc]).ok();
+    assert!(shown.contains("Driver Network:"), "{shown}");
+    assert!(shown.contains("http: 8080"), "{shown}");
+    setup.run(&["job", "stop", "-purge", "inside"]).ok();
+}

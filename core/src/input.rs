@@ -13,7 +13,7 @@ use crate::device::said::{SaidAttribute, SaidGroup};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, JobKey, LaunchId, RequestId, TaskKey, TaskName};
 
-use crate::model::alloc::ExitResult;
+use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::device::{DeviceNode, Mount};
 use crate::model::dispatch::Dispatch;
 use crate::model::job::Job;
@@ -83,6 +83,9 @@ pub enum DriverInput {
         launch: LaunchId,
         /// What was found.
         found: Found,
+        /// What only the driver knows of its network, if it runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<DriverNetwork>,
     },
     /// The process of a launch ended.
     Exited {
@@ -188,17 +191,6 @@ pub enum Found {
     /// It may have run; nothing of it can be found, or what is left has no owner. Destroying it
     /// ends what is left.
     Gone(String),
-}
-
-/// What a driver knows of a task's network after the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct DriverNetwork {
-    /// Its address.
-    pub ip: String,
-    /// Whether services are announced with that address.
-    pub auto_advertise: bool,
-    /// Port numbers inside by label.
-    pub port_map: BTreeMap<String, u16>,
 }
 
 /// The end of a hook's work.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use drover_core::driver::config::MockConfig;
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, DriverNetwork, Found, Input};
-use drover_core::model::alloc::ExitResult;
+use drover_core::input::{DriverInput, Found, Input};
+use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 
@@ -149,11 +149,7 @@ impl World {
             };
             return self.tell(life, op, launch, patience, input);
         }
-        let network = config.driver_ip.clone().map(|ip| DriverNetwork {
-            ip,
-            auto_advertise: config.driver_advertise,
-            port_map: config.driver_port_map.clone().into_iter().collect(),
-        });
+        let network = network(&config);
         let input = DriverInput::Started {
             op,
             launch,
@@ -294,13 +290,19 @@ impl World {
             process.watched = current;
             Found::Running
         };
+        let network = network(&process.config).filter(|_| found == Found::Running);
         let patience = self.patience.recover;
         self.tell(
             life,
             op,
             launch,
             patience,
-            DriverInput::Recovered { op, launch, found },
+            DriverInput::Recovered {
+                op,
+                launch,
+                found,
+                network,
+            },
         );
     }
 
@@ -447,4 +449,14 @@ impl World {
             DriverInput::Destroyed { op, launch, result },
         );
     }
+}
+
+/// What the driver tells of a task's network, which the mock driver takes from the task's options.
+fn network(config: &MockConfig) -> Option<DriverNetwork> {
+    let ip = config.driver_ip.clone()?;
+    Some(DriverNetwork {
+        ip,
+        auto_advertise: config.driver_advertise,
+        port_map: config.driver_port_map.clone().into_iter().collect(),
+    })
 }

@@ -3,6 +3,7 @@
 use drover_core::input::RestartScope;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
+use drover_core::model::value::Value;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
@@ -145,6 +146,83 @@ fn whenever_the_agent_dies_who_runs_is_registered_in_the_end() {
         sim.expect_that(registered(sim).is_empty(), "it ended")
     });
     assert!(steps > 10, "{steps} moments to die at");
+}
+
+/// The port and the address that only the driver knows, and that of the host.
+fn with_driver_network(mode: &str, advertise: bool) -> Job {
+    let mut main = task("main")
+        .with("driver_ip", "10.1.2.3")
+        .with("driver_port_map", "http:8080")
+        .serves("of-the-task", "http");
+    let advertise = Value::Bool(advertise);
+    main.config.insert("driver_advertise".to_owned(), advertise);
+    if let Value::Map(fields) = &mut main.services[0] {
+        fields.insert("AddressMode".to_owned(), Value::from(mode));
+        let tags = Value::List(vec![Value::from("port-${NOMAD_PORT_http}")]);
+        fields.insert("Tags".to_owned(), tags);
+    }
+    job(
+        "web",
+        JobType::Service,
+        [group("g", [main]).dynamic_port("http")],
+    )
+}
+
+/// The address of the one service, and whether its port and its tag are the driver's.
+fn announced(sim: &Sim) -> Option<(String, bool, bool)> {
+    let services = sim.view().map(|view| view.services()).unwrap_or_default();
+    let one = services.first()?;
+    let tagged = one.tags == ["port-8080"];
+    Some((one.address.clone(), one.port == 8080, tagged))
+}
+
+#[test]
+fn driver_network_is_announced_where_the_service_wants_it() {
+    for (mode, advertise, inside) in [
+        ("driver", false, true),
+        ("auto", true, true),
+        ("auto", false, false),
+        ("host", true, false),
+    ] {
+        for_seeds(10, |sim| {
+            sim.register(&with_driver_network(mode, advertise));
+            sim.until(SOON, |sim| sim.runs("web", "main"))?;
+            let (address, port, tagged) = announced(sim).unwrap_or_default();
+            let so = (address == "10.1.2.3") == inside && port == inside && tagged;
+            sim.expect_that(
+                so,
+                &format!("{mode} {advertise}: {address} {port} {tagged}"),
+            )
+        });
+    }
+}
+
+/// What only the driver knows outlives the agent, and one that dies before it is saved asks for it again.
+#[test]
+fn driver_network_is_known_wherever_the_agent_dies() {
+    let steps = each_crash(1, |sim| {
+        sim.register(&with_driver_network("driver", false));
+        sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
+        sim.peace()?;
+        let wanted = Some(("10.1.2.3".to_owned(), true, true));
+        sim.expect_that(announced(sim) == wanted, "it is the driver's")
+    });
+    assert!(steps > 5, "{steps} moments to die at");
+}
+
+/// A driver that reports what cannot be costs its task nothing but that.
+#[test]
+fn driver_network_that_cannot_be_is_ignored() {
+    for_seeds(10, |sim| {
+        let mut web = with_driver_network("driver", true);
+        let main = &mut web.task_groups[0].tasks[0];
+        let ip = Value::from("next door");
+        main.config.insert("driver_ip".to_owned(), ip);
+        sim.register(&web);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        let (_, port, _) = announced(sim).unwrap_or_default();
+        sim.expect_that(!port, "it is the host's")
+    });
 }
 
 /// A service that Consul is to know of is nothing to us.

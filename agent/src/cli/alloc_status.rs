@@ -8,7 +8,9 @@ use super::failure::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, memory_used, mhz, sections};
 use super::{job_status, lookup};
-use crate::http::shapes::{Alloc, AllocStats, AllocStub, ResourceUsage, TaskStateShape};
+use crate::http::shapes::{
+    Alloc, AllocStats, AllocStub, DriverNetworkShape, ResourceUsage, TaskStateShape,
+};
 use crate::times;
 
 /// Runs the command.
@@ -226,10 +228,28 @@ fn say_task(
         cx.screen.say(used.trim_end_matches('\n'))?;
         cx.screen.say("")?;
     }
+    if let Some(network) = &state.driver_network {
+        cx.screen
+            .say(&format!("Driver Network:\n{}\n", words_of(network)))?;
+    }
     cx.screen
         .say(&format!("Task Events:\n{}\n", times_of(&state)))?;
     cx.screen
         .say(&format!("Recent Events:\n{}", events(&state)))
+}
+
+/// What only the driver knows of a task's network.
+fn words_of(network: &DriverNetworkShape) -> String {
+    let ports = network.port_map.iter();
+    let ports: Vec<String> = ports
+        .map(|(label, port)| format!("{label}: {port}"))
+        .collect();
+    let advertised = if network.auto_advertise { "yes" } else { "no" };
+    block([
+        ("Address", network.ip.clone()),
+        ("Advertised", advertised.to_owned()),
+        ("Ports", ports.join(", ")),
+    ])
 }
 
 fn times_of(state: &TaskStateShape) -> String {

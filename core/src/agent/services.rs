@@ -8,7 +8,6 @@
 //! So no registration outlives its task's last end, whatever dies. Each change of who is registered comes with
 //! a new index, which a property of the simulator checks.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,9 +17,10 @@ use crate::config::Config;
 use crate::cx::Rng;
 use crate::ids::{AllocId, JobKey, NodeId, TaskName};
 use crate::interpolate::{Names, interpolate};
+use crate::model::alloc::DriverNetwork;
 use crate::model::service::{Service, is_name};
 use crate::model::task::Stage;
-use crate::store::record::AllocRecord;
+use crate::store::record::{AllocRecord, AssignedPort};
 use crate::task::runner::{Phase, TaskRunner};
 
 /// One instance of a service.
@@ -117,7 +117,7 @@ fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
         });
         if let Some(task) = tasks.find(|task| serves_group(task)) {
             let env = || task.environment_of_group(config, record);
-            found.extend(registered(config, record, &service, None, env));
+            found.extend(registered(config, record, &service, None, None, env));
         }
     }
     found
@@ -130,8 +130,40 @@ fn of_task(config: &Config, alloc: &AllocRunner, task: &TaskRunner) -> Vec<Regis
     let env = || task.environment_of_services(config, record);
     let owner = Some(&task.spec().key.task);
     services
-        .filter_map(|service| registered(config, record, &service, owner, env))
+        .filter_map(|service| registered(config, record, &service, owner, task.network(), env))
         .collect()
+}
+
+/// The address and port of a service: the driver's, if it reported them and they are wanted or it says that
+/// they are to be announced, else the host's. None if its port turns out to be none.
+fn endpoint<'a>(
+    alloc: &'a AllocRecord,
+    node: &'a str,
+    service: &Service<'_>,
+    network: Option<&'a DriverNetwork>,
+) -> Option<(&'a str, u16)> {
+    let assigned = alloc.ports.iter().find(|port| port.label == service.port);
+    let number = || match service.port {
+        "" => Some(0),
+        port => port.parse().ok(),
+    };
+    let of_driver = network.filter(|network| match service.address_mode {
+        "" | "auto" => network.advertises(),
+        mode => mode == "driver" && !network.ip.is_empty(),
+    });
+    match (of_driver, assigned) {
+        (Some(network), assigned) => {
+            let inside = |port: &AssignedPort| match port.to {
+                0 => port.value,
+                to => to,
+            };
+            let mapped = network.port_map.get(service.port).copied();
+            let port = mapped.or(assigned.map(inside)).or_else(number)?;
+            Some((&network.ip, port))
+        }
+        (None, Some(port)) => Some((&port.host_ip, port.value)),
+        (None, None) => Some((node, number()?)),
+    }
 }
 
 /// The instance; none if its port or its name turns out to be none.
@@ -140,6 +172,7 @@ fn registered(
     alloc: &Arc<AllocRecord>,
     service: &Service<'_>,
     task: Option<&TaskName>,
+    network: Option<&DriverNetwork>,
     env: impl Fn() -> BTreeMap<String, String>,
 ) -> Option<Registration> {
     // Few services refer to anything, and an environment is large.
@@ -147,18 +180,10 @@ fn registered(
     let node = &config.node;
     let names = Names { env: &env, node };
     let text = |text: &str| interpolate(text, &names);
-    let assigned = alloc.ports.iter().find(|port| port.label == service.port);
-    let (host, port) = match assigned {
-        Some(port) => (Cow::Borrowed(port.host_ip.as_str()), port.value),
-        None if service.port.is_empty() => (Cow::Borrowed(node.address.as_str()), 0),
-        None => (
-            Cow::Borrowed(node.address.as_str()),
-            service.port.parse().ok()?,
-        ),
-    };
+    let (host, port) = endpoint(alloc, &node.address, service, network)?;
     let name = Some(text(service.name)).filter(|name| is_name(name))?;
     let address = match service.address {
-        "" => host.into_owned(),
+        "" => host.to_owned(),
         given => text(given),
     };
     let owner = match task {

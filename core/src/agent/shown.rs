@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::View;
 use crate::alloc::runner::AllocRunner;
 use crate::ids::TaskName;
-use crate::model::alloc::TaskState;
+use crate::model::alloc::{DriverNetwork, TaskState};
 use crate::model::job::Job;
 use crate::store::collected::CollectedAlloc;
 use crate::store::record::AllocRecord;
@@ -47,6 +47,14 @@ impl<'a> ShownAlloc<'a> {
                     .collect()
             }
             ShownAlloc::Collected(record, _) => record.tasks.iter().collect(),
+        }
+    }
+
+    /// What the driver knows of a task's network, while that has a launch.
+    pub fn network(self, task: &TaskName) -> Option<&'a DriverNetwork> {
+        match self {
+            ShownAlloc::Here(alloc) => alloc.task(task)?.network(),
+            ShownAlloc::Collected(..) => None,
         }
     }
 

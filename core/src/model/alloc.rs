@@ -1,10 +1,13 @@
 //! An allocation and its tasks, as they are reported.
 
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::event::{MAX_EVENTS, TaskEvent};
+use crate::text::quote;
 use crate::time::Timestamp;
 
 /// What the scheduling side wants of an allocation.
@@ -141,6 +144,45 @@ impl TaskState {
         self.events.push(event);
     }
 }
+
+/// What a driver knows of a task's network after the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DriverNetwork {
+    /// Its address.
+    pub ip: String,
+    /// Whether services are announced with that address.
+    pub auto_advertise: bool,
+    /// Port numbers inside by label.
+    pub port_map: BTreeMap<String, u16>,
+}
+
+impl DriverNetwork {
+    /// What can be believed of a report.
+    ///
+    /// # Errors
+    /// The first thing that cannot be so.
+    pub fn checked(self) -> Result<DriverNetwork, String> {
+        if !self.ip.is_empty() && self.ip.parse::<IpAddr>().is_err() {
+            return Err(format!("{} is no address", quote(&self.ip)));
+        }
+        if self.port_map.len() > MAX_PORTS {
+            return Err(format!("it has more than {MAX_PORTS} ports"));
+        }
+        match self.port_map.iter().find(|(_, port)| **port == 0) {
+            Some((label, _)) => Err(format!("the port {} is 0", quote(label))),
+            None => Ok(self),
+        }
+    }
+
+    /// Whether services that do not say otherwise are announced with its address.
+    pub fn advertises(&self) -> bool {
+        self.auto_advertise && !self.ip.is_empty()
+    }
+}
+
+/// The most ports that a driver may report of a task.
+const MAX_PORTS: usize = 1024;
 
 /// How a task's process ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
-use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus, ExitResult, TaskState};
+use crate::model::alloc::{
+    ClientStatus, DeploymentHealth, DesiredStatus, DriverNetwork, ExitResult, TaskState,
+};
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
 use crate::model::remote::{Handed, RemotePrevious};
@@ -182,6 +184,9 @@ pub struct Launch {
     /// If its program is not the reason that it is over: what is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Loss>,
+    /// What the driver told of its network when it was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<DriverNetwork>,
 }
 
 /// Why a launch is over, where its program is not the reason.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::runner::{Phase, Stop, TaskRunner};
 use crate::cx::Cx;
 use crate::input::{DriverInput, Found, HookOutput};
-use crate::model::alloc::ExitResult;
+use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
 use crate::operations::Owner;
@@ -34,14 +34,16 @@ impl TaskRunner {
             return cx.count_stale();
         }
         match input {
-            DriverInput::Started { op, .. } => self.on_started(cx, op),
+            DriverInput::Started { op, network, .. } => self.on_started(cx, op, network),
             DriverInput::StartFailed { op, failure, .. } => {
                 self.on_start_failed(cx, op, failure, None);
             }
             DriverInput::StartLost { op, why, .. } => {
                 self.on_start_failed(cx, op, Failure::recoverable(why), Some(Loss::Start));
             }
-            DriverInput::Recovered { op, found, .. } => self.on_recovered(cx, op, found),
+            DriverInput::Recovered {
+                op, found, network, ..
+            } => self.on_recovered(cx, op, found, network),
             DriverInput::Exited { result, .. } => self.on_exited(cx, result),
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result, until),
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
@@ -63,9 +65,10 @@ impl TaskRunner {
         self.push(cx, event.detail("driver_message", message));
     }
 
-    fn on_started(&mut self, cx: &mut Cx<'_>, op: Op) {
+    fn on_started(&mut self, cx: &mut Cx<'_>, op: Op, network: Option<DriverNetwork>) {
         match &self.phase {
             Phase::Starting(asked) if *asked == op => {
+                self.take_network(cx, network);
                 self.mark_running(cx);
                 self.now_runs(cx);
             }
@@ -79,6 +82,25 @@ impl TaskRunner {
             | Phase::Cleaning(_)
             | Phase::Pausing(_)
             | Phase::Dead(_) => cx.count_stale(),
+        }
+    }
+
+    /// What only the driver knows of the network is remembered with the launch, if it can be believed.
+    fn take_network(&mut self, cx: &mut Cx<'_>, network: Option<DriverNetwork>) {
+        match network.map(DriverNetwork::checked) {
+            None => {}
+            Some(Ok(network)) => {
+                if self.network() != Some(&network)
+                    && let Some(launch) = &mut self.edit().launch
+                {
+                    launch.network = Some(network);
+                    self.save(cx);
+                }
+            }
+            Some(Err(why)) => {
+                let message = format!("What the driver reports of the network is ignored: {why}");
+                self.event(cx, EventType::Driver, &message);
+            }
         }
     }
 
@@ -130,7 +152,13 @@ impl TaskRunner {
         self.start_failed(cx, failure.recoverable);
     }
 
-    fn on_recovered(&mut self, cx: &mut Cx<'_>, op: Op, found: Found) {
+    fn on_recovered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        found: Found,
+        network: Option<DriverNetwork>,
+    ) {
         match &self.phase {
             Phase::Recovering(asked) if *asked == op => {}
             Phase::Recovering(_)
@@ -146,6 +174,7 @@ impl TaskRunner {
         }
         match found {
             Found::Running => {
+                self.take_network(cx, network);
                 if self.record.state.state != crate::model::alloc::TaskLife::Running {
                     self.mark_running(cx);
                 }

@@ -14,6 +14,7 @@ use crate::driver::schema;
 use crate::effect::{DriverEffect, TaskConfig};
 use crate::ids::{LaunchId, Run};
 use crate::interpolate::{self, Names};
+use crate::model::alloc::DriverNetwork;
 use crate::model::task::{Resources, Task};
 use crate::op::Failure;
 use crate::operations::Purpose;
@@ -117,17 +118,17 @@ impl TaskRunner {
         scope: Scope<'_>,
         hooks: &[&dyn TaskHook],
     ) -> BTreeMap<String, String> {
-        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks)
+        self.environment_in(cx.config, scope.alloc, self.spec.task(), hooks, None)
     }
 
-    /// What the task's services may refer to: not what templates gave, of which secrets are made
-    /// and which may themselves be made of services.
+    /// What the task's services may refer to: the ports that its driver reported too, but not what templates
+    /// gave, of which secrets are made and which may themselves be made of services.
     pub(crate) fn environment_of_services(
         &self,
         config: &Config,
         alloc: &AllocRecord,
     ) -> BTreeMap<String, String> {
-        self.environment_in(config, alloc, self.spec.task(), &[&Devices])
+        self.environment_in(config, alloc, self.spec.task(), &[&Devices], self.network())
     }
 
     /// What the services of the group may refer to: what all tasks of it have in common.
@@ -136,7 +137,7 @@ impl TaskRunner {
         config: &Config,
         alloc: &AllocRecord,
     ) -> BTreeMap<String, String> {
-        let mut env = self.environment_in(config, alloc, &Task::default(), &[]);
+        let mut env = self.environment_in(config, alloc, &Task::default(), &[], None);
         for of_a_task in [
             "NOMAD_TASK_NAME",
             "NOMAD_TASK_DIR",
@@ -155,11 +156,14 @@ impl TaskRunner {
         alloc: &AllocRecord,
         task: &Task,
         hooks: &[&dyn TaskHook],
+        network: Option<&DriverNetwork>,
     ) -> BTreeMap<String, String> {
         let root = alloc_root(config, alloc);
         let of_task = alloc.cores.iter().filter(|cores| cores.task == task.name);
         let cores = ranges(of_task.flat_map(|it| it.ids.iter().copied()));
-        let ports: Vec<PortBinding> = alloc.ports.iter().map(binding).collect();
+        let ports: Vec<PortBinding> = (alloc.ports.iter())
+            .map(|port| binding(port, network))
+            .collect();
         let of_hooks = |hook: &&dyn TaskHook| self.record.hooks_done.get(hook.name());
         let hook_env: Vec<(String, String)> = hooks
             .iter()
@@ -199,11 +203,12 @@ fn alloc_root(config: &Config, alloc: &AllocRecord) -> String {
     format!("{}/{}", config.alloc_root, alloc.id)
 }
 
-fn binding(port: &AssignedPort) -> PortBinding {
+fn binding(port: &AssignedPort, network: Option<&DriverNetwork>) -> PortBinding {
+    let inside = network.and_then(|network| network.port_map.get(&port.label));
     PortBinding {
         label: port.label.clone(),
         value: port.value,
-        to: port.to,
+        to: inside.copied().unwrap_or(port.to),
         host_ip: port.host_ip.clone(),
     }
 }

@@ -18,7 +18,7 @@ use super::templates::Templates;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
 use crate::ids::{RequestId, Run};
-use crate::model::alloc::{ClientStatus, ExitResult, TaskLife, TaskState};
+use crate::model::alloc::{ClientStatus, DriverNetwork, ExitResult, TaskLife, TaskState};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Op;
 use crate::operations::{Owner, Purpose};
@@ -255,6 +255,11 @@ impl TaskRunner {
     /// What is remembered.
     pub fn record(&self) -> &Arc<TaskRecord> {
         &self.record
+    }
+
+    /// What the driver knows of its network, while it has a launch.
+    pub fn network(&self) -> Option<&DriverNetwork> {
+        self.record.launch.as_ref()?.network.as_ref()
     }
 
     /// Where it is.

@@ -71,7 +71,7 @@ fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
     report.unsupported(!group.volumes.is_empty(), path, "volume");
     let connects = group.services.iter().any(task::wants_connect);
     report.unsupported(connects, path, "connect");
-    super::service::check(report, group, &group.services, path);
+    super::service::check(report, group, None, path);
     report.no_effect(group.migrate.is_some(), path, "migrate");
     report.no_effect(group.disconnect.is_some(), path, "disconnect");
     report.no_effect(group.scaling.is_some(), path, "scaling");

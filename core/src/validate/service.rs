@@ -3,10 +3,12 @@
 use super::Report;
 use crate::model::group::TaskGroup;
 use crate::model::service::{Service, is_name};
-use crate::model::value::Value;
+use crate::model::task::Task;
 use crate::text::quote;
 
-pub(super) fn check(report: &mut Report, group: &TaskGroup, services: &[Value], above: &str) {
+/// Checks the services of a task, or else of the group.
+pub(super) fn check(report: &mut Report, group: &TaskGroup, task: Option<&Task>, above: &str) {
+    let services = task.map_or(&group.services, |task| &task.services);
     let others = services.iter().filter_map(Service::provider_of_others);
     let others: Vec<&str> = others.collect();
     if let Some(unknown) = others.iter().find(|name| !matches!(**name, "" | "consul")) {
@@ -16,7 +18,9 @@ pub(super) fn check(report: &mut Report, group: &TaskGroup, services: &[Value], 
     report.no_effect(!others.is_empty(), above, "service (provider = \"consul\")");
     for (at, block) in services.iter().enumerate() {
         if let Some(service) = Service::of_ours(block) {
-            one(report, group, &service, &format!("{above}.service[{at}]"));
+            let path = format!("{above}.service[{at}]");
+            one(report, group, &service, &path);
+            check_address_mode(report, task, service.address_mode, &path);
             report.no_effect(Service::has_checks(block), above, "service.check");
         }
     }
@@ -48,8 +52,18 @@ fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str
         );
         report.problem(format!("{path}.port"), message);
     }
-    match service.address_mode {
+    let named = |name: &str| group.tasks.iter().any(|task| task.name == name);
+    if !service.task.is_empty() && !named(service.task) {
+        let message = format!("the group has no task {}", quote(service.task));
+        report.problem(format!("{path}.task"), message);
+    }
+}
+
+fn check_address_mode(report: &mut Report, task: Option<&Task>, mode: &str, path: &str) {
+    match mode {
         "" | "auto" | "host" => {}
+        // A driver knows one task's network.
+        "driver" if task.is_some() => {}
         // Tasks have the host's network here.
         "driver" | "alloc" => {
             let message = "means the host's address on this node";
@@ -59,10 +73,5 @@ fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str
             let message = format!("not supported by this version: {}", quote(other));
             report.problem(format!("{path}.address_mode"), message);
         }
-    }
-    let named = |name: &str| group.tasks.iter().any(|task| task.name == name);
-    if !service.task.is_empty() && !named(service.task) {
-        let message = format!("the group has no task {}", quote(service.task));
-        report.problem(format!("{path}.task"), message);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::dispatch::check_file(report, job, task, path);
     super::identity::check(report, task, path);
     check_unsupported(report, task, path);
-    super::service::check(report, group, &task.services, path);
+    super::service::check(report, group, Some(task), path);
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
     report.no_effect(task.consul.is_some(), path, "consul");
     report.no_effect(task.resources.numa.is_some(), path, "resources.numa");

@@ -60,6 +60,7 @@ pub(crate) fn failed(effect: &DriverEffect, failure: Failure) -> DriverInput {
             op,
             launch,
             found: Found::Gone(failure.message),
+            network: None,
         },
         DriverEffect::Stop { op, launch, .. } => DriverInput::Stopped {
             op,

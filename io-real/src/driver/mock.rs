@@ -11,8 +11,8 @@ use std::time::Duration;
 use drover_core::driver::config::{MockCommand, MockConfig, MockOutput};
 use drover_core::effect::{DriverEffect, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, DriverNetwork, Found};
-use drover_core::model::alloc::ExitResult;
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use drover_core::model::node::DriverInfo;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
@@ -92,9 +92,13 @@ impl Driver for Mock {
             DriverEffect::Recover { op, launch, .. } => {
                 world.tasks().never.insert(launch);
                 let found = Found::Gone("tasks of the mock driver end with the agent".to_owned());
-                world
-                    .inbox
-                    .say(&task, DriverInput::Recovered { op, launch, found });
+                let recovered = DriverInput::Recovered {
+                    op,
+                    launch,
+                    found,
+                    network: None,
+                };
+                world.inbox.say(&task, recovered);
             }
             DriverEffect::Stop { op, launch, .. } => {
                 let world = world.clone();

@@ -352,7 +352,12 @@ impl World {
         if let Some(live) = &live {
             self.say_if_continued(&task, launch, live);
         }
-        owed.give(DriverInput::Recovered { op, launch, found });
+        owed.give(DriverInput::Recovered {
+            op,
+            launch,
+            found,
+            network: None,
+        });
         if let Some(live) = live {
             self.watch(task, launch, live, logs).await;
         }

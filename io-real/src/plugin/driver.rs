@@ -5,8 +5,7 @@ use std::time::Duration;
 use drover_core::driver::said::{SaidTaskEvent, SaidUsage};
 use drover_core::driver::spec::Spec;
 use drover_core::input::DriverFingerprint;
-use drover_core::input::DriverNetwork;
-use drover_core::model::alloc::ExitResult;
+use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use prost::Message;
 
 use super::error::PluginError;
@@ -97,6 +96,8 @@ pub struct TaskStatus {
     pub running: Option<bool>,
     /// How it ended.
     pub exit: Option<ExitResult>,
+    /// Its network, if the driver made one.
+    pub network: Option<DriverNetwork>,
 }
 
 impl Plugin {
@@ -277,6 +278,7 @@ impl Plugin {
             proto::TaskState::Exited => Some(false),
         };
         Ok(TaskStatus {
+            network: answer.network_override.map(driver_said::network),
             running,
             exit: task
                 .result

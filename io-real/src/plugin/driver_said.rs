@@ -2,8 +2,8 @@
 //! missing.
 
 use drover_core::driver::said::{SaidCpu, SaidMemory, SaidProcess, SaidTaskEvent, SaidUsage};
-use drover_core::input::{DriverFingerprint, DriverHealth, DriverNetwork};
-use drover_core::model::alloc::ExitResult;
+use drover_core::input::{DriverFingerprint, DriverHealth};
+use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use drover_core::model::float::Float;
 
 use super::proto::driver as proto;

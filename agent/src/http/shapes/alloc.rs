@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::{ShownAlloc, View};
-use drover_core::ids::{AllocId, TaskName};
-use drover_core::model::alloc::TaskState;
+use drover_core::ids::AllocId;
+use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::model::event::TaskEvent;
 use drover_core::store::record::AllocRecord;
 use drover_core::text::parse_duration;
@@ -95,6 +95,33 @@ pub struct TaskStateShape {
     pub finished_at: Option<String>,
     pub paused: String,
     pub events: Vec<TaskEventShape>,
+    /// An extension of our own: what only the driver knows of its network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_network: Option<DriverNetworkShape>,
+}
+
+/// What a driver knows of a task's network once it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct DriverNetworkShape {
+    #[serde(rename = "IP")]
+    pub ip: String,
+    pub auto_advertise: bool,
+    pub port_map: BTreeMap<String, u16>,
+}
+
+/// The network of an allocation's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+#[expect(missing_docs, reason = "the names are Nomad's")]
+pub struct NetworkStatus {
+    pub interface_name: String,
+    pub address: String,
+    #[serde(rename = "AddressIPv6")]
+    pub address_ipv6: String,
+    #[serde(rename = "DNS")]
+    pub dns: Option<Value>,
 }
 
 /// Something that happened to a task.
@@ -156,8 +183,8 @@ pub struct Alloc {
     pub task_resources: BTreeMap<String, OldResources>,
     pub shared_resources: OldResources,
     pub metrics: AllocMetric,
-    /// What only the driver knows of its network; nothing here yet.
-    pub network_status: Option<Value>,
+    /// The address that a driver gave to a task of it, as soon as that is known.
+    pub network_status: Option<NetworkStatus>,
     #[serde(rename = "SigningKeyID")]
     pub signing_key_id: String,
 }
@@ -196,7 +223,9 @@ impl AllocStub {
             client_description: alloc
                 .waits_for(view)
                 .unwrap_or_else(|| record.status_description.to_string()),
-            task_states: alloc.tasks().into_iter().map(named_state).collect(),
+            task_states: (alloc.tasks().into_iter())
+                .map(|(task, known)| (task.to_string(), state(known, alloc.network(task))))
+                .collect(),
             deployment_status: deployment_status(record),
             deployment_id: record
                 .deployment
@@ -261,7 +290,7 @@ impl Alloc {
             shared_resources: allocated.shared.old(),
             allocated_resources: allocated,
             metrics: AllocMetric::placed(view.node()),
-            network_status: None,
+            network_status: network_status(alloc),
             signing_key_id: String::new(),
         }
     }
@@ -277,11 +306,32 @@ fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
     })
 }
 
-fn named_state((task, known): (&TaskName, &TaskState)) -> (String, TaskStateShape) {
-    (task.to_string(), state(known))
+/// The first address that a driver gave to a task of it.
+fn network_status(alloc: ShownAlloc<'_>) -> Option<NetworkStatus> {
+    let tasks = alloc.tasks().into_iter();
+    let mut networks = tasks.filter_map(|(task, _)| alloc.network(task));
+    let ip = &networks.find(|network| !network.ip.is_empty())?.ip;
+    let (address, address_ipv6) = if ip.contains(':') {
+        (String::new(), ip.clone())
+    } else {
+        (ip.clone(), String::new())
+    };
+    Some(NetworkStatus {
+        address,
+        address_ipv6,
+        ..NetworkStatus::default()
+    })
 }
 
-fn state(state: &TaskState) -> TaskStateShape {
+fn driver_network(known: &DriverNetwork) -> DriverNetworkShape {
+    DriverNetworkShape {
+        ip: known.ip.clone(),
+        auto_advertise: known.auto_advertise,
+        port_map: known.port_map.clone(),
+    }
+}
+
+fn state(state: &TaskState, network: Option<&DriverNetwork>) -> TaskStateShape {
     let time = |time: Option<Timestamp>| time.map(times::to_nanos);
     TaskStateShape {
         state: state.state.as_str().to_owned(),
@@ -292,6 +342,7 @@ fn state(state: &TaskState) -> TaskStateShape {
         finished_at: time(state.finished_at),
         paused: String::new(),
         events: state.events.iter().map(|own| event(own)).collect(),
+        driver_network: network.map(driver_network),
     }
 }
 

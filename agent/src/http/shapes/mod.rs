@@ -16,7 +16,8 @@ mod variable;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
-    Alloc, AllocDeployment, AllocStub, DesiredTransition, OldEvent, TaskEventShape, TaskStateShape,
+    Alloc, AllocDeployment, AllocStub, DesiredTransition, DriverNetworkShape, NetworkStatus,
+    OldEvent, TaskEventShape, TaskStateShape,
 };
 pub use audit::AuditShape;
 pub(super) use audit::audited;

@@ -59,7 +59,11 @@ fn of_services_that_have_no_effect_that_is_told() {
     };
     assert_eq!(told(service(&[])), [""; 0]);
     assert_eq!(told(service(&[("Provider", "consul")])).len(), 1);
-    assert_eq!(told(service(&[("AddressMode", "driver")])).len(), 1);
+    assert_eq!(told(service(&[("AddressMode", "alloc")])).len(), 1);
+    let of_driver = service(&[("AddressMode", "driver")]);
+    assert_eq!(told(of_driver.clone()), [""; 0]);
+    let of_group = warnings(|j| j.task_groups[0].services = vec![of_driver.clone()]);
+    assert_eq!(of_group.len(), 1, "no driver knows the network of a group");
     let mut checked = service(&[]);
     if let Value::Map(fields) = &mut checked {
         let checks = Value::List(vec![Value::Map(BTreeMap::new())]);

@@ -32,7 +32,8 @@ use std::time::Duration;
 use drover_core::driver::spec::Spec;
 use drover_core::effect::{DriverEffect, Program, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, DriverNetwork, Found};
+use drover_core::input::{DriverInput, Found};
+use drover_core::model::alloc::DriverNetwork;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::task::LogConfig;
 use drover_core::op::{Failure, Op};
@@ -353,7 +354,16 @@ impl World {
                 (Found::Gone(why), None)
             }
         };
-        owed.give(DriverInput::Recovered { op, launch, found });
+        let network = match &handle {
+            Some((_, attached)) => network(attached, launch).await,
+            None => None,
+        };
+        owed.give(DriverInput::Recovered {
+            op,
+            launch,
+            found,
+            network,
+        });
         if let Some((handle, attached)) = handle {
             self.watch(task, launch, handle, attached).await;
         }
@@ -462,6 +472,12 @@ async fn end_quietly(plugin: &Plugin, id: &str) {
     {
         tracing::warn!(task = id, %error, "cannot end a task that may have started");
     }
+}
+
+/// What the driver knows of the network of a task that it found again, as far as it says so.
+async fn network(attached: &Attached, launch: LaunchId) -> Option<DriverNetwork> {
+    let status = attached.plugin.inspect_task(&setup::id(launch)).await;
+    status.ok()?.network
 }
 
 /// A start that is under way.
