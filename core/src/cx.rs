@@ -1,6 +1,6 @@
 //! What every component of the core may use while it handles one input.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use crate::broadcast::Broadcasts;
 use crate::config::Config;
 use crate::effect::{DriverEffect, Effect, Told};
 use crate::gc::Destroys;
-use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, TaskKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey};
 use crate::ledger::Ledger;
 use crate::model::event::TaskEvent;
 use crate::op::Op;
 use crate::operations::{Operations, Owner, Purpose};
+use crate::store::disk::Disk;
 use crate::store::{Key, Meta, Record, SCHEMA};
 use crate::time::{Now, Span};
 
@@ -78,6 +79,9 @@ pub struct Shared {
     pub broadcasts: Broadcasts,
     /// Who is cleaned away now.
     pub destroys: Destroys,
+    /// The disks of slots.
+    #[serde(with = "crate::pairs")]
+    pub disks: BTreeMap<Slot, Arc<Disk>>,
     /// The store's side.
     pub ledger: Ledger,
     /// What was asked of the outside and is not answered.
@@ -181,6 +185,31 @@ impl Cx<'_> {
     /// Forgets a record.
     pub fn forget(&mut self, key: Key) {
         self.shared.ledger.delete(key);
+    }
+
+    /// Remembers what is known of the disk of a slot, or that nothing is.
+    pub fn save_disk(&mut self, slot: Slot, disk: Option<Disk>) {
+        match disk.filter(|disk| !disk.is_forgotten()) {
+            Some(disk) => {
+                let disk = Arc::new(disk);
+                self.remember(Key::Disk(slot.clone()), Record::Disk(disk.clone()));
+                self.shared.disks.insert(slot, disk);
+            }
+            None if self.shared.disks.remove(&slot).is_some() => self.forget(Key::Disk(slot)),
+            None => {}
+        }
+    }
+
+    /// Changes what is known of the disk of a slot, if anything is.
+    pub fn edit_disk(&mut self, slot: &Slot, change: impl FnOnce(&mut Disk)) {
+        let Some(known) = self.shared.disks.get(slot) else {
+            return;
+        };
+        let mut disk = Disk::clone(known);
+        change(&mut disk);
+        if disk != **known {
+            self.save_disk(slot.clone(), Some(disk));
+        }
     }
 
     /// Something that people can see changed of which no record is left, or never was one: a new

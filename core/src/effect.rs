@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
-    AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Run, TaskKey, TaskName,
+    AllocId, DeploymentId, EvalId, JobKey, LaunchId, RequestId, Run, Slot, TaskKey, TaskName,
 };
 use crate::model::device::Reserved;
 use crate::model::event::TaskEvent;
@@ -302,6 +302,8 @@ pub enum Reply {
         /// The state's index.
         index: u64,
     },
+    /// Another node may take over the job: it awaits these, and fetches their disks, which are kept for it.
+    HandedOver(Vec<(Slot, AllocId)>),
     /// The variable is put.
     Variable(VariableMeta),
     /// It is done, or under way.

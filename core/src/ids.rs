@@ -192,6 +192,23 @@ impl fmt::Display for JobKey {
     }
 }
 
+/// The place of one copy of a group: its job, its group, and which copy it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Slot {
+    /// The job.
+    pub job: JobKey,
+    /// The group.
+    pub group: GroupName,
+    /// Which copy, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}[{}]", self.job.id, self.group, self.index)
+    }
+}
+
 /// The running number of a task's starts, from 1. People read it; fences use [`LaunchId`].
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

@@ -293,6 +293,11 @@ pub enum LocalInput {
         /// What its copies replace.
         from: Vec<Handed>,
     },
+    /// Another node takes over this job: say what its copies replace, and keep their disks for that node.
+    HandOver {
+        /// Which.
+        job: JobKey,
+    },
     /// Make a job of this parameterized one.
     Dispatch {
         /// Which.
@@ -345,13 +350,9 @@ pub enum OperatorInput {
         /// Which.
         alloc: AllocId,
     },
-    /// Another node takes over its disk: keep it for that node.
-    Promise {
-        /// Which.
-        alloc: AllocId,
-    },
     /// Another node has read its disk to the end.
-    Delivered {
+    #[serde(alias = "Delivered")]
+    TransferComplete {
         /// Which.
         alloc: AllocId,
     },

@@ -165,6 +165,7 @@ impl Coverage {
         let (job, what) = match asked {
             LocalInput::Register { job, .. } => (Some(job.key()), "register"),
             LocalInput::TakeOver { job, .. } => (Some(job.key()), "take over"),
+            LocalInput::HandOver { job } => (Some(job.clone()), "hand over"),
             LocalInput::Dispatch { job, .. } => (Some(job.clone()), "dispatch"),
             LocalInput::Deregister { job, purge: true } => (Some(job.clone()), "purge"),
             LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
@@ -314,8 +315,7 @@ fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) 
     match asked {
         OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
         OperatorInput::Collect { alloc } => (*alloc, "clean away"),
-        OperatorInput::Promise { alloc } => (*alloc, "keep its disk"),
-        OperatorInput::Delivered { alloc } => (*alloc, "its disk was read"),
+        OperatorInput::TransferComplete { alloc } => (*alloc, "transfer complete"),
         OperatorInput::Restart { alloc, tasks } => (
             *alloc,
             match tasks {
@@ -336,6 +336,7 @@ fn answer(reply: &Reply) -> &'static str {
         Reply::Stopping { eval: None, .. } => "nothing to stop",
         Reply::Done { .. } => "done",
         Reply::Variable(_) => "put",
+        Reply::HandedOver(_) => "handed over",
         Reply::Refused(Refusal::NotFound(_)) => "not found",
         Reply::Refused(Refusal::Conflict(_)) => "conflict",
         Reply::Refused(Refusal::Invalid(_)) => "invalid",

@@ -480,7 +480,8 @@ impl World {
             | Key::Deployment(_)
             | Key::Alloc(_)
             | Key::Variable(_)
-            | Key::Collected(_) => None,
+            | Key::Collected(_)
+            | Key::Disk(_) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {

@@ -178,16 +178,8 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
         },
         _ if one_task == 4 => What::TakeOver { job },
         _ if one_task == 3 => What::CollectAlloc { job, nth },
-        _ if one_task == 5 => What::KeepDisk {
-            job,
-            nth,
-            read: false,
-        },
-        _ if one_task == 6 => What::KeepDisk {
-            job,
-            nth,
-            read: true,
-        },
+        _ if one_task == 5 => What::HandOver { job },
+        _ if one_task == 6 => What::TransferComplete { job, nth },
         _ if one_task == 7 => What::Dispatch {
             job,
             nth: u32::try_from(nth).unwrap_or(0),

@@ -1,7 +1,7 @@
 //! What an allocation waits for that another holds is named, with its holder, until that one is gone.
 
 use drover_core::claims::{Claim, Holder, Ungranted};
-use drover_core::ids::{AllocId, GroupName, JobKey};
+use drover_core::ids::{AllocId, GroupName, JobKey, Slot};
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
@@ -92,7 +92,11 @@ fn replacement_names_the_slot_that_the_previous_alloc_holds() {
             group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
         }));
         sim.run(Span::secs(1))?;
-        let slot = Claim::Slot(JobKey::local("web"), GroupName::from("g"), 0);
+        let slot = Claim::Slot(Slot {
+            job: JobKey::local("web"),
+            group: GroupName::from("g"),
+            index: 0,
+        });
         let waits = ungranted(sim, "web");
         let named = waits.iter().any(|it| it.claim == slot && is_of(it, holder));
         sim.expect_that(named, &format!("{waits:?}"))?;

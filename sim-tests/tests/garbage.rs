@@ -2,7 +2,7 @@
 
 use drover_core::config::Retention;
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, OperatorInput};
+use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
@@ -171,7 +171,7 @@ fn dead_job_stays_while_its_disk_is_kept_for_another_node() {
             .live("db")
             .map(|alloc| alloc.record().id)
             .unwrap_or_default();
-        sim.operate(OperatorInput::Promise { alloc });
+        sim.hand_over("db");
         sim.deregister("db", false);
         sim.until(SOON, |sim| sim.all_over("db", ClientStatus::Complete))?;
         sim.world.faults = Faults::only(&[Fault::SlowAnswer], 100);

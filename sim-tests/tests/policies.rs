@@ -486,11 +486,7 @@ fn who_was_replaced_often_enough_stays_as_it_is() {
         sim.run(SOON)?;
         sim.expect_that(sim.allocs("sum").len() == 3, "three tries")?;
         // That its disk is kept for another node is no new end.
-        let tries = sim.allocs("sum").into_iter();
-        let tries: Vec<AllocId> = tries.map(|alloc| alloc.record().id).collect();
-        for alloc in tries {
-            sim.operate(OperatorInput::Promise { alloc });
-        }
+        sim.hand_over("sum");
         sim.run(SOON)?;
         sim.restart()?;
         sim.run(SOON)?;

@@ -84,6 +84,7 @@ impl ApiError {
             | Reply::Dispatched { .. }
             | Reply::Stopping { .. }
             | Reply::Variable(_)
+            | Reply::HandedOver(_)
             | Reply::Done { .. } => ApiError::failed("the agent gave an answer of another kind"),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -11,9 +10,9 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use drover_core::agent::View;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::effect::Reply;
+use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey, TaskName};
-use drover_core::input::OperatorInput;
+use drover_core::input::{LocalInput, OperatorInput};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::snapshot;
 use tokio::runtime::Handle;
@@ -74,7 +73,8 @@ pub(super) async fn get(
         drop(place);
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
-            let _ = door.operator(OperatorInput::Delivered { alloc: id }).await;
+            let complete = OperatorInput::TransferComplete { alloc: id };
+            let _ = door.operator(complete).await;
         }
     });
     let stream = futures::stream::poll_fn(move |cx| taken.poll_recv(cx));
@@ -98,7 +98,9 @@ impl Source {
     /// None of what is unknown, or is being cleaned away.
     fn of(view: View<'_>, alloc: AllocId) -> Option<Source> {
         let alloc = view.alloc(alloc)?;
-        let before = alloc.record().inherits.iter();
+        let disk = view.disk_of(alloc.record());
+        let before = disk.map(|disk| disk.sources_of(alloc.record().id));
+        let before = before.into_iter().flatten();
         let before: Vec<_> = before.filter_map(|id| view.alloc(*id)).collect();
         let ids = before.iter().map(|one| one.record().id);
         let all = before.iter().copied().chain([alloc]);
@@ -164,47 +166,22 @@ impl Write for Pieces {
 }
 
 /// What another node needs in order to take over a job: which allocations its copies replace, and
-/// the tokens for their disks. Those are kept for it from now on. What is not all here cannot be
-/// handed over: the other node would await this one only, and not whom this one awaits.
-pub(super) async fn hand_over(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let settings = Arc::clone(&api.settings);
-    let allocs = api.door.ask(move |view: View<'_>| {
-        view.job(&key)?;
-        if let Some(awaited) = view.awaited_elsewhere(&key) {
-            let (alloc, address) = (awaited.alloc.short(), &awaited.address);
-            return Some(Err(format!(
-                "job \"{}\" still waits for allocation {alloc} at {address}: move it from there, \
-                 or when it runs here",
-                key.id
-            )));
+/// the tokens for their disks. Those are kept for it from now on.
+pub(super) async fn hand_over(api: &Api, params: &Params, job: JobKey) -> Answer {
+    let slots = match api.door.local(LocalInput::HandOver { job }).await? {
+        Reply::HandedOver(slots) => slots,
+        Reply::Refused(Refusal::Conflict(why)) => {
+            return Err(ApiError::new(StatusCode::CONFLICT, why));
         }
-        if let Some(ending) = view.still_ends(&key) {
-            return Some(Err(format!(
-                "allocation {} of job \"{}\" has not ended yet, and the one after it waits for that: \
-                 move the job when that one runs, or when the job is stopped and over",
-                ending.id.short(),
-                key.id
-            )));
-        }
-        let handed = view.handed_over(&key).map(|record| HandedAlloc {
-            id: record.id.to_string(),
-            group: record.group.to_string(),
-            index: record.index,
-            token: settings.secret.token(record.id),
-            address: String::new(),
-        });
-        Some(Ok(handed.collect::<Vec<_>>()))
-    });
-    let Some(allocs) = allocs.await? else {
-        return Err(ApiError::not_found("job not found"));
+        other => return Err(ApiError::unexpected(other)),
     };
-    let allocs = allocs.map_err(|why| ApiError::new(StatusCode::CONFLICT, why))?;
-    for handed in &allocs {
-        let alloc = uuid("alloc", &handed.id)?;
-        match api.door.operator(OperatorInput::Promise { alloc }).await? {
-            Reply::Done { .. } => {}
-            other => return Err(ApiError::unexpected(other)),
-        }
-    }
+    let handed = slots.into_iter().map(|(slot, alloc)| HandedAlloc {
+        id: alloc.to_string(),
+        group: slot.group.to_string(),
+        index: slot.index,
+        token: api.settings.secret.token(alloc),
+        address: String::new(),
+    });
+    let allocs = handed.collect();
     answer::json(params, &Handover { allocs })
 }

@@ -203,6 +203,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         Ok(
             Reply::Dispatched { .. }
             | Reply::Stopping { .. }
+            | Reply::HandedOver(_)
             | Reply::Variable(_)
             | Reply::Done { .. },
         ) => Ok(()),

@@ -21,7 +21,6 @@ use crate::gc;
 use crate::ids::AllocId;
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::DeploymentStatus;
-use crate::model::remote::Handed;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Now;
 
@@ -33,18 +32,12 @@ impl Agent {
         let keep = if all { 0 } else { self.config.keep_terminal };
         let crowded = self.machine.room.take_crowded();
         let records = self.allocs.values().map(|alloc| &**alloc.record());
-        // Who never got a disk goes before that: it holds less, and may be replaced yet. Whoever
-        // replaced it is to get the same.
-        let is_last = |heir: &AllocRecord| {
-            heir.next
-                .is_none_or(|next| !self.allocs.contains_key(&next))
-        };
-        let awaited =
-            self.inherited_by(|heir| self.may_get_disks(heir, now) || !all && is_last(heir));
+        // Who never got a disk goes before that: it holds less, and may be replaced yet.
+        let awaited = self.sources(|holder| self.may_get_disk(holder) || !all);
         // Who is being cleaned away counts as gone: one too many costs one.
         let ended = records.filter(|alloc| alloc.finished && !alloc.destroying);
         let ended = ended.filter(|alloc| !self.is_needed(alloc, &awaited));
-        let collectable = ended.clone().filter(|alloc| !alloc.is_promised(now.wall));
+        let collectable = ended.clone().filter(|alloc| !self.is_leased(alloc, now));
         let kept = collectable.clone().count();
         // How much the oldest frees is known only when it is gone: one at a time.
         let keep = keep.min(kept.saturating_sub(usize::from(crowded)));
@@ -81,23 +74,31 @@ impl Agent {
         alloc.next.is_none() && waits
     }
 
-    /// The allocations whose disks somebody may still take over. What one was to get that is kept for
-    /// another node, and never did, is kept with it.
-    pub(super) fn awaited_disks(&self, now: Now) -> BTreeSet<AllocId> {
-        self.inherited_by(|heir| self.may_get_disks(heir, now))
+    /// The allocations whose disks somebody may still take over.
+    pub(super) fn awaited_disks(&self) -> BTreeSet<AllocId> {
+        self.sources(|holder| self.may_get_disk(holder))
     }
 
-    /// Whether an allocation, or what replaces it here or on another node, may take over disks yet.
-    fn may_get_disks(&self, heir: &AllocRecord, now: Now) -> bool {
-        !heir.finished || self.awaits_replacement(heir) || heir.is_promised(now.wall)
+    /// Whether an allocation, or what replaces it, may take over a disk yet.
+    fn may_get_disk(&self, holder: &AllocRecord) -> bool {
+        !holder.finished || self.awaits_replacement(holder)
     }
 
-    /// The allocations whose disks these heirs were to take over and did not.
-    fn inherited_by(&self, is_heir: impl Fn(&AllocRecord) -> bool) -> BTreeSet<AllocId> {
-        let heirs = self.allocs.values().map(|alloc| &**alloc.record());
-        let heirs = heirs.filter(|heir| is_heir(heir));
-        heirs
-            .flat_map(|heir| heir.inherits.iter().copied())
+    /// Whether an allocation is kept for another node.
+    pub(super) fn is_leased(&self, alloc: &AllocRecord, now: Now) -> bool {
+        let disk = self.shared.disks.get(&alloc.slot());
+        disk.is_some_and(|disk| disk.is_leased(alloc.id, now.wall))
+    }
+
+    /// From where disks have yet to move to these holders.
+    fn sources(&self, is_one: impl Fn(&AllocRecord) -> bool) -> BTreeSet<AllocId> {
+        let disks = self.shared.disks.values();
+        let disks = disks.filter(|disk| {
+            let holder = disk.holder.and_then(|id| self.allocs.get(&id));
+            holder.is_some_and(|holder| is_one(holder.record()))
+        });
+        disks
+            .flat_map(|disk| disk.sources.iter().copied())
             .collect()
     }
 
@@ -111,7 +112,7 @@ impl Agent {
     }
 
     /// What the job has to know of an ended allocation when that is cleaned away: that it filled its
-    /// place, and what it should have taken over from another node and did not.
+    /// place.
     fn leave_to_the_job(&mut self, id: AllocId) {
         let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
             return;
@@ -119,24 +120,12 @@ impl Agent {
         let Some(job) = self.local.jobs.get(&alloc.job) else {
             return;
         };
-        // Its replacement has both.
         if alloc.next.is_some() || alloc.destroying {
             return;
         }
         let mut left = JobRecord::clone(job);
         if alloc.desired == DesiredStatus::Run && alloc.job_version == job.job.version {
             left.done.insert((alloc.group.clone(), alloc.index));
-        }
-        // Whoever comes there next must not run beside that one either.
-        let mut handed = left.handed.iter();
-        if let Some(from) = alloc.remote.clone()
-            && !handed.any(|handed| handed.is_for(&alloc.group, alloc.index))
-        {
-            left.handed.push(Handed {
-                group: alloc.group.clone(),
-                index: alloc.index,
-                from,
-            });
         }
         if left != **job {
             self.save_job(&alloc.job, left);

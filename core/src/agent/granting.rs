@@ -46,7 +46,9 @@ impl Agent {
         let capacity = self.capacity();
         let holding = |alloc| holding_of(alloc, capacity.core_mhz);
         let holders = self.allocs.values().filter(|other| !other.is_gone());
-        claims::ungranted(holding(alloc), &capacity, holders.map(holding))
+        let disk = self.shared.disks.get(&alloc.record().slot());
+        let elsewhere = disk.and_then(|disk| disk.elsewhere_of(id));
+        claims::ungranted(holding(alloc), elsewhere, &capacity, holders.map(holding))
     }
 
     /// The allocations that wait for claims.

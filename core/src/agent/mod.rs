@@ -5,6 +5,7 @@ pub mod audit;
 mod collect;
 mod collected;
 mod granting;
+mod hand_over;
 mod machine;
 mod operator;
 mod pending;
@@ -92,11 +93,16 @@ pub enum TimerName {
 impl Agent {
     /// An agent that goes on where `saved` ends. What ran is looked for, what should run is
     /// started. Damaged or missing parts cost what they belong to, and nothing else.
-    pub fn restore(config: Config, saved: Saved, now: Now) -> Agent {
+    pub fn restore(config: Config, mut saved: Saved, now: Now) -> Agent {
+        let mut ledger = Ledger::of(restore::records(&saved));
+        for (key, record) in saved.migrate() {
+            ledger.put(key, record);
+        }
         let shared = Shared {
             rng: Rng::new(config.seed),
             index: restore::last_index(&saved),
-            ledger: Ledger::of(restore::records(&saved)),
+            disks: saved.disks.clone(),
+            ledger,
             ..Shared::default()
         };
         // What an earlier life kept may be too much for the disk.
@@ -146,10 +152,11 @@ impl Agent {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&input.alloc) {
                     Some(alloc) => {
-                        let inherited = alloc.record().inherits.len();
+                        let slot = alloc.record().slot();
+                        let disk = cx.shared.disks.get(&slot).cloned();
                         alloc.on_hook(&mut cx, input.task.as_ref(), input.op, input.result);
                         // Whose disk was taken over may go.
-                        self.collect_due |= alloc.record().inherits.len() != inherited;
+                        self.collect_due |= self.shared.disks.get(&slot) != disk.as_ref();
                     }
                     None => cx.count_stale(),
                 }

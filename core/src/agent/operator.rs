@@ -10,7 +10,7 @@ use crate::ids::{AllocId, JobKey, RequestId, TaskName};
 use crate::input::{OperatorInput, RestartScope};
 use crate::model::alloc::TaskLife;
 use crate::model::eval::Trigger;
-use crate::store::record::{AllocRecord, DELIVERED, PROMISED};
+use crate::store::disk::AFTER_TRANSFER;
 use crate::time::Now;
 
 impl Agent {
@@ -24,8 +24,7 @@ impl Agent {
         let id = match &input {
             OperatorInput::StopAlloc { alloc }
             | OperatorInput::Collect { alloc }
-            | OperatorInput::Promise { alloc }
-            | OperatorInput::Delivered { alloc }
+            | OperatorInput::TransferComplete { alloc }
             | OperatorInput::Restart { alloc, .. }
             | OperatorInput::Signal { alloc, .. } => *alloc,
         };
@@ -39,8 +38,7 @@ impl Agent {
         let reply = match input {
             OperatorInput::StopAlloc { .. } => Some(self.stop_by_operator(now, id)),
             OperatorInput::Collect { .. } => Some(self.collect_one(now, id)),
-            OperatorInput::Promise { .. } => Some(self.promise(now, id)),
-            OperatorInput::Delivered { .. } => Some(self.delivered(now, id)),
+            OperatorInput::TransferComplete { .. } => Some(self.transfer_complete(now, id)),
             OperatorInput::Restart { tasks, .. } => Some(self.restart(now, id, &tasks)),
             OperatorInput::Signal { task, signal, .. } => {
                 self.signal(now, id, task.as_ref(), &signal, request)
@@ -66,8 +64,7 @@ impl Agent {
             OperatorInput::Collect { .. } => Reply::Done {
                 index: self.shared.index,
             },
-            OperatorInput::Promise { .. }
-            | OperatorInput::Delivered { .. }
+            OperatorInput::TransferComplete { .. }
             | OperatorInput::Restart { .. }
             | OperatorInput::Signal { .. } => {
                 conflict("the allocation is over, and its directory was garbage-collected")
@@ -108,7 +105,7 @@ impl Agent {
         if !record.finished {
             return conflict("the allocation is not over: stop it first");
         }
-        if self.is_needed(&record, &self.awaited_disks(now)) {
+        if self.is_needed(&record, &self.awaited_disks()) {
             return conflict(
                 "the allocation is still needed: for its replacement, its disk or its roll-out",
             );
@@ -119,28 +116,14 @@ impl Agent {
         }
     }
 
-    /// Keeps the disk of an allocation for another node.
-    fn promise(&mut self, now: Now, id: AllocId) -> Reply {
-        let until = now.wall + PROMISED;
-        self.keep_disk(now, id, |record| record.promised = Some(until))
-    }
-
-    /// The other node has what it wanted; a while longer, for it may die before it makes use of it.
-    fn delivered(&mut self, now: Now, id: AllocId) -> Reply {
-        let until = now.wall + DELIVERED;
-        self.keep_disk(now, id, |record| {
-            record.promised = record.promised.map(|promised| promised.min(until));
-        })
-    }
-
-    fn keep_disk(&mut self, now: Now, id: AllocId, keep: impl FnOnce(&mut AllocRecord)) -> Reply {
-        let Some(alloc) = self.allocs.get_mut(&id) else {
+    /// The other node has what it wanted; it is kept a while longer, for that node may die before it makes use of it.
+    fn transfer_complete(&mut self, now: Now, id: AllocId) -> Reply {
+        let Some(alloc) = self.allocs.get(&id) else {
             return unknown(id);
         };
-        if alloc.record().destroying {
-            return conflict("the allocation is being cleaned away");
-        }
-        alloc.keep_disk(&mut cx(&self.config, &mut self.shared, now), keep);
+        let (slot, until) = (alloc.record().slot(), now.wall + AFTER_TRANSFER);
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        cx.edit_disk(&slot, |disk| disk.transfer_complete(id, until));
         Reply::Done {
             index: self.shared.index,
         }

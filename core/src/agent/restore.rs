@@ -38,6 +38,7 @@ impl Agent {
             self.allocs.insert(record.id, runner);
         }
         self.restore_collected(saved);
+        self.restore_disks(saved);
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
         if !jobs.is_empty() {
@@ -62,6 +63,19 @@ impl Agent {
             }
         }
         self.forget_expired_records(Timestamp(i64::MIN));
+    }
+}
+
+impl Agent {
+    /// Disks of jobs that are not there are nobody's.
+    fn restore_disks(&mut self, saved: &Saved) {
+        for slot in saved.disks.keys() {
+            let is_known = self.local.jobs.contains_key(&slot.job);
+            if !is_known && !saved.unreadable.contains(&Key::Job(slot.job.clone())) {
+                self.shared.disks.remove(slot);
+                self.shared.ledger.delete(Key::Disk(slot.clone()));
+            }
+        }
     }
 }
 
@@ -116,6 +130,8 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
     let collected = saved.collected.iter();
     let collected =
         collected.map(|(id, one)| (Key::Collected(*id), Record::Collected(one.clone())));
+    let disks = saved.disks.iter();
+    let disks = disks.map(|(slot, disk)| (Key::Disk(slot.clone()), Record::Disk(disk.clone())));
     meta.chain(jobs)
         .chain(evals)
         .chain(deployments)
@@ -123,5 +139,6 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         .chain(tasks)
         .chain(variables)
         .chain(collected)
+        .chain(disks)
         .collect()
 }

@@ -108,13 +108,10 @@ impl Agent {
     }
 
     fn forget_dead_jobs(&mut self, now: Now, ages: &mut Ages) {
-        let awaited = self.awaited_disks(now);
+        let awaited = self.awaited_disks();
         let needed = |alloc: &AllocRunner| {
             let record = alloc.record();
-            // Whoever comes next must not run beside what may still run on another node.
-            let waited = record.remote.is_some() && record.next.is_none();
-            let kept = waited || record.is_promised(now.wall);
-            !record.finished || kept || self.is_needed(record, &awaited)
+            !record.finished || self.is_leased(record, now) || self.is_needed(record, &awaited)
         };
         let mut evaluated: BTreeMap<&JobKey, Timestamp> = BTreeMap::new();
         for eval in self.local.evals.values() {
@@ -129,10 +126,13 @@ impl Agent {
             .filter(|(_, job)| is_temporary(&job.job));
         for (key, job) in jobs {
             let view = self.view();
-            if job.purge || !job.handed.is_empty() || view.job_status(key) != "dead" {
+            if job.purge || view.job_status(key) != "dead" {
                 continue;
             }
-            if view.allocs_of(key).any(needed) {
+            // Whoever comes next must not run beside what may still run on another node.
+            let mut disks = view.disks_of(key);
+            let waits = disks.any(|(_, disk)| disk.elsewhere.is_some());
+            if waits || view.allocs_of(key).any(needed) {
                 // Nothing tells when that is over.
                 ages.look_again(INTERVAL);
             } else if ages.is_over(

@@ -9,10 +9,10 @@ use super::shown::ShownAlloc;
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::claims::resources::Capacity;
-use crate::claims::{self, Holder, Ungranted};
+use crate::claims::{Holder, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
-use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, Slot};
 use crate::input::ShutdownMode;
 use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
@@ -20,12 +20,12 @@ use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::placement::{PlacementFailure, Shortage};
-use crate::model::remote::RemotePrevious;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
 use crate::scheduler::reconcile;
 use crate::store::collected::CollectedAlloc;
+use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Instant;
 
@@ -160,53 +160,30 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What a job still awaits of another node, or is to get from there, for copies that are wanted.
-    /// Until it has that, not all that belongs to it is here.
-    pub fn awaited_elsewhere(self, key: &JobKey) -> Option<&'a RemotePrevious> {
-        let record = self.job(key)?;
-        let handed = record.handed.iter();
-        let handed = handed.map(|handed| (&handed.group, handed.index, &handed.from));
-        let allocs = self.allocs_of(key).map(AllocRunner::record);
-        let waiting = allocs.filter(|alloc| alloc.next.is_none());
-        let waiting =
-            waiting.filter_map(|alloc| Some((&alloc.group, alloc.index, alloc.remote.as_ref()?)));
-        let mut awaited = handed.chain(waiting).filter(|(group, index, from)| {
-            let disk = record.job.group(group.as_str());
-            let disk = disk.and_then(|group| group.ephemeral_disk);
-            let gets_disk = disk.is_some_and(|disk| disk.migrate);
-            *index < wanted(record, group) && (!from.ended || gets_disk)
-        });
-        awaited.next().map(|(_, _, from)| from)
+    /// The disks of the slots of a job that have a record.
+    pub fn disks_of(self, key: &JobKey) -> impl Iterator<Item = (&'a Slot, &'a Disk)> + use<'a> {
+        let first = Slot {
+            job: key.clone(),
+            ..Slot::default()
+        };
+        let key = key.clone();
+        let disks = self.agent.shared.disks.range(first..);
+        let of_job = disks.take_while(move |(slot, _)| slot.job == key);
+        of_job.map(|(slot, disk)| (slot, &**disk))
     }
 
-    /// Of each copy of a job the allocation that another node would replace: the latest, if it is kept.
-    /// One that never had its turn and goes leaves that to the one before it, which may still run.
-    pub fn handed_over(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<AllocRecord>> + use<'a> {
-        let goes_unused = |alloc: &&AllocRunner| alloc.record().destroying && alloc.never_ran();
-        let mut latest = BTreeMap::<_, &Arc<AllocRecord>>::new();
-        for alloc in self.allocs_of(key).filter(|alloc| !goes_unused(alloc)) {
-            let record = alloc.record();
-            let copy = latest.entry((&record.group, record.index));
-            let newest = copy.or_insert(record);
-            if newest.create_index < record.create_index {
-                *newest = record;
-            }
-        }
-        latest.into_values().filter(|alloc| !alloc.destroying)
+    /// The disks of all slots that have a record.
+    pub fn disks(self) -> &'a BTreeMap<Slot, Arc<Disk>> {
+        &self.agent.shared.disks
     }
 
-    /// An allocation of a job that has not ended, where what would be handed over still waits for that:
-    /// another node would ask for the end of the latter only.
-    pub fn still_ends(self, key: &JobKey) -> Option<&'a Arc<AllocRecord>> {
-        let mut latest = self.handed_over(key);
-        latest.find_map(|latest| {
-            let before = |alloc: &&AllocRunner| {
-                let record = alloc.record();
-                let same = claims::is_same_slot(record, latest);
-                same && claims::is_older(record, latest) && !alloc.is_gone()
-            };
-            self.allocs_of(key).find(before).map(AllocRunner::record)
-        })
+    /// The disk of an allocation's slot, if that has a record.
+    pub fn disk_of(self, alloc: &AllocRecord) -> Option<&'a Disk> {
+        self.agent
+            .shared
+            .disks
+            .get(&alloc.slot())
+            .map(|disk| &**disk)
     }
 
     /// Whether this node has the drivers of a group and fulfils its conditions.
@@ -303,7 +280,7 @@ impl<'a> View<'a> {
             let claims = holders.entry(one.holder).or_default();
             claims.push(one.claim.to_string());
         }
-        let words = match alloc.waits_for() {
+        let words = match alloc.waits_for(self.disk_of(alloc.record())) {
             Some(words) => words,
             None if !alloc.awaits_claims() => return None,
             None if holders.is_empty() => {
@@ -362,7 +339,7 @@ impl<'a> View<'a> {
 }
 
 /// How many copies of a group are wanted; none of one that the job no longer has.
-fn wanted(job: &JobRecord, group: &GroupName) -> u32 {
+pub(super) fn wanted(job: &JobRecord, group: &GroupName) -> u32 {
     let group = job.job.group(group.as_str());
     group.map_or(0, |group| reconcile::copies(&job.job, group))
 }

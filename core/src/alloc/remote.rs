@@ -1,9 +1,9 @@
 //! An allocation on another node that an allocation of this one replaces: its end is awaited, and
 //! its disk fetched.
 //!
-//! A job that ran elsewhere comes with a list of what each copy replaces there: [`Handed`](crate::model::remote::Handed) in the
-//! job's record, [`RemotePrevious`](crate::model::remote::RemotePrevious) in the allocation's. Two hooks (`runner/remote.rs`) deal with
-//! it:
+//! A job that ran elsewhere comes with a list of what each copy replaces there ([`Handed`](crate::model::remote::Handed)). The record
+//! of the slot's disk keeps it ([`Elsewhere`](crate::store::disk::Elsewhere)), through all allocations of the slot, until two hooks
+//! (`runner/remote.rs`) of one of them have dealt with it:
 //!
 //! - **The end.** The other node is asked until the allocation there is over: one long question at
 //!   a time, at least a second between two, 30 s or a little more after one that failed. The node
@@ -12,11 +12,8 @@
 //! - **The disk** is fetched then. It is tried five times; after that the allocation starts with an
 //!   empty disk, as in Nomad, and an event says so. An archive that does harm fails the allocation.
 //!
-//! What was never fetched is passed on to the replacement. Where there is no replacement and the
-//! allocation is removed, it goes back to the job, for the next allocation of the same group and
-//! index; only a purge forgets it, when the last allocation is gone. The other node's disk is newer
-//! than what an earlier stay left here, and older than what anything wrote that ran here since: so
-//! it is passed on once, and a version of the job that does not want it drops it.
+//! Only a purge forgets it before that, when the last allocation is gone. A version of the job that does not want
+//! the disk drops it when it starts.
 //!
 //! While a job waits so, it cannot be handed over to a third node, which would not know of the
 //! first. Neither can it while its latest allocation waits for the one before it, because the third

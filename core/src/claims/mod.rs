@@ -13,13 +13,13 @@
 //! waits for younger ones, there is no circle of waiting, and a node that came to have less than it gave
 //! keeps nobody waiting. What is granted is not taken back. [`ungranted`] is the whole rule; `agent/granting.rs` applies it, and reports show what it says.
 //!
-//! Waiting for what a copy replaces on another node is the same: a claim on its slot, whose holder is
-//! elsewhere.
+//! Waiting for the previous allocation on another node is the same: a claim on the slot whose holder is elsewhere,
+//! as the record of the slot's disk says ([`crate::store::disk`]).
 //!
 //! The scheduler gives an allocation what another holds only if that one is told to end: the ones before it
 //! in its slot, and those that it preempts ([`Held`] is what it may not give).
 //!
-//! Nothing of this is remembered by itself: what an allocation claims stands in its record.
+//! What an allocation claims stands in its record, and where the disk of its slot lies in that of the slot.
 
 pub mod resources;
 
@@ -31,15 +31,16 @@ use serde::Serialize;
 
 use self::resources::{Amounts, Capacity};
 use crate::device::choose;
-use crate::ids::{AllocId, GroupName, JobKey};
+use crate::ids::{AllocId, Slot};
 use crate::model::device::GroupId;
+use crate::model::remote::RemotePrevious;
 use crate::store::record::AllocRecord;
 
 /// Something with one owner at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Claim {
     /// The place of one copy of a group.
-    Slot(JobKey, GroupName, u32),
+    Slot(Slot),
     /// A port of the host.
     Port(u16),
     /// An instance of a device.
@@ -67,7 +68,7 @@ impl Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Claim::Slot(job, group, index) => write!(f, "slot {}.{group}[{index}]", job.id),
+            Claim::Slot(slot) => write!(f, "slot {slot}"),
             Claim::Port(port) => write!(f, "port {port}"),
             Claim::Device(group, id) => write!(f, "device {group} {id}"),
             Claim::Core(id) => write!(f, "core {id}"),
@@ -120,7 +121,7 @@ pub fn is_same_slot(one: &AllocRecord, other: &AllocRecord) -> bool {
 
 /// Everything that an allocation claims of which there is one.
 pub fn of(alloc: &AllocRecord) -> impl Iterator<Item = Claim> {
-    let slot = Claim::Slot(alloc.job.clone(), alloc.group.clone(), alloc.index);
+    let slot = Claim::Slot(alloc.slot());
     let ports = alloc.ports.iter().map(|port| Claim::Port(port.value));
     let devices = alloc.devices.iter().flat_map(|assigned| {
         let of_group = |id: &String| Claim::Device(assigned.group.clone(), id.clone());
@@ -157,9 +158,11 @@ pub fn in_common(one: &AllocRecord, other: &AllocRecord) -> Vec<Claim> {
 }
 
 /// The claims of an allocation that are not granted yet, and who holds each. `holders` are all allocations of
-/// this node that are not gone; younger ones among them do not count.
+/// this node that are not gone; younger ones among them do not count. `elsewhere` is the previous allocation on
+/// another node.
 pub fn ungranted<'a>(
     (alloc, amounts): Holding<'_>,
+    elsewhere: Option<&RemotePrevious>,
     capacity: &Capacity,
     holders: impl Iterator<Item = Holding<'a>>,
 ) -> Vec<Ungranted> {
@@ -177,9 +180,9 @@ pub fn ungranted<'a>(
         all.map(move |claim| (claim, holder.clone()))
             .collect::<Vec<_>>()
     };
-    let elsewhere = alloc.remote.iter().filter(|previous| !previous.ended);
+    let elsewhere = elsewhere.into_iter().filter(|previous| !previous.ended);
     let elsewhere = elsewhere.map(|previous| {
-        let slot = Claim::Slot(alloc.job.clone(), alloc.group.clone(), alloc.index);
+        let slot = Claim::Slot(alloc.slot());
         let holder = Holder::Elsewhere(previous.alloc, previous.address.clone());
         (slot, holder)
     });
@@ -253,9 +256,9 @@ pub fn doubly_held<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::JobKey;
     use crate::model::alloc::DesiredStatus;
     use crate::model::device::AssignedDevices;
-    use crate::model::remote::RemotePrevious;
     use crate::store::record::AssignedPort;
 
     fn alloc(id: u128, job: &str, ports: &[u16], devices: &[&str]) -> AllocRecord {
@@ -290,7 +293,7 @@ mod tests {
         let holders = others
             .iter()
             .map(|(other, memory)| (*other, amounts(*memory)));
-        let waits = ungranted((one, amounts(memory)), &capacity, holders);
+        let waits = ungranted((one, amounts(memory)), None, &capacity, holders);
         let words = |it: &Ungranted| format!("{} of {}", it.claim, it.holder);
         waits.iter().map(words).collect()
     }
@@ -340,17 +343,25 @@ mod tests {
 
     #[test]
     fn slot_of_an_alloc_on_another_node_is_waited_for_until_that_ended() {
-        let mut one = alloc(1, "a", &[], &[]);
-        let previous = AllocId(7);
-        one.remote = Some(RemotePrevious {
-            alloc: previous,
+        let mut previous = RemotePrevious {
+            alloc: AllocId(7),
             address: "http://far:4646".into(),
             ..RemotePrevious::default()
-        });
-        let words = format!("slot a.[0] of {} at http://far:4646", previous.short());
-        assert_eq!(waits(&one, 0, &[]), [words]);
-        one.remote.iter_mut().for_each(|it| it.ended = true);
-        assert!(waits(&one, 0, &[]).is_empty());
+        };
+        let waits = |previous: &RemotePrevious| {
+            let one = (&alloc(1, "a", &[], &[]), Amounts::default());
+            ungranted(
+                one,
+                Some(previous),
+                &Capacity::default(),
+                core::iter::empty(),
+            )
+        };
+        let holder = Holder::Elsewhere(previous.alloc, previous.address.clone());
+        let claim = Claim::Slot(alloc(1, "a", &[], &[]).slot());
+        assert_eq!(waits(&previous), [Ungranted { claim, holder }]);
+        previous.ended = true;
+        assert!(waits(&previous).is_empty());
     }
 
     #[test]

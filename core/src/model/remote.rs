@@ -31,13 +31,6 @@ pub struct Handed {
     pub from: RemotePrevious,
 }
 
-impl Handed {
-    /// Whether this copy is the one.
-    pub fn is_for(&self, group: &GroupName, index: u32) -> bool {
-        self.group == *group && self.index == index
-    }
-}
-
 /// What another node says of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Remote {

@@ -41,6 +41,7 @@ use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
 use crate::model::eval::DeploymentStatus;
 use crate::model::job::Job;
 use crate::model::placement::PlacementFailure;
+use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::Instant;
 
@@ -85,8 +86,8 @@ pub struct NewAlloc {
     pub record: AllocRecord,
     /// Its job's version.
     pub job: Arc<Job>,
-    /// Whether it replaces the allocation on another node that its job remembers for this copy.
-    pub takes_over: bool,
+    /// The disk of its slot from then on, if there is anything to remember.
+    pub disk: Option<Disk>,
     /// Of those that it preempts, the ones that were not told to end before.
     pub evicts: Vec<AllocId>,
     /// Whether what it replaces runs an old version, and ends for it.

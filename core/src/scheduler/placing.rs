@@ -14,12 +14,12 @@ use crate::claims::resources::{Amounts, Capacity};
 use crate::claims::{Held, Holding};
 use crate::cx::Rng;
 use crate::device::choose::{self, Offer, choose};
-use crate::ids::{AllocId, GroupName, JobKey};
+use crate::ids::{AllocId, JobKey, Slot};
 use crate::model::alloc::DesiredStatus;
 use crate::model::device::AssignedDevices;
 use crate::model::group::TaskGroup;
 use crate::model::placement::{PlacementFailure, Shortage};
-use crate::model::remote::RemotePrevious;
+use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, AssignedCores, AssignedPort, JobRecord};
 
 /// What of this machine an allocation gets for itself alone, and who ends for that.
@@ -28,21 +28,6 @@ pub(super) struct Claim {
     pub(super) devices: Vec<AssignedDevices>,
     pub(super) cores: Vec<AssignedCores>,
     pub(super) preempts: Vec<AllocId>,
-}
-
-/// A copy of a group.
-#[derive(Clone, Copy)]
-pub(super) struct Slot<'a> {
-    job: &'a JobKey,
-    group: &'a GroupName,
-    index: u32,
-}
-
-impl Slot<'_> {
-    /// Whether an allocation is for this copy.
-    pub(super) fn is_of(self, alloc: &AllocRecord) -> bool {
-        (&alloc.job, &alloc.group, alloc.index) == (self.job, self.group, self.index)
-    }
 }
 
 /// A plan in the making: the snapshot, and what was decided so far.
@@ -55,10 +40,6 @@ pub(super) struct Pass<'a> {
     /// What is made, with what it holds of counted resources.
     placed: Vec<(AllocRecord, Amounts)>,
 }
-
-/// How many that could not take over their disk may follow each other before one between them and the
-/// oldest disk is given up.
-const MAX_DISKS: usize = 16;
 
 impl<'a> Pass<'a> {
     pub(super) fn new(snapshot: &'a Snapshot<'a>) -> Pass<'a> {
@@ -105,13 +86,6 @@ impl<'a> Pass<'a> {
         self.ending.get(&alloc.record.id).unwrap_or(alloc.record)
     }
 
-    /// What an allocation did not take over from another node, for the one that replaces it. If it
-    /// was replaced already, it passed that on then, and what came here since is newer.
-    fn passed_on(&self, previous: Option<AllocId>) -> Option<RemotePrevious> {
-        let previous = self.snapshot.alloc(previous?)?.record;
-        previous.remote.clone().filter(|_| previous.next.is_none())
-    }
-
     /// Decides how a copy of a group is placed.
     ///
     /// # Errors
@@ -129,20 +103,19 @@ impl<'a> Pass<'a> {
         let unknown = self.snapshot.awaits_first_reports;
         admits(self.snapshot.node, unknown, job, group)?;
         let slot = Slot {
-            job: key,
-            group: &placement.group,
+            job: key.clone(),
+            group: placement.group.clone(),
             index: placement.index,
         };
-        let claim = self.claim(group, slot, &[]);
+        let claim = self.claim(group, &slot, &[]);
         let claim = claim.or_else(|why| {
-            let from_others = || self.claim_from_others(job, group, slot);
+            let from_others = || self.claim_from_others(job, group, &slot);
             let claim = may_preempt.then(from_others).flatten();
             claim.ok_or_else(|| match wants_devices(group) {
                 true => unless_unknown(unknown, why),
                 false => NotPlaced::Failed(why),
             })
         })?;
-        let (inherits, remote, takes_over) = self.disks(record, group, &placement);
         let alloc = AllocRecord {
             id: self.rng.alloc_id(),
             name: format!("{}.{}[{}]", job.id, group.name, placement.index).into(),
@@ -152,8 +125,6 @@ impl<'a> Pass<'a> {
             group: placement.group,
             deployment: record.deployment,
             previous: placement.previous,
-            inherits,
-            remote,
             reschedules: placement.reschedules,
             status_description: "No tasks have started".into(),
             ports: claim.ports,
@@ -162,15 +133,16 @@ impl<'a> Pass<'a> {
             preempts: claim.preempts,
             ..AllocRecord::default()
         };
+        let disk = self.disk(&alloc, group);
         let evicts = self.evict(&alloc.preempts);
         let outdated = placement.previous.filter(|_| placement.renews);
         outdated.into_iter().for_each(|id| self.stop(id));
         let amounts = Amounts::of(group, self.snapshot.capacity.core_mhz);
         self.placed.push((alloc.clone(), amounts));
         Ok(NewAlloc {
+            disk,
             record: alloc,
             job: job.clone(),
-            takes_over,
             evicts,
             outdates: outdated.is_some(),
         })
@@ -190,34 +162,17 @@ impl<'a> Pass<'a> {
         evicts
     }
 
-    /// Whose disks a new allocation takes over: on this node, and on another; and whether that other is
-    /// the one that the job remembers for it.
-    fn disks(
-        &self,
-        record: &JobRecord,
-        group: &TaskGroup,
-        placement: &Placement,
-    ) -> (Vec<AllocId>, Option<RemotePrevious>, bool) {
-        let mut inherits = self.disks_for(group, placement.previous);
-        let passed_on = self.passed_on(placement.previous);
-        let mut handed = record.handed.iter();
-        let handed = handed.find(|handed| handed.is_for(&placement.group, placement.index));
-        let handed = handed.map(|handed| handed.from.clone());
-        let migrates = group.ephemeral_disk.is_some_and(|disk| disk.migrate);
-        if migrates {
-            // What another node has is newer than what ran here. Who was to get it before may hold it.
-            let was_to_get_it = |id: &AllocId| {
-                let alloc = self.snapshot.alloc(*id);
-                alloc.is_some_and(|alloc| alloc.fetches_disk && alloc.record.remote == passed_on)
-            };
-            match (&handed, &passed_on) {
-                (Some(_), _) => inherits.clear(),
-                (None, Some(_)) => inherits.retain(was_to_get_it),
-                (None, None) => {}
-            }
-        }
-        let takes_over = handed.is_some();
-        (inherits, handed.or(passed_on), takes_over)
+    /// The disk of the slot of a new allocation, as it is from then on.
+    fn disk(&self, alloc: &AllocRecord, group: &TaskGroup) -> Option<Disk> {
+        let known = self.snapshot.disks.get(&alloc.slot());
+        let known = known.map(|disk| Disk::clone(disk));
+        let disk = known.unwrap_or_else(|| Disk::of(alloc.previous));
+        let keeps = |id: AllocId| {
+            let alloc = self.snapshot.alloc(id);
+            alloc.is_some_and(|alloc| !alloc.record.destroying)
+        };
+        let settings = group.ephemeral_disk.unwrap_or_default();
+        disk.placed(alloc.id, settings, keeps)
     }
 
     /// What a copy of a group gets, if all that it needs is free once `yielding` ended.
@@ -227,7 +182,7 @@ impl<'a> Pass<'a> {
     pub(super) fn claim(
         &mut self,
         group: &TaskGroup,
-        slot: Slot<'_>,
+        slot: &Slot,
         yielding: &[AllocId],
     ) -> Result<Claim, PlacementFailure> {
         let yields = |(alloc, _): &Holding<'_>| yielding.contains(&alloc.id);
@@ -248,35 +203,9 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Whose disks a replacement of `previous` takes over. One that could not take over what it
-    /// was to get passes that on; what is being cleaned away is nobody's.
-    fn disks_for(&self, group: &TaskGroup, previous: Option<AllocId>) -> Vec<AllocId> {
-        let disk = group.ephemeral_disk.unwrap_or_default();
-        let keeps = disk.sticky || disk.migrate;
-        let Some(previous) = previous
-            .filter(|_| keeps)
-            .and_then(|id| self.snapshot.alloc(id))
-        else {
-            return Vec::new();
-        };
-        let stays = |id: &AllocId| {
-            let alloc = self.snapshot.alloc(*id);
-            alloc.is_some_and(|alloc| !alloc.record.destroying)
-        };
-        let record = previous.record;
-        let passed_on = record.inherits.iter().copied();
-        let all = core::iter::once(record.id).chain(passed_on);
-        let mut disks: Vec<AllocId> = all.filter(stays).collect();
-        // Of too many the oldest stays: those between came to nothing, and it had a task.
-        if disks.len() > MAX_DISKS {
-            disks.remove(MAX_DISKS - 1);
-        }
-        disks
-    }
-
     /// Who holds what a copy may not be given: all that are not gone but those before it in its slot.
-    pub(super) fn holders(&self, slot: Slot<'_>) -> impl Iterator<Item = Holding<'_>> {
-        let holds = move |alloc: &&AllocState<'_>| !alloc.is_gone() && !slot.is_of(alloc.record);
+    pub(super) fn holders<'b>(&'b self, slot: &'b Slot) -> impl Iterator<Item = Holding<'b>> {
+        let holds = move |alloc: &&AllocState<'_>| !alloc.is_gone() && !alloc.record.is_for(slot);
         let holders = self.snapshot.allocs.iter().filter(holds);
         let holders = holders.map(|alloc| (self.record(alloc), alloc.amounts));
         let placed = self

@@ -18,10 +18,10 @@
 use core::cmp::Reverse;
 
 use super::AllocState;
-use super::placing::{Claim, Pass, Slot};
+use super::placing::{Claim, Pass};
 use crate::claims::Held;
 use crate::claims::resources::Amounts;
-use crate::ids::AllocId;
+use crate::ids::{AllocId, Slot};
 use crate::model::device::DeviceRequest;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
@@ -52,7 +52,7 @@ impl Pass<'_> {
         &mut self,
         job: &Job,
         group: &TaskGroup,
-        slot: Slot<'_>,
+        slot: &Slot,
     ) -> Option<Claim> {
         if !self.snapshot.preemption.is_allowed(job.job_type) {
             return None;
@@ -87,7 +87,7 @@ impl Pass<'_> {
     }
 
     /// Who would make room, in the order in which they are asked.
-    fn who_yields(&self, job: &Job, group: &TaskGroup, slot: Slot<'_>) -> Vec<Yielding> {
+    fn who_yields(&self, job: &Job, group: &TaskGroup, slot: &Slot) -> Vec<Yielding> {
         let capacity = &self.snapshot.capacity;
         let held = Held::by(self.holders(slot)).amounts;
         let missing = capacity.missing(held, Amounts::of(group, capacity.core_mhz));
@@ -110,7 +110,7 @@ impl Pass<'_> {
         };
         let holders = self.snapshot.allocs.iter().filter(|alloc| {
             let record = alloc.record;
-            !record.finished && !slot.is_of(record)
+            !record.finished && !record.is_for(slot)
         });
         let mut all: Vec<_> = holders.filter_map(yields).collect();
         all.sort_unstable_by_key(|one| one.place);

@@ -7,9 +7,10 @@ use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
 use crate::cx::Rng;
 use crate::device::choose::Offer;
-use crate::ids::{AllocId, DeploymentId, JobKey};
+use crate::ids::{AllocId, DeploymentId, JobKey, Slot};
 use crate::model::eval::Deployment;
 use crate::model::node::Node;
+use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Now};
 
@@ -28,6 +29,8 @@ pub struct Snapshot<'a> {
     pub allocs: Vec<AllocState<'a>>,
     /// Which of them belong to which job.
     pub allocs_of: &'a BTreeMap<JobKey, BTreeSet<AllocId>>,
+    /// The disks of slots that have a record.
+    pub disks: &'a BTreeMap<Slot, Arc<Disk>>,
     /// When failed allocations are replaced, as the last plan in this life of the agent said: the wall
     /// clock may have been set since, and shall neither delay nor hurry a replacement.
     pub replaced_at: &'a BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
@@ -56,8 +59,6 @@ pub struct AllocState<'a> {
     pub has_remains: bool,
     /// Whether it ends by itself, or has done what it was to do.
     pub is_nearly_over: bool,
-    /// Whether its group's disk follows it to other nodes.
-    pub fetches_disk: bool,
 }
 
 impl<'a> AllocState<'a> {
@@ -73,7 +74,6 @@ impl<'a> AllocState<'a> {
             amounts: Amounts::default(),
             has_remains: false,
             is_nearly_over: false,
-            fetches_disk: false,
         }
     }
 }

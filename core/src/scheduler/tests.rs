@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::claims::resources::{Amounts, Capacity};
 use crate::config::Preemption;
-use crate::ids::{GroupName, JobKey};
+use crate::ids::{GroupName, JobKey, Slot};
 use crate::model::alloc::{ClientStatus, DeploymentHealth, DesiredStatus};
 use crate::model::eval::Deployment;
 use crate::model::group::{Network, Port, TaskGroup};
@@ -23,6 +23,7 @@ struct World {
     jobs: BTreeMap<JobKey, Arc<JobRecord>>,
     deployments: BTreeMap<DeploymentId, Arc<Deployment>>,
     allocs: BTreeMap<AllocId, AllocRecord>,
+    disks: BTreeMap<Slot, Arc<Disk>>,
     allocs_of: BTreeMap<JobKey, BTreeSet<AllocId>>,
     replaced_at: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
     capacity: Capacity,
@@ -152,6 +153,7 @@ impl World {
             deployments: &self.deployments,
             allocs: self.allocs.values().map(|one| self.state(one)).collect(),
             allocs_of: &self.allocs_of,
+            disks: &self.disks,
             replaced_at: &self.replaced_at,
             node: &self.node,
             capacity: self.capacity.clone(),

@@ -41,9 +41,6 @@ impl CollectedAlloc {
             alloc: AllocRecord {
                 destroying: false,
                 preempts: Vec::new(),
-                inherits: Vec::new(),
-                remote: None,
-                promised: None,
                 devices: Vec::new(),
                 launches: BTreeMap::new(),
                 ..alloc.clone()

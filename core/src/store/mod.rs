@@ -27,13 +27,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, TaskName};
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
+use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 
 pub mod collected;
+pub mod disk;
+mod earlier;
 pub mod record;
 
 /// The layout of the records that this version writes.
@@ -64,6 +67,8 @@ pub enum Key {
     Variable(VariableKey),
     /// What stays of an allocation whose directory is gone.
     Collected(AllocId),
+    /// The disk of a slot.
+    Disk(Slot),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -86,6 +91,8 @@ pub enum Record {
     Variable(Arc<Variable>),
     /// What stays of an allocation whose directory is gone.
     Collected(Arc<CollectedAlloc>),
+    /// The disk of a slot.
+    Disk(Arc<Disk>),
 }
 
 /// What concerns the node as a whole.
@@ -126,6 +133,9 @@ pub struct Saved {
     /// What stays of allocations whose directories are gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub collected: BTreeMap<AllocId, Arc<CollectedAlloc>>,
+    /// Disks of slots.
+    #[serde(default, with = "crate::pairs")]
+    pub disks: BTreeMap<Slot, Arc<Disk>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -166,6 +176,11 @@ impl Saved {
                 }
                 Record::Collected(alloc) => {
                     saved.collected.insert(alloc.alloc.id, alloc);
+                }
+                Record::Disk(disk) => {
+                    if let Key::Disk(slot) = key {
+                        saved.disks.insert(slot, disk);
+                    }
                 }
             }
         }

@@ -5,22 +5,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, TaskName};
+use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, LaunchId, Run, Slot, TaskName};
 use crate::model::alloc::{
     ClientStatus, DeploymentHealth, DesiredStatus, DriverNetwork, ExitResult, TaskState,
 };
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
 use crate::model::remote::{Handed, RemotePrevious};
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 
 /// How many earlier versions of a job are kept for people; versions in use are kept anyway.
 pub const KEPT_VERSIONS: usize = 6;
-
-/// For how long a disk is kept for another node that takes it over.
-pub const PROMISED: Span = Span::secs(24 * 3600);
-/// For how long it is kept when that node has read it to the end.
-pub const DELIVERED: Span = Span::secs(600);
 
 /// A job, its latest version and the earlier ones that are still of use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,8 +31,8 @@ pub struct JobRecord {
     /// Copies of the latest version that need nothing more though their allocations were cleaned
     /// away: without this a finished batch job would run again.
     pub done: BTreeSet<(GroupName, u32)>,
-    /// Allocations of other nodes that copies of this job replace, until those are placed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Read where earlier versions saved it; [`Disk`](super::disk::Disk) has it now.
+    #[serde(default, skip_serializing)]
     pub handed: Vec<Handed>,
 }
 
@@ -47,6 +42,21 @@ impl JobRecord {
         core::iter::once(&self.job)
             .chain(&self.versions)
             .find(|job| job.version == version)
+    }
+
+    /// Whether a submission changes nothing: what this node itself writes does not count.
+    pub fn is_same(&self, new: &Job) -> bool {
+        let (known, mut new) = (&*self.job, new.clone());
+        new.stop = known.stop;
+        new.version = known.version;
+        new.stable = known.stable;
+        new.status.clone_from(&known.status);
+        new.status_description.clone_from(&known.status_description);
+        new.submit_time = known.submit_time;
+        new.create_index = known.create_index;
+        new.modify_index = known.modify_index;
+        new.job_modify_index = known.job_modify_index;
+        !known.stop && new == *known
     }
 }
 
@@ -104,13 +114,15 @@ pub struct AllocRecord {
     /// The allocation of higher priority for which it ends, for people to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempted_by: Option<AllocId>,
-    /// The allocations whose disks it takes over before its tasks start, nearest first. Empty once
-    /// it did, and in groups whose disks are not sticky.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Read where earlier versions saved it; [`Disk`](super::disk::Disk) has it now, and the two below.
+    #[serde(skip_serializing)]
     pub inherits: Vec<AllocId>,
-    /// The allocation of another node that it replaces; none once it has what there was to get.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The same.
+    #[serde(skip_serializing)]
     pub remote: Option<RemotePrevious>,
+    /// The same.
+    #[serde(skip_serializing)]
+    pub promised: Option<Timestamp>,
     /// The allocation that replaced it.
     pub next: Option<AllocId>,
     /// What is wanted of it.
@@ -127,9 +139,6 @@ pub struct AllocRecord {
     pub finished: bool,
     /// Whether it is being cleaned away.
     pub destroying: bool,
-    /// Until when its disk is kept for another node that takes it over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promised: Option<Timestamp>,
     /// When the allocations before it in this place were given up and replaced, oldest first.
     pub reschedules: Vec<Timestamp>,
     /// Whether it is healthy, once that is known.
@@ -161,11 +170,18 @@ impl AllocRecord {
         self.desired.is_terminal() || self.status.is_terminal()
     }
 
-    /// Whether its disk is kept for another node. A clock that was set back does not make that
-    /// any longer.
-    pub fn is_promised(&self, now: Timestamp) -> bool {
-        let left = self.promised.map(|until| until - now);
-        left.is_some_and(|left| left > Span::ZERO && left <= PROMISED)
+    /// Whether it is for this copy.
+    pub fn is_for(&self, slot: &Slot) -> bool {
+        (&self.job, &self.group, self.index) == (&slot.job, &slot.group, slot.index)
+    }
+
+    /// Which copy of which group it is.
+    pub fn slot(&self) -> Slot {
+        Slot {
+            job: self.job.clone(),
+            group: self.group.clone(),
+            index: self.index,
+        }
     }
 }
 

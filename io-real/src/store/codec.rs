@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use drover_core::ids::JobKey;
+use drover_core::ids::{JobKey, Slot};
 use drover_core::model::eval::Evaluation;
 use drover_core::model::placement::PlacementFailure;
 use drover_core::model::variable::VariableKey;
@@ -24,6 +24,10 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Alloc(id) => format!("alloc/{id}"),
         Key::Task(alloc, task) => format!("task/{alloc}{SEPARATOR}{task}"),
         Key::Collected(id) => format!("collected/{id}"),
+        Key::Disk(Slot { job, group, index }) => {
+            let (namespace, id) = (&job.namespace, &job.id);
+            format!("disk/{namespace}{SEPARATOR}{id}{SEPARATOR}{group}{SEPARATOR}{index}")
+        }
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
 }
@@ -39,6 +43,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Task(record) => serde_json::to_vec(record),
         Record::Variable(record) => serde_json::to_vec(record),
         Record::Collected(record) => serde_json::to_vec(record),
+        Record::Disk(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -59,12 +64,29 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("deployment", None) => Key::Deployment(rest.parse().map_err(id_error)?),
         ("alloc", None) => Key::Alloc(rest.parse().map_err(id_error)?),
         ("collected", None) => Key::Collected(rest.parse().map_err(id_error)?),
+        ("disk", Some(_)) => Key::Disk(slot(rest)?),
         ("variable", Some((namespace, path))) => Key::Variable(VariableKey {
             namespace: namespace.into(),
             path: path.into(),
         }),
         ("task", Some((alloc, task))) => Key::Task(alloc.parse().map_err(id_error)?, task.into()),
         _ => return Err("this version does not know its kind".to_owned()),
+    })
+}
+
+fn slot(text: &str) -> Result<Slot, String> {
+    let mut parts = text.split(SEPARATOR);
+    let mut part = || parts.next().ok_or("its key names no slot".to_owned());
+    let (namespace, id, group, index) = (part()?, part()?, part()?, part()?);
+    Ok(Slot {
+        job: JobKey {
+            namespace: namespace.into(),
+            id: id.into(),
+        },
+        group: group.into(),
+        index: index
+            .parse()
+            .map_err(|_| "its key has no index".to_owned())?,
     })
 }
 
@@ -79,6 +101,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Task(..) => Record::Task(json(value)?),
         Key::Variable(_) => Record::Variable(json(value)?),
         Key::Collected(_) => Record::Collected(json(value)?),
+        Key::Disk(_) => Record::Disk(json(value)?),
     })
 }
 
@@ -108,8 +131,11 @@ fn json<T: serde::de::DeserializeOwned>(value: &[u8]) -> Result<T, String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
-    use drover_core::ids::EvalId;
+    use drover_core::ids::{AllocId, EvalId};
     use drover_core::model::placement::DeviceLack;
+    use drover_core::store::Saved;
+    use drover_core::store::disk::Disk;
+    use drover_core::time::Timestamp;
 
     use super::*;
 
@@ -148,5 +174,75 @@ mod tests {
             let saved = serde_json::to_string(&why).unwrap();
             assert_eq!(failures(&saved).unwrap()[0].1, why, "{saved}");
         }
+    }
+
+    /// The records of a job's two copies as a version saved them that kept disks in those of allocations and jobs.
+    fn saved_earlier() -> Saved {
+        let previous = |id: u32| {
+            format!(
+                r#"{{"alloc":"00000000-0000-0000-0000-00000000000{id}","address":"http://far:4646","token":"t"}}"#
+            )
+        };
+        let alloc = |id: u32, index: u32, more: &str| {
+            let id = format!("00000000-0000-0000-0000-00000000000{id}");
+            let text = format!(
+                r#"{{"id":"{id}","job":{{"namespace":"default","id":"db"}},"group":"g","index":{index},
+                "create_index":{}{more}}}"#,
+                &id[35..]
+            );
+            let key = Key::Alloc(id.parse().unwrap());
+            let record = decode(&key, text.as_bytes()).unwrap();
+            (key, record)
+        };
+        let job = format!(
+            r#"{{"job":{{"ID":"db","TaskGroups":[{{"Name":"g","EphemeralDisk":{{"Sticky":true,"Migrate":true,"SizeMB":1}}}}]}},
+            "versions":[],"purge":false,"deployment":null,"done":[],
+            "handed":[{{"group":"g","index":2,"from":{}}}]}}"#,
+            previous(9)
+        );
+        let key = Key::Job(JobKey::local("db"));
+        let job = decode(&key, job.as_bytes()).unwrap();
+        let first = r#""00000000-0000-0000-0000-000000000001""#;
+        Saved::from_records([
+            (key, job),
+            alloc(1, 0, ""),
+            alloc(2, 0, &format!(r#","inherits":[{first}],"promised":77"#)),
+            alloc(3, 1, &format!(r#","remote":{}"#, previous(8))),
+        ])
+    }
+
+    #[test]
+    fn disks_saved_by_an_earlier_version_get_records_of_their_own() {
+        let mut saved = saved_earlier();
+        let changed = saved.migrate();
+        let disk = |index: u32| {
+            let slot = Slot {
+                job: JobKey::local("db"),
+                group: "g".into(),
+                index,
+            };
+            Disk::clone(&saved.disks[&slot])
+        };
+        let first = disk(0);
+        assert_eq!(first.holder, Some(AllocId(2)));
+        assert_eq!(first.sources, [AllocId(1)]);
+        let lease = first.lease.unwrap();
+        assert_eq!(lease.allocs, [AllocId(2), AllocId(1)]);
+        assert_eq!(lease.until, Timestamp(77));
+        let second = disk(1).elsewhere.unwrap();
+        assert_eq!(second.previous.alloc, AllocId(8));
+        assert_eq!(second.fetchers, [AllocId(3)]);
+        let third = disk(2);
+        assert_eq!(third.elsewhere.unwrap().previous.alloc, AllocId(9));
+        assert_eq!(third.holder, None);
+        // What is written for it is read again, and changes nothing any more.
+        let written = changed.into_iter().map(|(key, record)| {
+            let key = super::key(key_text(&key).as_bytes()).unwrap();
+            let record = decode(&key, &encode(&record).unwrap()).unwrap();
+            (key, record)
+        });
+        let mut again = Saved::from_records(written);
+        assert_eq!(again.disks, saved.disks);
+        assert_eq!(again.migrate(), []);
     }
 }

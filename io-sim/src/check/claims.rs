@@ -102,11 +102,7 @@ pub(super) fn asks_of(view: View<'_>, alloc: &AllocRunner) -> Three {
 pub(super) fn claims(alloc: &AllocRunner) -> BTreeSet<Claim> {
     let record = alloc.record();
     let mut all = BTreeSet::new();
-    all.insert(Claim::Slot(
-        record.job.clone(),
-        record.group.clone(),
-        record.index,
-    ));
+    all.insert(Claim::Slot(record.slot()));
     all.extend(record.ports.iter().map(|port| Claim::Port(port.value)));
     for one in &record.devices {
         let ids = one.ids.iter().cloned();

@@ -1,31 +1,297 @@
-//! Disks: what a replacement takes over, from whom, and when.
+//! Disks of slots: the reference model of where they lie, who gets them, and for whom they are kept.
+//!
+//! It knows what was asked for and what happened in the world: which tasks started, and what is in which directory.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
+use drover_core::alloc::remote::DISK_TRIES;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::ids::{AllocId, JobKey};
-use drover_core::store::record::AllocRecord;
+use drover_core::effect::Reply;
+use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
+use drover_core::input::{LocalInput, OperatorInput};
+use drover_core::model::group::EphemeralDisk;
+use drover_core::model::remote::RemotePrevious;
+use drover_core::store::disk::{AFTER_TRANSFER, Disk, RETENTION_LEASE};
+use drover_core::store::{Key, Record};
 use drover_core::task::runner::TaskRunner;
+use drover_core::time::{Instant, Span, Timestamp};
 
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
+/// What is remembered of disks through all lives of the agent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disks {
+    /// The allocations of each slot that were seen, by age.
+    of: BTreeMap<Slot, BTreeMap<u64, AllocId>>,
+    /// Of them, those that get the disk of the slot.
+    sticky: BTreeSet<AllocId>,
+    /// Whose words are lost, and nobody can ask for them: they went when nobody was to get them, or what is
+    /// newer comes from another node.
+    lost: BTreeSet<AllocId>,
+    /// The previous allocations on other nodes, and the index of the job since when.
+    elsewhere: BTreeMap<Slot, (AllocId, u64)>,
+    /// What was asked for and is not answered yet.
+    taken_over: BTreeMap<RequestId, Vec<(Slot, AllocId)>>,
+    handed_over: BTreeMap<RequestId, (JobKey, Lease)>,
+    /// The disks that are kept for other nodes.
+    leases: BTreeMap<Slot, Lease>,
+    /// The allocations whose directories are to go.
+    going: BTreeSet<AllocId>,
+    /// How often a disk was asked for, and whose is out of date: what replaced it started since.
+    fetched: BTreeMap<AllocId, u32>,
+    outdated: BTreeSet<AllocId>,
+    /// When the latest question about one left, in which life of the agent, and on whose behalf.
+    asked: BTreeMap<(AllocId, AllocId), (u64, Instant)>,
+}
+
+/// Until when the directories of these allocations are kept.
+#[derive(Clone, Debug, Default)]
+struct Lease {
+    /// The one that was handed over.
+    alloc: AllocId,
+    allocs: BTreeSet<AllocId>,
+    since: Timestamp,
+    /// Of whom another node said that it has all, and when.
+    read: BTreeMap<AllocId, Timestamp>,
+}
+
+impl Lease {
+    /// Whether it has to be kept. A clock that was set back makes that no longer.
+    fn holds(&self, now: Timestamp) -> bool {
+        let read = self.read.get(&self.alloc).map(|at| *at + AFTER_TRANSFER);
+        let until = self.since + RETENTION_LEASE;
+        read.unwrap_or(until).min(until) - now > Span::ZERO && now - self.since >= Span::ZERO
+    }
+}
+
+pub(super) fn saved_disk<'a>(world: &'a World, slot: &Slot) -> Option<&'a Disk> {
+    match world.disk.records().get(&Key::Disk(slot.clone())) {
+        Some(Record::Disk(disk)) => Some(disk),
+        _ => None,
+    }
+}
+
+fn settings(alloc: &AllocRunner) -> EphemeralDisk {
+    let group = alloc.job().group(alloc.record().group.as_str());
+    let disk = group.and_then(|group| group.ephemeral_disk);
+    disk.unwrap_or_default()
+}
+
+/// Whether anything of an allocation ever ran.
+fn ran(world: &World, id: AllocId) -> bool {
+    let mut processes = world.processes.values();
+    processes.any(|process| process.key.alloc == id && process.starts > 0)
+}
+
+impl Disks {
+    pub(super) fn agent_died(&mut self) {
+        self.taken_over.clear();
+        self.handed_over.clear();
+        self.going.clear();
+    }
+
+    /// Somebody asks something: what was said before of these copies, and of who keeps what, counts no more.
+    pub(super) fn asked(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+        request: RequestId,
+        asked: &LocalInput,
+    ) {
+        match asked {
+            LocalInput::TakeOver { job, from } => {
+                let known = agent.view().job(&job.key());
+                if known.is_some_and(|known| !known.job.stop) {
+                    return;
+                }
+                let slot = |handed: &drover_core::model::remote::Handed| Slot {
+                    job: job.key(),
+                    group: handed.group.clone(),
+                    index: handed.index,
+                };
+                let slots = from.iter().map(|handed| (slot(handed), handed.from.alloc));
+                let slots: Vec<_> = slots.collect();
+                for (slot, _) in &slots {
+                    self.elsewhere.remove(slot);
+                }
+                self.taken_over.retain(|_, old| {
+                    let mut old = old.iter();
+                    old.all(|(slot, _)| slot.job != job.key())
+                });
+                self.taken_over.insert(request, slots);
+            }
+            LocalInput::HandOver { job } => {
+                self.leases.retain(|slot, _| slot.job != *job);
+                let since = world.now().wall;
+                let lease = Lease {
+                    since,
+                    ..Lease::default()
+                };
+                self.handed_over.insert(request, (job.clone(), lease));
+            }
+            LocalInput::Register { .. }
+            | LocalInput::Dispatch { .. }
+            | LocalInput::Deregister { .. }
+            | LocalInput::Evaluate { .. }
+            | LocalInput::Collect
+            | LocalInput::PutVariable { .. }
+            | LocalInput::DeleteVariable { .. } => {}
+        }
+    }
+
+    pub(super) fn is_read(&mut self, world: &World, asked: &OperatorInput) {
+        if let OperatorInput::TransferComplete { alloc } = asked {
+            // Also by who was asked before, and is answered later.
+            let asked = self.handed_over.values_mut().map(|(_, lease)| lease);
+            for lease in asked.chain(self.leases.values_mut()) {
+                lease.read.entry(*alloc).or_insert(world.now().wall);
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, world: &World, request: RequestId, reply: &Reply) {
+        match reply {
+            Reply::Registered { job_index, .. } => {
+                let slots = self.taken_over.remove(&request);
+                for (slot, previous) in slots.into_iter().flatten() {
+                    self.outdated.remove(&previous);
+                    self.elsewhere.insert(slot, (previous, *job_index));
+                }
+            }
+            Reply::HandedOver(slots) => {
+                let Some((_, lease)) = self.handed_over.remove(&request) else {
+                    return;
+                };
+                for (slot, alloc) in slots {
+                    let newest = self.newest(world, slot, u64::MAX);
+                    let newest = newest.filter(|_| self.sticky.contains(alloc));
+                    let has = |(id, disk): (&AllocId, &BTreeSet<AllocId>)| {
+                        let has = newest.is_some_and(|newest| disk.contains(&newest));
+                        has.then_some(*id)
+                    };
+                    let lies_at = world.dirs.disks.iter().filter_map(has);
+                    let kept = lies_at.chain([*alloc]);
+                    let allocs = kept.filter(|id| !self.going.contains(id)).collect();
+                    let lease = Lease {
+                        alloc: *alloc,
+                        allocs,
+                        ..lease.clone()
+                    };
+                    self.leases.insert(slot.clone(), lease);
+                }
+            }
+            Reply::Dispatched { .. }
+            | Reply::Stopping { .. }
+            | Reply::Variable(_)
+            | Reply::Done { .. }
+            | Reply::Refused(_) => drop(self.handed_over.remove(&request)),
+        }
+    }
+
+    /// The last that wrote to the disk of a slot, of those placed before this index, if its words are not lost.
+    fn newest(&self, world: &World, slot: &Slot, before: u64) -> Option<AllocId> {
+        let of_slot = self.of.get(slot)?.range(..before).rev();
+        let newest = of_slot.map(|(_, id)| *id).find(|id| ran(world, *id));
+        newest.filter(|id| !self.lost.contains(id))
+    }
+
+    /// Whether a disk is kept for another node.
+    pub(super) fn is_leased(&self, slot: &Slot, alloc: AllocId, now: Timestamp) -> bool {
+        let lease = self.leases.get(slot);
+        lease.is_some_and(|lease| lease.allocs.contains(&alloc) && lease.holds(now))
+    }
+
+    /// Of a job that is forgotten nothing is kept for anybody. One that is purged may be wanted again
+    /// before that.
+    pub(super) fn forget(&mut self, agent: &Agent) {
+        let is_known = |slot: &Slot| agent.view().job(&slot.job).is_some();
+        self.elsewhere.retain(|slot, _| is_known(slot));
+        self.taken_over
+            .retain(|_, slots| slots.iter().any(|(slot, _)| is_known(slot)));
+    }
+}
+
 impl Checker {
-    /// A task of a group with a sticky disk starts with what was written before it.
-    pub(super) fn a_disk_is_handed_on(
+    /// An allocation is new. What is to come from another node is newer than all that is here.
+    pub(super) fn disk_of_a_new_alloc(&mut self, alloc: &AllocRunner) {
+        let (record, slot) = (alloc.record(), alloc.record().slot());
+        let mut asked = self.disks.taken_over.values().flatten();
+        let comes = self.disks.elsewhere.contains_key(&slot) || asked.any(|(of, _)| *of == slot);
+        let of_slot = self.disks.of.entry(slot).or_default();
+        if comes && settings(alloc).migrate {
+            self.disks.lost.extend(of_slot.values());
+        }
+        of_slot.insert(record.create_index, record.id);
+        let wants = settings(alloc);
+        if wants.sticky || wants.migrate {
+            self.disks.sticky.insert(record.id);
+        }
+    }
+
+    /// Looks at a disk whose directory is to go: it is kept for no other node, and who is to get it will miss it,
+    /// unless somebody asked for just this.
+    pub(super) fn leased_disk_stays(
         &mut self,
         world: &World,
         agent: &Agent,
         alloc: &AllocRunner,
     ) -> Verdict {
-        let group = alloc.job().group(alloc.record().group.as_str());
-        let disk = group.and_then(|group| group.ephemeral_disk);
-        if !disk.is_some_and(|disk| disk.sticky || disk.migrate) {
+        let (record, slot) = (alloc.record(), alloc.record().slot());
+        if !record.destroying {
+            self.disks.going.remove(&record.id);
             return Ok(());
         }
-        let Some(before) = self.last_that_wrote(world, agent, alloc) else {
+        if !self.disks.going.insert(record.id) {
+            return Ok(());
+        }
+        let asked = self.replies.collects_one(record.id) || self.job_goes(agent, &record.job);
+        let awaits = |other: &&AllocRunner| {
+            let other = other.record();
+            let comes_later = other.create_index > record.create_index && other.slot() == slot;
+            let may_get_it = !other.finished || !self.replies.collects();
+            comes_later && !other.destroying && !ran(world, other.id) && may_get_it
+        };
+        let is_awaited = agent.view().allocs_of(&record.job).any(|it| awaits(&it));
+        if asked || !is_awaited {
+            let has = world.dirs.disks.get(&record.id).into_iter().flatten();
+            self.disks.lost.extend(has);
+        }
+        let leased = self.disks.is_leased(&slot, record.id, world.now().wall);
+        if let Some(lease) = self.disks.leases.get_mut(&slot) {
+            lease.allocs.remove(&record.id);
+        }
+        self.holds(Property::LeasedDiskStays, !leased || asked, || {
+            format!("{} {} goes", record.name, record.id.short())
+        })
+    }
+
+    /// A task starts when the previous allocation on another node is over, and with the disk of its slot.
+    pub(super) fn a_start_has_its_disk(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+        let (record, slot) = (alloc.record(), alloc.record().slot());
+        let migrates = settings(alloc).migrate;
+        let previous = self.disks.elsewhere.get(&slot).copied();
+        if let Some((id, _)) = previous.filter(|(_, since)| record.create_index > *since) {
+            self.disks.elsewhere.remove(&slot);
+            let remote = world.remotes.get(id);
+            let over = remote.ended || remote.forgotten;
+            self.holds(Property::NoStartBesideTheRemoteOne, over, || {
+                format!("{} {} replaces {id}", record.name, record.id.short())
+            })?;
+            let tries = self.disks.fetched.get(&id).copied().unwrap_or(0);
+            self.disks.outdated.insert(id);
+            let tried = remote.given || remote.forgotten || tries >= DISK_TRIES;
+            self.sometimes(Property::SometimesADiskIsFetched, remote.given);
+            self.holds(Property::ARemoteDiskIsFetched, !migrates || tried, || {
+                format!("{} starts without the disk of {id}", record.name)
+            })?;
+        }
+        let newest = self.disks.newest(world, &slot, record.create_index);
+        let gets_it = self.disks.sticky.contains(&record.id) && !ran(world, record.id);
+        let Some(before) = newest.filter(|_| gets_it) else {
             return Ok(());
         };
-        let record = alloc.record();
         let disk = world.dirs.disks.get(&record.id);
         let there = disk.is_some_and(|disk| disk.contains(&before));
         self.sometimes(Property::SometimesADiskIsHandedOn, there);
@@ -35,59 +301,57 @@ impl Checker {
         })
     }
 
-    /// Of those whose place this allocation took, the last of which anything ever ran, unless it was
-    /// purged.
-    fn last_that_wrote(
-        &self,
+    /// The record of a disk names allocations of its slot alone, each once and the latest first, none of which is to go.
+    pub(super) fn disk_lies_in_one_place(&mut self, agent: &Agent) -> Verdict {
+        for (slot, disk) in agent.view().disks() {
+            let named = disk.holder.iter().chain(&disk.sources);
+            let known = named.clone().filter_map(|id| agent.view().alloc(*id));
+            let records = known.map(AllocRunner::record);
+            let right = records
+                .clone()
+                .filter(|one| one.slot() == *slot && !one.destroying);
+            let ages: Vec<u64> = records.map(|one| one.create_index).collect();
+            let in_order = ages.is_sorted_by(|one, other| one > other);
+            let holds = right.count() == named.count() && in_order && !disk.is_forgotten();
+            self.holds(Property::DiskLiesInOnePlace, holds, || {
+                format!("{slot}: {disk:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Another node is not asked without a pause.
+    pub(crate) fn questions_have_a_pause(
+        &mut self,
         world: &World,
-        agent: &Agent,
-        alloc: &AllocRunner,
-    ) -> Option<AllocId> {
-        let ran = |id: AllocId| {
-            let mut processes = world.processes.values();
-            processes.any(|process| process.key.alloc == id && process.starts > 0)
-        };
-        let mut heir = alloc.record();
-        loop {
-            let previous = heir.previous?;
-            let lives = &self.lives;
-            if lives.purged.contains(&previous) || lives.without_heritage.contains(&heir.id) {
-                return None;
-            }
-            if ran(previous) {
-                return Some(previous);
-            }
-            heir = agent.view().alloc(previous)?.record();
-        }
+        alloc: AllocId,
+        previous: &RemotePrevious,
+    ) -> Verdict {
+        let (life, now) = (world.life, world.now().at);
+        let key = (alloc, previous.alloc);
+        let before = self.disks.asked.insert(key, (life, now));
+        let soon = before.is_some_and(|(of, at)| of == life && now - at < Span::secs(1));
+        self.holds(Property::QuestionsHaveAPause, !soon, || {
+            format!("{previous:?}, last asked {before:?}, now {now:?}")
+        })
     }
 
-    /// An allocation that is new; of what is being cleaned away it gets nothing.
-    pub(super) fn note_heritage(&mut self, agent: &Agent, new: &AllocRecord) {
-        if let Some(previous) = new.previous {
-            self.lives.previous.insert(new.id, previous);
-        }
-        let previous = new.previous.and_then(|id| agent.view().alloc(id));
-        let previous = previous.map(AllocRunner::record);
-        // What another node has is newer than what is left here.
-        let job = agent.view().job(&new.job).map(|known| &known.job);
-        let group = job.and_then(|job| job.group(new.group.as_str()));
-        let disk = group.and_then(|group| group.ephemeral_disk);
-        let moved = disk.is_some_and(|disk| disk.migrate) && new.remote.is_some();
-        if moved || previous.is_none_or(|previous| previous.destroying) {
-            self.lives.without_heritage.insert(new.id);
-        }
-    }
-
-    /// Of a job that is purged nothing is kept for anybody.
-    pub(super) fn note_purge(&mut self, agent: &Agent, job: &JobKey) {
-        let of_job = agent.view().allocs_of(job).map(|alloc| alloc.record().id);
-        self.lives.purged.extend(of_job);
-    }
-
-    /// What an allocation has that somebody wants to be gone may be the disk of those before it.
-    pub(super) fn note_collection(&mut self, alloc: AllocId) {
-        let before: Vec<_> = self.lives.with_those_before(alloc).collect();
-        self.lives.purged.extend(before);
+    /// A disk is fetched when nobody writes to it any more, and before anything ran that replaces it.
+    pub(crate) fn a_remote_disk_moves_at_rest(
+        &mut self,
+        world: &World,
+        previous: &RemotePrevious,
+    ) -> Verdict {
+        *self.disks.fetched.entry(previous.alloc).or_default() += 1;
+        let remote = world.remotes.get(previous.alloc);
+        let over = remote.ended || remote.forgotten;
+        self.holds(Property::ARemoteDiskMovesAtRest, over, || {
+            format!("{previous:?}")
+        })?;
+        let newest = !self.disks.outdated.contains(&previous.alloc);
+        self.holds(Property::NoOlderDiskComes, newest, || {
+            format!("{previous:?}, and what replaced it ran already")
+        })
     }
 
     /// A disk is taken over when nobody writes to it any more, unless patience is over.

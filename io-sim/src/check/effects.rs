@@ -31,8 +31,7 @@ impl Checker {
         self.a_start_finds_its_artifacts(world, alloc, key)?;
         self.a_start_finds_its_payload(world, alloc, key)?;
         self.no_mould_runs(alloc)?;
-        self.a_disk_is_handed_on(world, agent, alloc)?;
-        self.a_start_comes_after_the_remote_one(world, alloc)?;
+        self.a_start_has_its_disk(world, alloc)?;
         self.stages_begin_in_their_order(world, alloc, key)?;
         self.what_succeeded_is_not_run_again(world, alloc, key)?;
         self.what_is_done_is_not_done_again(alloc)?;

@@ -84,7 +84,8 @@ impl Checker {
             allocs.filter(|alloc| alloc.job == *key)
         };
         let wall = world.now().wall;
-        let ended = of_job().all(|alloc| alloc.finished && !alloc.is_promised(wall));
+        let leased = |alloc: &AllocRecord| self.disks.is_leased(&alloc.slot(), alloc.id, wall);
+        let ended = of_job().all(|alloc| alloc.finished && !leased(alloc));
         let stopped = job.job.stop || self.replies.stops(key);
         let to_completion = stopped || job.job.job_type.runs_to_completion();
         let old = self.replies.collects() || {

@@ -145,12 +145,6 @@ pub(super) struct Lives {
     /// tasks that ended.
     pub(super) asked_again: BTreeSet<AllocId>,
     pub(super) rerun: BTreeSet<AllocId>,
-    /// Allocations of jobs of which somebody wanted nothing to be left.
-    pub(super) purged: BTreeSet<AllocId>,
-    /// Allocations that were placed when what they replace was being cleaned away already.
-    pub(super) without_heritage: BTreeSet<AllocId>,
-    /// Which allocation each one replaces.
-    pub(super) previous: BTreeMap<AllocId, AllocId>,
     /// Allocations that gave their place to another, and to which.
     pub(super) evicted: BTreeSet<(AllocId, Option<AllocId>)>,
     /// Places of batch jobs that are done: by which allocation, and its index.
@@ -169,11 +163,6 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// An allocation, the one that it replaced, and so on, also those that are gone.
-    pub(super) fn with_those_before(&self, alloc: AllocId) -> impl Iterator<Item = AllocId> {
-        core::iter::successors(Some(alloc), |id| self.previous.get(id).copied())
-    }
-
     pub(super) fn agent_died(&mut self) {
         self.versions.clear();
         for alloc in self.allocs.values_mut() {

@@ -27,11 +27,9 @@ mod identities;
 mod lives;
 mod machine;
 mod preempted;
-mod promises;
 pub mod property;
 mod reached;
 mod records;
-mod remote;
 mod removals;
 mod replies;
 mod rest;
@@ -52,22 +50,21 @@ use drover_core::agent::Agent;
 use drover_core::config::{Config, Retention, RoomLimits};
 use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
 use drover_core::ids::{AllocId, RequestId};
-use drover_core::input::{Input, LocalInput, OperatorInput};
+use drover_core::input::Input;
 use drover_core::model::node::Node;
 
 pub use property::Property;
 
 use crate::check::claims::Claims;
+use crate::check::disks::Disks;
 use crate::check::ending::Ending;
 use crate::check::evals::Evals;
 use crate::check::exits::Exits;
 use crate::check::identities::Identities;
 use crate::check::lives::Lives;
 use crate::check::machine::Devices;
-use crate::check::promises::Promises;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
-use crate::check::remote::Remotes;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
@@ -136,8 +133,7 @@ pub struct Checker {
     variables: Variables,
     services: Services,
     identities: Identities,
-    remotes: Remotes,
-    promises: Promises,
+    disks: Disks,
     removals: Removals,
     claims: Claims,
     /// Whether this life of the agent was not looked at yet.
@@ -191,8 +187,7 @@ impl Checker {
             variables: Variables::default(),
             services: Services::default(),
             identities: Identities::default(),
-            remotes: Remotes::default(),
-            promises: Promises::default(),
+            disks: Disks::default(),
             claims: Claims::default(),
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
@@ -212,7 +207,7 @@ impl Checker {
     pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
         self.awake(world);
         self.coverage.input(agent, input);
-        self.forget_handed(agent);
+        self.disks.forget(agent);
         input
             .into_iter()
             .for_each(|input| self.services.heard(input));
@@ -228,20 +223,12 @@ impl Checker {
             Some(Input::Local(request, asked)) => {
                 self.replies.asked(*request, input);
                 self.variables.asked(agent, *request, asked);
-                if let LocalInput::TakeOver { job, from } = asked {
-                    self.is_handed(agent, *request, job, from);
-                }
-                if let LocalInput::Deregister { job, purge: true } = asked {
-                    self.note_purge(agent, job);
-                }
+                self.disks.asked(world, agent, *request, asked);
             }
             Some(Input::Operator(request, asked)) => {
                 self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
-                self.promises.asked(world.now().wall, *request, asked);
-                if let OperatorInput::Collect { alloc } = asked {
-                    self.note_collection(*alloc);
-                }
+                self.disks.is_read(world, asked);
             }
             Some(Input::Node(said)) => {
                 self.words.heard(agent, said);
@@ -284,12 +271,7 @@ impl Checker {
             Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
             Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
             Effect::Reply(RequestId(0), _) => Ok(()),
-            Effect::Reply(request, reply) => {
-                if let Reply::Registered { job_index, .. } = reply {
-                    self.is_registered(*request, *job_index);
-                }
-                self.reply_effect(world, *request, reply)
-            }
+            Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
         }
     }
@@ -324,7 +306,7 @@ impl Checker {
         self.claims.agent_died();
         self.commits.agent_died();
         self.replies.agent_died();
-        self.promises.agent_died();
+        self.disks.agent_died();
         self.services = Services::default();
         self.ending = Ending::default();
         self.words = Words::default();

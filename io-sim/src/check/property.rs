@@ -425,8 +425,10 @@ properties! {
     /// A job that nobody asked to forget is forgotten only when it is dead and old, or all garbage was
     /// asked to go; an evaluation only when it is old or one of many, and not its job's latest.
     OnlyGarbageIsForgotten: "only_garbage_is_forgotten", [P17], Always;
-    /// A disk that was promised to another node is there for as long as that was said.
-    APromisedDiskStays: "a_promised_disk_stays", [P17 P7], Always;
+    /// A disk that another node takes over is there until its retention lease runs out.
+    LeasedDiskStays: "leased_disk_stays", [P17 P7], Always;
+    /// The record of a disk names allocations of its slot alone, each once and the latest first.
+    DiskLiesInOnePlace: "disk_lies_in_one_place", [P7 P17], Always;
     /// Ended allocations are cleaned away because somebody asked, their job goes, or there are
     /// too many.
     NoMoreIsCollectedThanNeeded: "no_more_is_collected_than_needed", [P17], Always;

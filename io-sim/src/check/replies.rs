@@ -9,6 +9,7 @@ use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
 use drover_core::model::variable::VariableKey;
 
+use super::disks::saved_disk;
 use super::lives::{saved_alloc, saved_job};
 use super::variables::saved_variable;
 use super::{Checker, Property, Verdict};
@@ -109,7 +110,7 @@ impl Checker {
         reply: &Reply,
     ) -> Verdict {
         let before = self.replies.given.insert(request, reply.clone());
-        self.promises.answered(request, reply);
+        self.disks.answered(world, request, reply);
         self.holds(Property::OneReplyToOneRequest, before.is_none(), || {
             format!("{request:?}")
         })?;
@@ -177,9 +178,10 @@ impl Checker {
                 Reply::Stopping { eval: Some(_), .. },
             ) => saved_alloc(world, *alloc)
                 .is_none_or(|saved| saved.desired.is_terminal() || saved.finished),
-            (Input::Operator(_, OperatorInput::Promise { alloc }), Reply::Done { .. }) => {
-                saved_alloc(world, *alloc).is_none_or(|saved| saved.promised.is_some())
-            }
+            (_, Reply::HandedOver(slots)) => slots.iter().all(|(slot, alloc)| {
+                let goes = saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying);
+                goes || saved_disk(world, slot).is_some_and(|disk| disk.lease.is_some())
+            }),
             (Input::Operator(_, OperatorInput::Collect { alloc }), Reply::Done { .. }) => {
                 saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying)
             }
@@ -215,6 +217,6 @@ fn index_of(reply: &Reply) -> u64 {
         | Reply::Stopping { index, .. }
         | Reply::Done { index } => *index,
         Reply::Variable(meta) => meta.modify_index,
-        Reply::Refused(_) => 0,
+        Reply::HandedOver(_) | Reply::Refused(_) => 0,
     }
 }

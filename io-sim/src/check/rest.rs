@@ -81,14 +81,12 @@ impl Checker {
             waits || rollout.is_some_and(|it| it.status == DeploymentStatus::Running)
         };
         let mut ended = view.allocs().filter(|alloc| alloc.record().finished);
-        let wall = world.now().wall;
-        let kept_for_others = view.allocs().map(AllocRunner::record);
-        let kept_for_others = kept_for_others.filter(|one| one.is_promised(wall));
-        let with_them: BTreeSet<AllocId> = kept_for_others
-            .flat_map(|one| one.inherits.iter().copied().chain([one.id]))
-            .collect();
-        let promised = |alloc: &&AllocRunner| with_them.contains(&alloc.record().id);
-        let kept = ended.find(|alloc| crowded && !decides(alloc) && !promised(alloc));
+        let now = world.now().wall;
+        let leased = |alloc: &&AllocRunner| {
+            let disk = view.disk_of(alloc.record());
+            disk.is_some_and(|disk| disk.is_leased(alloc.record().id, now))
+        };
+        let kept = ended.find(|alloc| crowded && !decides(alloc) && !leased(alloc));
         self.holds(Property::TheDiskHasRoom, kept.is_none(), || {
             let name = kept.map(|alloc| alloc.record().name.clone());
             format!("{} % are full, and {name:?} is kept", world.fullness())
@@ -323,9 +321,10 @@ impl Checker {
             job.is_some_and(|job| job.version(one.job_version).is_some())
         };
         let collected = saved.collected.values().all(|one| of_version(&one.alloc));
-        let owned = tasks && allocs && collected && evals && rollouts;
+        let disks = saved.disks.keys().all(|slot| owned(&slot.job));
+        let owned = tasks && allocs && collected && evals && rollouts && disks;
         self.holds(Property::TheDiskHoldsNoStrays, owned, || {
-            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}")
+            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}")
         })?;
         for (key, job) in &saved.jobs {
             let evals = saved.evals.values().filter(|eval| eval.job == *key).count();
@@ -364,12 +363,14 @@ impl Checker {
         let same_collected = saved.collected == collected.collect();
         let jobs = agent.view().jobs().map(|job| (job.job.key(), job.clone()));
         let same_jobs = saved.jobs == jobs.collect();
+        let same_disks = saved.disks == *agent.view().disks();
         self.holds(
             Property::TheDiskHoldsWhatIsKnown,
-            same_allocs && same_tasks && same_collected && same_jobs,
+            same_allocs && same_tasks && same_collected && same_jobs && same_disks,
             || {
                 format!(
-                    "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}"
+                    "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}, \
+                     disks {same_disks}"
                 )
             },
         )

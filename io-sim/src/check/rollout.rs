@@ -59,7 +59,7 @@ impl Checker {
             self.sometimes(Property::SometimesAVersionIsTakenInPlace, updated);
             return Ok(());
         }
-        self.note_heritage(agent, record);
+        self.disk_of_a_new_alloc(alloc);
         let mut of_job = agent.view().allocs_of(&record.job);
         let Some(replaced) = of_job.find(|other| other.record().next == Some(record.id)) else {
             return Ok(());

@@ -46,6 +46,7 @@ impl Checker {
             self.allocation(world, agent, alloc)?;
         }
         self.all_is_seen();
+        self.disk_lies_in_one_place(agent)?;
         for job in agent.view().jobs() {
             self.no_job_goes_back(job)?;
         }
@@ -77,7 +78,7 @@ impl Checker {
         self.who_waits_names_its_claims(agent, alloc)?;
         self.an_allocation_goes_forward(alloc)?;
         self.who_is_preempted_matters_less(agent, alloc)?;
-        self.a_promised_disk_stays(world, agent, alloc)?;
+        self.leased_disk_stays(world, agent, alloc)?;
         self.no_more_is_collected_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
         self.placed(agent, alloc)?;

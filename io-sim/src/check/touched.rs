@@ -59,8 +59,7 @@ impl Touched {
                 _,
                 OperatorInput::StopAlloc { alloc }
                 | OperatorInput::Collect { alloc }
-                | OperatorInput::Promise { alloc }
-                | OperatorInput::Delivered { alloc }
+                | OperatorInput::TransferComplete { alloc }
                 | OperatorInput::Restart { alloc, .. }
                 | OperatorInput::Signal { alloc, .. },
             )) => self.siblings(agent, *alloc),
@@ -70,7 +69,9 @@ impl Touched {
             )) => self.job(agent, &job.key()),
             Some(Input::Local(
                 _,
-                LocalInput::Deregister { job, .. } | LocalInput::Evaluate { job },
+                LocalInput::Deregister { job, .. }
+                | LocalInput::Evaluate { job }
+                | LocalInput::HandOver { job },
             )) => {
                 self.job(agent, job);
             }
@@ -124,7 +125,12 @@ impl Touched {
         let keys = batch.into_iter().flat_map(Batch::keys);
         self.allocs.extend(keys.filter_map(|key| match key {
             Key::Alloc(id) | Key::Task(id, _) | Key::Collected(id) => Some(*id),
-            Key::Meta | Key::Job(_) | Key::Eval(_) | Key::Deployment(_) | Key::Variable(_) => None,
+            Key::Meta
+            | Key::Job(_)
+            | Key::Eval(_)
+            | Key::Deployment(_)
+            | Key::Disk(_)
+            | Key::Variable(_) => None,
         }));
     }
 }

@@ -247,6 +247,7 @@ impl Sim {
             | Record::Deployment(_)
             | Record::Variable(_)
             | Record::Collected(_)
+            | Record::Disk(_)
             | Record::Alloc(_) => None,
         });
         let allocs = self.view().into_iter().flat_map(|view| view.allocs());

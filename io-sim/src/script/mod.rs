@@ -126,14 +126,17 @@ pub enum What {
         /// Which; counted around.
         nth: usize,
     },
-    /// The disk of an allocation is kept for another node, or was read by it: the n-th oldest.
-    KeepDisk {
+    /// Another node takes over a job.
+    HandOver {
+        /// Which.
+        job: String,
+    },
+    /// Another node has read the disk of an allocation: the n-th oldest.
+    TransferComplete {
         /// Whose.
         job: String,
         /// Which; counted around.
         nth: usize,
-        /// Whether the other node has read it to the end.
-        read: bool,
     },
     /// The tasks of the job's latest allocation that is not over get a signal.
     Signal {
@@ -190,7 +193,8 @@ impl What {
             | What::SignalTask { job, .. }
             | What::StopAlloc { job, .. }
             | What::CollectAlloc { job, .. }
-            | What::KeepDisk { job, .. }
+            | What::HandOver { job }
+            | What::TransferComplete { job, .. }
             | What::Signal { job } => Some(job),
             What::Collect
             | What::Driver { .. }

@@ -147,12 +147,12 @@ impl Sim {
                     self.operate(OperatorInput::Collect { alloc });
                 }
             }
-            What::KeepDisk { job, nth, read } => {
+            What::HandOver { job } => {
+                self.hand_over(job);
+            }
+            What::TransferComplete { job, nth } => {
                 if let Some(alloc) = self.one_of(job, Some(*nth)) {
-                    self.operate(match read {
-                        false => OperatorInput::Promise { alloc },
-                        true => OperatorInput::Delivered { alloc },
-                    });
+                    self.operate(OperatorInput::TransferComplete { alloc });
                 }
             }
             What::Signal { job } => {

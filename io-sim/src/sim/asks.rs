@@ -65,14 +65,19 @@ impl Sim {
         })
     }
 
+    /// Another node takes over a job.
+    pub fn hand_over(&mut self, job: &str) -> RequestId {
+        let job = JobKey::local(job);
+        self.ask(LocalInput::HandOver { job })
+    }
+
     /// Asks something of an allocation.
     pub fn operate(&mut self, input: OperatorInput) -> RequestId {
         let request = self.request();
         let (OperatorInput::Restart { alloc, .. }
         | OperatorInput::StopAlloc { alloc }
         | OperatorInput::Collect { alloc }
-        | OperatorInput::Promise { alloc }
-        | OperatorInput::Delivered { alloc }
+        | OperatorInput::TransferComplete { alloc }
         | OperatorInput::Signal { alloc, .. }) = &input;
         if matches!(&input, OperatorInput::Restart { .. }) {
             self.checker.asked_again(*alloc);

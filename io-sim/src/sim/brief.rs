@@ -41,6 +41,7 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let what = match input {
                 LocalInput::Register { job, .. } => format!("register {}", job.id),
                 LocalInput::TakeOver { job, .. } => format!("take over {}", job.id),
+                LocalInput::HandOver { job } => format!("hand over {}", job.id),
                 LocalInput::Dispatch { job, .. } => format!("dispatch {}", job.id),
                 LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
                 LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
@@ -59,8 +60,7 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             let (alloc, what) = match input {
                 OperatorInput::StopAlloc { alloc } => (alloc, "stop".to_owned()),
                 OperatorInput::Collect { alloc } => (alloc, "clean away".to_owned()),
-                OperatorInput::Promise { alloc } => (alloc, "keep the disk of".to_owned()),
-                OperatorInput::Delivered { alloc } => (alloc, "has read".to_owned()),
+                OperatorInput::TransferComplete { alloc } => (alloc, "transferred".to_owned()),
                 OperatorInput::Restart { alloc, tasks } => (alloc, format!("restart {tasks:?}")),
                 OperatorInput::Signal { alloc, signal, .. } => (alloc, signal.clone()),
             };
@@ -201,6 +201,7 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
                 Reply::Stopping { .. } => "stopping".to_owned(),
                 Reply::Done { .. } => "done".to_owned(),
                 Reply::Variable(meta) => format!("put at {}", meta.modify_index),
+                Reply::HandedOver(slots) => format!("handed over {}", slots.len()),
                 Reply::Refused(why) => format!("refused {why:?}"),
             };
             (Column::People, format!("{} {what}", request.0))
@@ -232,6 +233,8 @@ fn records(names: &Names, batch: &Batch) -> String {
         }
         (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
         (Key::Collected(id), None) => format!("record of {} gone", names.alloc(*id)),
+        (Key::Disk(slot), Some(_)) => format!("disk of {slot}"),
+        (Key::Disk(slot), None) => format!("disk of {slot} gone"),
         (Key::Alloc(id), _) => format!("{} gone", names.alloc(*id)),
         (Key::Task(id, name), _) => format!("{}/{name} gone", names.alloc(*id)),
         (Key::Meta, _) => "meta".to_owned(),

@@ -79,7 +79,9 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device" | "Fingerprint"
         | "Processors" | "Core" | "Interface" | "Address" | "ProbeConfig" | "DriverFingerprint"
         | "Machine" | "Fingerprints" | "FoundPlugin" | "Drivers" | "Driver" | "Devices"
-        | "Plugin" | "NodeInput" | "Reply" => Fields::all(Rule::Show),
+        | "Plugin" | "NodeInput" | "Reply" | "Slot" | "Disk" | "Elsewhere" | "Lease" => {
+            Fields::all(Rule::Show)
+        }
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),
         "Job" => Fields::listed(JOB, Rule::HideAll),

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::{Agent, cx};
 use crate::alloc::runner::{AllocRunner, Update};
-use crate::ids::{AllocId, GroupName, JobKey};
+use crate::ids::{AllocId, JobKey};
 use crate::model::alloc::DesiredStatus;
 use crate::model::eval::{DeploymentStatus, Trigger};
 use crate::scheduler::reconcile::UPDATING;
 use crate::scheduler::{Action, NewAlloc, Plan};
-use crate::store::record::JobRecord;
 use crate::time::{Instant, Now};
 
 impl Agent {
@@ -65,9 +64,6 @@ impl Agent {
     /// Makes an allocation, and ends those that it preempts or that are of an old version. Returns all.
     fn make(&mut self, now: Now, new: NewAlloc) -> Vec<AllocId> {
         let key = new.record.job.clone();
-        if new.takes_over {
-            self.forget_handed(&key, &new.record.group, new.record.index);
-        }
         let eval = self.latest_eval(&key);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let mut alloc = new.record;
@@ -75,6 +71,7 @@ impl Agent {
         alloc.eval = eval.unwrap_or_default();
         (alloc.create_time, alloc.modify_time) = (now.wall, now.wall);
         (alloc.create_index, alloc.modify_index) = (index, index);
+        cx.save_disk(alloc.slot(), new.disk);
         let mut touched = vec![id];
         touched.extend(&alloc.preempts);
         let previous = alloc.previous;
@@ -110,16 +107,6 @@ impl Agent {
         for job in jobs {
             self.evaluate(now, &job, Trigger::Preemption);
         }
-    }
-
-    /// A copy of a job replaces what the job remembers for it on another node.
-    fn forget_handed(&mut self, key: &JobKey, group: &GroupName, index: u32) {
-        let Some(known) = self.local.jobs.get(key) else {
-            return;
-        };
-        let mut record = JobRecord::clone(known);
-        record.handed.retain(|handed| !handed.is_for(group, index));
-        self.save_job(key, record);
     }
 
     /// Remembers when failed allocations of a job are replaced, and to plan the job again then.

@@ -6,16 +6,20 @@ use std::sync::Arc;
 use super::rollout::new_deployment;
 use crate::agent::{Agent, cx};
 use crate::effect::{Refusal, Reply};
-use crate::ids::JobKey;
+use crate::ids::{JobKey, Slot};
 use crate::model::eval::{DeploymentStatus, Trigger};
 use crate::model::job::Job;
-use crate::model::remote::Handed;
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
 use crate::store::{Key, Record};
 use crate::time::Now;
 
 impl Agent {
-    pub(super) fn register(&mut self, now: Now, job: &Arc<Job>, expect: Option<u64>) -> Reply {
+    pub(in crate::agent) fn register(
+        &mut self,
+        now: Now,
+        job: &Arc<Job>,
+        expect: Option<u64>,
+    ) -> Reply {
         let key = job.key();
         let known = self.local.jobs.get(&key).cloned();
         if let Some(refusal) = wrong_index(known.as_deref(), expect) {
@@ -23,7 +27,7 @@ impl Agent {
         }
         let unchanged = known
             .as_ref()
-            .is_some_and(|known| same_job(&known.job, job) && !self.is_collected(known));
+            .is_some_and(|known| known.is_same(job) && !self.is_collected(known));
         let record = match known {
             Some(known) if unchanged => known,
             known => self.new_version(now, job, known.as_deref()),
@@ -55,30 +59,6 @@ impl Agent {
         let left = self.view().shown_allocs_of(&key).next().is_some();
         let complete = record.job.job_type.runs_to_completion() && !record.done.is_empty();
         complete && !left && self.view().job_status(&key) == "dead"
-    }
-
-    /// Runs a job that ran on other nodes. Asked again it changes nothing, as registering does.
-    pub(super) fn take_over(&mut self, now: Now, job: &Arc<Job>, from: Vec<Handed>) -> Reply {
-        let key = job.key();
-        let known = self.local.jobs.get(&key);
-        let runs = known.is_some_and(|known| !known.job.stop);
-        if runs && known.is_some_and(|known| !same_job(&known.job, job)) {
-            let why = format!(
-                "job \"{}\" runs on this node already: stop it first",
-                key.id
-            );
-            return Reply::Refused(Refusal::Conflict(why));
-        }
-        let reply = self.register(now, job, None);
-        if !runs && let Some(known) = self.local.jobs.get(&key) {
-            let mut record = JobRecord::clone(known);
-            // Copies that are not named still wait for whom they waited for.
-            let named = |old: &Handed| from.iter().any(|new| new.is_for(&old.group, old.index));
-            record.handed.retain(|old| !named(old));
-            record.handed.extend(from);
-            self.save_job(&key, record);
-        }
-        reply
     }
 
     fn new_version(
@@ -116,7 +96,7 @@ impl Agent {
             purge: false,
             deployment: deployment_id,
             done: BTreeSet::new(),
-            handed: known.map(|known| known.handed.clone()).unwrap_or_default(),
+            handed: Vec::new(),
         });
         self.forget_old_deployments(&key, &record);
         self.shared
@@ -199,6 +179,14 @@ impl Agent {
         self.local.look_again.remove(key);
         self.local.due.remove(key);
         self.shared.ledger.delete(Key::Job(key.clone()));
+        let slots: Vec<Slot> = self
+            .view()
+            .disks_of(key)
+            .map(|(slot, _)| slot.clone())
+            .collect();
+        for slot in slots {
+            cx(&self.config, &mut self.shared, now).save_disk(slot, None);
+        }
         self.forget_evals_of(key);
         let deployments = self.local.deployments.iter().filter(|(_, d)| d.job == *key);
         for id in deployments.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -222,19 +210,4 @@ fn wrong_index(known: Option<&JobRecord>, expect: Option<u64>) -> Option<Refusal
     Some(Refusal::Conflict(format!(
         "Enforcing job modify index {expect}: {why}"
     )))
-}
-
-/// Whether a submission changes nothing: what this node itself writes does not count.
-fn same_job(known: &Job, new: &Job) -> bool {
-    let mut new = new.clone();
-    new.stop = known.stop;
-    new.version = known.version;
-    new.stable = known.stable;
-    new.status.clone_from(&known.status);
-    new.status_description.clone_from(&known.status_description);
-    new.submit_time = known.submit_time;
-    new.create_index = known.create_index;
-    new.modify_index = known.modify_index;
-    new.job_modify_index = known.job_modify_index;
-    !known.stop && new == *known
 }

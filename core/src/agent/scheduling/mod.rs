@@ -32,7 +32,6 @@ fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
         amounts: alloc.amounts(core_mhz),
         has_remains: alloc.has_remains(),
         is_nearly_over: alloc.is_nearly_over(),
-        fetches_disk: alloc.fetches_disk(),
     }
 }
 
@@ -44,6 +43,7 @@ impl Agent {
             }
             LocalInput::Register { job, expect_index } => self.register(now, &job, expect_index),
             LocalInput::TakeOver { job, from } => self.take_over(now, &job, from),
+            LocalInput::HandOver { job } => self.hand_over(now, &job),
             LocalInput::Dispatch { job, dispatch } => self.dispatch(now, &job, &dispatch),
             LocalInput::Deregister { job, purge } => self.deregister(now, &job, purge),
             LocalInput::Evaluate { job } => self.look_again(now, &job),
@@ -91,6 +91,7 @@ impl Agent {
             deployments: &self.local.deployments,
             allocs: allocs.collect(),
             allocs_of: &self.local.allocs,
+            disks: &self.shared.disks,
             replaced_at: &self.local.due,
             node: &self.config.node,
             capacity,

@@ -21,6 +21,7 @@ impl AllocRunner {
             return;
         }
         self.edit(cx, |record| record.destroying = true);
+        self.edit_disk(cx, |disk| disk.lose(self.record.id));
         self.end(cx, None, true);
     }
 

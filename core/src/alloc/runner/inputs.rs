@@ -47,7 +47,7 @@ impl AllocRunner {
             Some(operation) if operation.wait == Wait::Over => {
                 cx.count_stale();
                 if result.is_ok() {
-                    self.has_disk_after_all(cx);
+                    self.edit_disk(cx, |disk| disk.moved_to(self.record.id));
                 }
             }
             Some(_) => self.answered(cx, op, result),

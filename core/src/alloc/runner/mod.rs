@@ -268,13 +268,6 @@ impl AllocRunner {
         self.save(cx);
     }
 
-    /// Changes what is said of its disk. What became of it, and when, is as it was: policies
-    /// count from there, and whoever ended first is cleaned away first.
-    pub fn keep_disk(&mut self, cx: &mut Cx<'_>, change: impl FnOnce(&mut AllocRecord)) {
-        change(Arc::make_mut(&mut self.record));
-        self.save(cx);
-    }
-
     fn save(&self, cx: &mut Cx<'_>) {
         cx.remember(
             Key::Alloc(self.record.id),

@@ -9,6 +9,7 @@ use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::remote::{Remote, RemotePrevious};
 use crate::op::{Failure, Op};
+use crate::store::disk::Disk;
 use crate::time::Instant;
 use crate::work::AskRemote;
 use crate::work::FetchDisk;
@@ -23,7 +24,7 @@ enum Judged {
 
 impl AllocRunner {
     pub(super) fn begin_remote(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> HookStart {
-        let Some(previous) = self.record.remote.clone() else {
+        let Some(previous) = self.elsewhere(cx).cloned() else {
             return HookStart::Done;
         };
         let work = match hook {
@@ -39,7 +40,7 @@ impl AllocRunner {
             .into(),
             AllocHook::FetchDisk => {
                 // It goes on without. What it writes is newer, should a later version want a disk.
-                self.edit(cx, |record| record.remote = None);
+                self.edit_disk(cx, |disk| disk.elsewhere = None);
                 return HookStart::Done;
             }
             AllocHook::AwaitRemote
@@ -54,8 +55,19 @@ impl AllocRunner {
         self.hook_work(cx, hook, work)
     }
 
+    /// The previous allocation on another node, if this one is to await it and to fetch its disk.
+    fn elsewhere<'a>(&self, cx: &'a Cx<'_>) -> Option<&'a RemotePrevious> {
+        let disk = cx.shared.disks.get(&self.record.slot())?;
+        disk.elsewhere_of(self.record.id)
+    }
+
+    /// Changes what is known of the disk of its slot.
+    pub(super) fn edit_disk(&self, cx: &mut Cx<'_>, change: impl FnOnce(&mut Disk)) {
+        cx.edit_disk(&self.record.slot(), change);
+    }
+
     /// Whether what was on a disk elsewhere shall be on this one.
-    pub fn fetches_disk(&self) -> bool {
+    fn fetches_disk(&self) -> bool {
         let group = self.job.group(self.record.group.as_str());
         let disk = group.and_then(|group| group.ephemeral_disk);
         disk.is_some_and(|disk| disk.migrate)
@@ -94,7 +106,7 @@ impl AllocRunner {
             Some(AllocHook::FetchDisk) if wanted => self.disk_came(cx, result),
             Some(AllocHook::MigrateDisk) if result.is_ok() => {
                 // Before any task runs: a disk is taken over once.
-                self.edit(cx, |record| record.inherits.clear());
+                self.edit_disk(cx, |disk| disk.moved_to(self.record.id));
                 Judged::Over(Ok(()))
             }
             Some(
@@ -119,9 +131,9 @@ impl AllocRunner {
         match result.map(|output| output.remote) {
             Ok(Some(Remote::Ended)) => {
                 self.asking.over();
-                self.edit(cx, |record| {
-                    if let Some(remote) = &mut record.remote {
-                        remote.ended = true;
+                self.edit_disk(cx, |disk| {
+                    if let Some(elsewhere) = &mut disk.elsewhere {
+                        elsewhere.previous.ended = true;
                     }
                 });
                 Judged::Over(Ok(()))
@@ -156,7 +168,7 @@ impl AllocRunner {
                     self.tell_tasks(cx, &output.message);
                 }
                 self.asking.over();
-                self.edit(cx, |record| record.remote = None);
+                self.edit_disk(cx, |disk| disk.elsewhere = None);
             }
             Err(failure) if !failure.recoverable => return Judged::Over(Err(failure)),
             Err(failure) if self.asking.failures + 1 < DISK_TRIES => {
@@ -172,12 +184,12 @@ impl AllocRunner {
     /// It goes on without what the other node has.
     fn without_remote(&mut self, cx: &mut Cx<'_>, why: &str) {
         self.asking.over();
-        let Some(remote) = self.record.remote.clone() else {
+        let Some(previous) = self.elsewhere(cx).cloned() else {
             return;
         };
-        self.edit(cx, |record| record.remote = None);
+        self.edit_disk(cx, |disk| disk.elsewhere = None);
         if self.fetches_disk() {
-            let of = of(&remote);
+            let of = of(&previous);
             let words = format!("The disk of {of} is not taken over: {why}. It begins empty");
             self.tell_tasks(cx, &words);
         }
@@ -192,8 +204,8 @@ impl AllocRunner {
     }
 
     /// What is awaited of another node, in words.
-    pub(super) fn waits_for_remote(&self, hook: AllocHook) -> Option<String> {
-        let of = of(self.record.remote.as_ref()?);
+    pub(super) fn waits_for_remote(&self, hook: AllocHook, disk: Option<&Disk>) -> Option<String> {
+        let of = of(disk?.elsewhere_of(self.record.id)?);
         let doing = match hook {
             AllocHook::AwaitRemote => format!("Waiting for {of} to end"),
             AllocHook::FetchDisk => format!("Taking over the disk of {of}"),

@@ -4,25 +4,17 @@
 //! `agent/granting.rs` applies it). It can be stopped while it waits; `alloc status` shows for what and
 //! for whom it waits.
 //!
-//! **Sticky disks.** When an allocation of a group with a sticky disk is placed, its record names
-//! the allocations whose disks it takes over (`inherits`): the one that it replaces, and those that
-//! this one was to take over and did not. After the wait, and with its own directory made, one hook
-//! takes over `alloc/data` and each task's `local` from the nearest that has any, by renaming
-//! (`io-real/src/dirs/inherit.rs`). The list is emptied when that succeeded, in the commit before
-//! anything starts; until then none of them is removed.
+//! **Sticky disks.** The record of the slot's disk ([`crate::store::disk`]) says from which allocations it moves
+//! here. After the wait, and with its own directory made, one hook takes over `alloc/data` and each task's `local`
+//! from the nearest that has any, by renaming (`io-real/src/dirs/inherit.rs`). That it moved is remembered in the
+//! commit before anything starts; until then none of them is removed.
 //!
 //! - A kill in the middle does no harm: what moved stays moved, and the rest moves when the hook
 //!   runs again.
 //! - If a disk cannot be moved, the allocation fails and its replacement tries again. Nomad starts
 //!   the task with an empty disk.
-//! - An allocation that failed halfway, or whose move ended after it was given up, has some of the
-//!   disk or all of it. So each part is looked for from the nearest allocation on, both to take it
-//!   over and to give it to another node.
-//! - The report that a move succeeded counts even when it comes after the deadline: the list is
-//!   emptied then too. It is the only late answer that is not stale.
-//! - An allocation that failed without any part of the disk is removed before the disk that it was
-//!   to get.
-//! - What a person purges is nobody's.
+//! - The report that a move succeeded counts even when it comes after the deadline. It is the only late answer
+//!   that is not stale.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +27,7 @@ use crate::ids::{AllocId, TaskName};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::Failure;
 use crate::operations::{Owner, Purpose};
+use crate::store::disk::Disk;
 use crate::time::Span;
 use crate::work::{BuildAllocDir, HookWork, InheritDisk};
 
@@ -119,7 +112,7 @@ impl AllocRunner {
 
     /// What is done or awaited before its tasks have their turn, in words; nothing afterwards, and not what
     /// others of this node hold.
-    pub fn waits_for(&self) -> Option<String> {
+    pub fn waits_for(&self, disk: Option<&Disk>) -> Option<String> {
         let Phase::Prerun(pipeline) = &self.phase else {
             return None;
         };
@@ -129,10 +122,11 @@ impl AllocRunner {
             AllocHook::AwaitClaims => return None,
             AllocHook::AllocDir => "Making its directory".to_owned(),
             AllocHook::MigrateDisk => {
-                let nearest = of(self.record.inherits.first().copied());
+                let sources = disk.map(|disk| disk.sources_of(self.record.id));
+                let nearest = of(sources.and_then(|sources| sources.first().copied()));
                 format!("Taking over the disk of allocation {nearest}")
             }
-            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.waits_for_remote(hook)?,
+            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.waits_for_remote(hook, disk)?,
         })
     }
 
@@ -173,13 +167,14 @@ impl AllocRunner {
             AllocHook::AllocDir => self.hook_work(cx, hook, BuildAllocDir.into()),
             AllocHook::AwaitClaims if self.has_claims() => HookStart::Done,
             AllocHook::AwaitClaims => HookStart::Waiting,
-            AllocHook::MigrateDisk if self.record.inherits.is_empty() => HookStart::Done,
             AllocHook::MigrateDisk => {
-                let work = InheritDisk {
-                    from: self.record.inherits.clone(),
-                    tasks: self.task_names(),
+                let disk = cx.shared.disks.get(&self.record.slot());
+                let from = disk.map(|disk| disk.sources_of(self.record.id).to_vec());
+                let Some(from) = from.filter(|from| !from.is_empty()) else {
+                    return HookStart::Done;
                 };
-                self.hook_work(cx, hook, work.into())
+                let tasks = self.task_names();
+                self.hook_work(cx, hook, InheritDisk { from, tasks }.into())
             }
             AllocHook::AwaitRemote | AllocHook::FetchDisk => self.begin_remote(cx, hook),
         }
@@ -225,14 +220,6 @@ impl AllocRunner {
             task.push(cx, event);
         }
         self.end(cx, Some(why), true);
-    }
-
-    /// The disk came when nobody waited for it any more. It is here, and nowhere else: those that
-    /// had it before are not kept for it, and this one goes no earlier than they.
-    pub(super) fn has_disk_after_all(&mut self, cx: &mut Cx<'_>) {
-        if matches!(self.phase, Phase::Tasks | Phase::Finished) {
-            self.keep_disk(cx, |record| record.inherits.clear());
-        }
     }
 
     /// What is being set up is not wanted any more. What was not even asked for is taken back.

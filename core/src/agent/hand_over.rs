@@ -1,0 +1,136 @@
+//! Jobs that move from node to node: taking over, handing over, and what is awaited meanwhile. Where disks
+//! lie and until when they are kept is in the slots' records ([`crate::store::disk`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Agent, View, cx};
+use crate::alloc::runner::AllocRunner;
+use crate::claims;
+use crate::effect::{Refusal, Reply};
+use crate::ids::{AllocId, JobKey, Slot};
+use crate::model::job::Job;
+use crate::model::remote::{Handed, RemotePrevious};
+use crate::store::disk::{Disk, RETENTION_LEASE};
+use crate::store::record::AllocRecord;
+use crate::time::Now;
+
+impl Agent {
+    /// Runs a job that ran on other nodes. Asked again it changes nothing, as registering does.
+    pub(super) fn take_over(&mut self, now: Now, job: &Arc<Job>, from: Vec<Handed>) -> Reply {
+        let key = job.key();
+        let known = self.local.jobs.get(&key);
+        let runs = known.is_some_and(|known| !known.job.stop);
+        if runs && known.is_some_and(|known| !known.is_same(job)) {
+            let id = &key.id;
+            let why = format!("job \"{id}\" runs on this node already: stop it first");
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        let reply = self.register(now, job, None);
+        // Copies that are not named still wait for whom they waited for.
+        for Handed { group, index, from } in from.into_iter().filter(|_| !runs) {
+            let slot = Slot {
+                job: key.clone(),
+                group,
+                index,
+            };
+            let mut disk = self.disk_of(&slot);
+            disk.replace_elsewhere(from);
+            cx(&self.config, &mut self.shared, now).save_disk(slot, Some(disk));
+        }
+        reply
+    }
+
+    /// Lets another node take over a job. What is not all here cannot be handed over: the other node would
+    /// await the latest allocations only, and not whom those await.
+    pub(super) fn hand_over(&mut self, now: Now, key: &JobKey) -> Reply {
+        let view = self.view();
+        let id = &key.id;
+        if view.job(key).is_none() {
+            return Reply::Refused(Refusal::NotFound("job not found".to_owned()));
+        }
+        if let Some(awaited) = view.awaited_elsewhere(key) {
+            let (alloc, address) = (awaited.alloc.short(), &awaited.address);
+            let why = format!(
+                "job \"{id}\" still waits for allocation {alloc} at {address}: move it from there, \
+                 or when it runs here"
+            );
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        if let Some(ending) = view.still_ends(key) {
+            let why = format!(
+                "allocation {} of job \"{id}\" has not ended yet, and the one after it waits for that: \
+                 move the job when that one runs, or when the job is stopped and over",
+                ending.id.short()
+            );
+            return Reply::Refused(Refusal::Conflict(why));
+        }
+        let latest = view.handed_over(key).map(|alloc| (alloc.slot(), alloc.id));
+        let latest: Vec<(Slot, AllocId)> = latest.collect();
+        let until = now.wall + RETENTION_LEASE;
+        for (slot, alloc) in &latest {
+            let mut disk = self.disk_of(slot);
+            disk.lease(*alloc, until);
+            cx(&self.config, &mut self.shared, now).save_disk(slot.clone(), Some(disk));
+        }
+        Reply::HandedOver(latest)
+    }
+
+    /// The disk of a slot. Without a record it is the latest allocation's own.
+    fn disk_of(&self, slot: &Slot) -> Disk {
+        let known = self.shared.disks.get(slot).map(|disk| Disk::clone(disk));
+        known.unwrap_or_else(|| {
+            let allocs = self.view().allocs_of(&slot.job).map(AllocRunner::record);
+            let of_slot = allocs.filter(|alloc| !alloc.destroying && alloc.slot() == *slot);
+            let latest = of_slot.max_by_key(|alloc| alloc.create_index);
+            Disk::of(latest.map(|alloc| alloc.id))
+        })
+    }
+}
+
+impl<'a> View<'a> {
+    /// What a job still awaits of another node, or is to get from there, for copies that are wanted.
+    /// Until it has that, not all that belongs to it is here.
+    pub fn awaited_elsewhere(self, key: &JobKey) -> Option<&'a RemotePrevious> {
+        let record = self.job(key)?;
+        let mut disks = self.disks_of(key);
+        disks.find_map(|(slot, disk)| {
+            let previous = &disk.elsewhere.as_ref()?.previous;
+            let group = record.job.group(slot.group.as_str());
+            let gets_disk = group.and_then(|group| group.ephemeral_disk);
+            let gets_disk = gets_disk.is_some_and(|disk| disk.migrate);
+            let is_wanted = slot.index < super::view::wanted(record, &slot.group);
+            (is_wanted && (!previous.ended || gets_disk)).then_some(previous)
+        })
+    }
+
+    /// Of each copy of a job the allocation that another node would replace: the latest, if it is kept.
+    /// One that never had its turn and goes leaves that to the one before it, which may still run.
+    pub fn handed_over(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<AllocRecord>> + use<'a> {
+        let goes_unused = |alloc: &&AllocRunner| alloc.record().destroying && alloc.never_ran();
+        let mut latest = BTreeMap::<_, &Arc<AllocRecord>>::new();
+        for alloc in self.allocs_of(key).filter(|alloc| !goes_unused(alloc)) {
+            let record = alloc.record();
+            let copy = latest.entry((&record.group, record.index));
+            let newest = copy.or_insert(record);
+            if newest.create_index < record.create_index {
+                *newest = record;
+            }
+        }
+        latest.into_values().filter(|alloc| !alloc.destroying)
+    }
+
+    /// An allocation of a job that has not ended, where what would be handed over still waits for that:
+    /// another node would ask for the end of the latter only.
+    pub fn still_ends(self, key: &JobKey) -> Option<&'a Arc<AllocRecord>> {
+        let mut latest = self.handed_over(key);
+        latest.find_map(|latest| {
+            let before = |alloc: &&AllocRunner| {
+                let record = alloc.record();
+                let same = claims::is_same_slot(record, latest);
+                same && claims::is_older(record, latest) && !alloc.is_gone()
+            };
+            self.allocs_of(key).find(before).map(AllocRunner::record)
+        })
+    }
+}
