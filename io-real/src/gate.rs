@@ -3,13 +3,19 @@
 //! Hundreds of tasks may start or end at once. Were each given a thread, these would spend their
 //! time on waking up and on waiting for the same locks of the kernel. So only a few are let in at
 //! a time; but nobody waits long for one that hangs: it then does not count any more.
+//!
+//! What hangs keeps its thread: for seconds, while a shim does not answer, or for ever, on a disk that is
+//! gone. The threads of the runtime are 512, for everybody. So each gate has threads of its own, more than
+//! there are tasks on a machine: hundreds of hanging shims take none from files, requests or statistics.
+//! A thread that has nothing to do ends after a second.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 /// How many are let in for each processor: some of the work waits for a process or the disk.
@@ -18,18 +24,43 @@ const PER_PROCESSOR: usize = 4;
 /// How long work counts. Most of it takes a millisecond; what takes this long hangs.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// The most threads of a gate. All but a few of them hang.
+const THREADS: usize = 8192;
+
+/// How long a thread waits for work.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// A gate. Cheap to clone; the clones are the same gate.
 #[derive(Clone, Debug)]
-pub struct Gate(Arc<Semaphore>);
+pub struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    places: Semaphore,
+    /// Only for its threads. None if there cannot be one: then the caller's have to do.
+    threads: Option<Runtime>,
+}
 
 impl Default for Gate {
     fn default() -> Gate {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Gate(Arc::new(Semaphore::new(processors * PER_PROCESSOR)))
+        Gate::of(processors * PER_PROCESSOR)
     }
 }
 
 impl Gate {
+    fn of(places: usize) -> Gate {
+        let threads = Builder::new_current_thread()
+            .max_blocking_threads(THREADS)
+            .thread_keep_alive(IDLE)
+            .thread_name("gate")
+            .build();
+        Gate(Arc::new(Inner {
+            places: Semaphore::new(places),
+            threads: threads.ok(),
+        }))
+    }
+
     /// Does work that blocks where it hurts nobody, in the order in which it is asked for.
     ///
     /// # Errors
@@ -39,14 +70,30 @@ impl Gate {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         // Never closed: it fails never, and if it did, the work would be done all the same.
-        let place = self.0.acquire().await;
-        let mut done = spawn_blocking(work);
+        let place = self.0.places.acquire().await;
+        let mut done = self.begin(work);
         match timeout(PATIENCE, &mut done).await {
             Ok(result) => result,
             Err(_) => {
                 drop(place);
                 done.await
             }
+        }
+    }
+
+    fn begin<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        match &self.0.threads {
+            Some(threads) => threads.spawn_blocking(work),
+            None => spawn_blocking(work),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            // What hangs is not waited for.
+            threads.shutdown_background();
         }
     }
 }
@@ -60,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_hangs_delays_nobody_for_long() {
-        let gate = Gate(Arc::new(Semaphore::new(1)));
+        let gate = Gate::of(1);
         let (end, ended) = mpsc::channel::<()>();
         let hung = gate.clone();
         let hung = tokio::spawn(async move { hung.run(move || ended.recv()).await });

@@ -12,9 +12,12 @@ use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
-use drover_core::op::Failure;
+use drover_core::op::{Failure, Op};
 use drover_io_real::shim::ShimHome;
 use drover_io_real::shim::record::{Record, State};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -166,6 +169,73 @@ fn task_whose_shim_does_not_answer_is_destroyed_with_it() {
     assert!(!ended.unwrap().unwrap().is_success());
     assert!(heard.says("did not answer, and was killed"));
     assert_gone(&mut world, 1, &[main, shim]);
+}
+
+/// Puts in the place of a shim's socket one that takes requests and answers none.
+fn silence(world: &World, launch: u128) -> OwnedFd {
+    let path = world.run_dir().join(format!("{}.s", LaunchId(launch)));
+    fs::remove_file(&path).unwrap();
+    let kind = SocketType::SEQPACKET;
+    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+    // A socket's path has 108 bytes at most.
+    let short = world.dir.path().join(format!("{launch}"));
+    bind(&socket, &SocketAddrUnix::new(&short).unwrap()).unwrap();
+    fs::rename(short, path).unwrap();
+    listen(&socket, 16).unwrap();
+    socket
+}
+
+/// As many tasks end whose shims are silent as the runtime has threads for what blocks: others start and
+/// end meanwhile, and what else blocks is done.
+#[test]
+fn silent_shims_delay_no_other_task_and_nothing_else_that_blocks() {
+    const THREADS: usize = 2;
+    let mut world = World::new("silent-many");
+    world.begin_with(THREADS);
+    let silent: Vec<u128> = (1..=2 * THREADS as u128).collect();
+    let mut mains = Vec::new();
+    let mut sockets = Vec::new();
+    for launch in &silent {
+        mains.push(start(&mut world, *launch, "true"));
+        sockets.push(silence(&world, *launch));
+    }
+    let hanging: Vec<Op> = silent
+        .iter()
+        .map(|launch| {
+            let launch = LaunchId(*launch);
+            world.ask(|op| DriverEffect::Destroy { op, launch })
+        })
+        .collect();
+    let started = world.ask_start(9, sh("exec sleep 1000"));
+    // Answers come in the order in which work ends: what hangs takes seconds.
+    match world.hear() {
+        DriverInput::Started { op, .. } => assert_eq!(op, started),
+        other => panic!("it was waited for what hangs: {other:?}"),
+    }
+    assert_eq!(destroy(&mut world, 9).1.unwrap().unwrap().signal, 9);
+    let life = world.life();
+    let other = life.runtime.block_on(async {
+        let work = tokio::task::spawn_blocking(|| 7);
+        tokio::select! {
+            biased;
+            done = work => done.ok(),
+            _ = life.said.recv() => None,
+        }
+    });
+    assert_eq!(other, Some(7), "something that hung has ended before");
+    let mut heard = Heard::default();
+    let mut left = hanging;
+    while !left.is_empty() {
+        match world.hear() {
+            DriverInput::Destroyed { op, result, .. } => {
+                result.unwrap();
+                left.retain(|asked| *asked != op);
+            }
+            other => heard.note(other),
+        }
+    }
+    assert!(heard.says("did not answer, and was killed"));
+    assert!(mains.iter().all(wait_readable), "something lives on");
 }
 
 #[test]

@@ -101,12 +101,18 @@ impl World {
 
     /// Begins a new life of the agent. The one before ends as if it was killed.
     pub fn begin(&mut self) {
+        self.begin_with(512);
+    }
+
+    /// The same with so many threads for work of the runtime that blocks.
+    pub fn begin_with(&mut self, threads: usize) {
         if let Some(Life { runtime, said, .. }) = self.life.take() {
             drop(said);
             drop(runtime);
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(threads)
             .build()
             .unwrap();
         let (inbox, said) = unbounded_channel();
