@@ -488,6 +488,52 @@ fn job_whose_variable_the_other_node_has_not_stays() {
     alloc(&other, "running");
 }
 
+/// A device that the other node does not have, or has and gives to another job, keeps the job here.
+#[test]
+fn job_whose_device_the_other_node_has_not_free_stays() {
+    let world = World::new();
+    let with_device = |name: &str, id: &str| {
+        let file = world.path(&format!("{name}.hcl"));
+        fs::write(
+            &file,
+            format!("device \"acme/fpga/x1\" {{ id = \"{id}\" }}\n"),
+        )
+        .unwrap();
+        let options = ["-config", file.to_str().unwrap()];
+        Agent::start_with(&world.path(name), &free_addr(), &options)
+    };
+    let one = with_device("one", "slot-1");
+    let bare = Agent::start(&world.path("bare"), &free_addr());
+    let other = with_device("other", "slot-2");
+    let mut body = job("true");
+    body["Job"]["TaskGroups"][0]["Tasks"][0]["Resources"]["Devices"] =
+        json!([{ "Name": "acme/fpga", "Count": 1 }]);
+    one.put("/v1/jobs", &body).unwrap();
+    let before = id(&alloc(&one, "running"));
+    let refused = |to: &Agent| {
+        let err = Program::run(moving(&one.addr, &to.addr, &["db"])).failed();
+        assert!(
+            err.contains("cannot run the job, which goes on here"),
+            "{err}"
+        );
+        assert!(err.contains("acme/fpga"), "{err}");
+        assert_eq!(id(&alloc(&one, "running")), before);
+    };
+    refused(&bare);
+    body["Job"]["ID"] = json!("holder");
+    other.put("/v1/jobs", &body).unwrap();
+    other.wait_for("/v1/job/holder/allocations", |allocs| {
+        (allocs[0]["ClientStatus"] == "running").then_some(())
+    });
+    refused(&other);
+    other.delete("/v1/job/holder").unwrap();
+    other.wait_for("/v1/job/holder/allocations", |allocs| {
+        (allocs[0]["ClientStatus"] == "complete").then_some(())
+    });
+    Program::run(moving(&one.addr, &other.addr, &["db"])).ok();
+    alloc(&other, "running");
+}
+
 /// What the other node can run, and fails there all the same, comes back if that is wanted.
 #[test]
 fn job_that_fails_on_the_other_node_is_taken_back_if_asked() {

@@ -1,8 +1,8 @@
 //! What keeps this node from running a job: asked before the job is taken over from another node, when
 //! it still runs there.
 //!
-//! Its drivers, its conditions, its ports by number, its CPU, memory, disk space and cores, and the
-//! variables that its templates cannot do without.
+//! Its drivers, its conditions, its ports by number, its CPU, memory, disk space, cores and devices, and
+//! the variables that its templates cannot do without.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ fn of_group(view: View<'_>, job: &Job, group: &TaskGroup) -> Vec<String> {
     if let Err(why) = view.admits(job, group) {
         reasons.push(format!("group {name}: {why}"));
     }
-    if let Some(short) = view.shortage(job, group) {
+    if let Err(short) = view.shortage(job, group) {
         reasons.push(format!("group {name}: {short}"));
     }
     let reserved = group

@@ -19,7 +19,7 @@ use crate::model::eval::{Deployment, Evaluation};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
-use crate::model::placement::{PlacementFailure, Shortage};
+use crate::model::placement::PlacementFailure;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
@@ -195,7 +195,10 @@ impl<'a> View<'a> {
     }
 
     /// Of what too little is left now for all copies of a group that does not run here yet.
-    pub fn shortage(self, job: &Job, group: &TaskGroup) -> Option<Shortage> {
+    ///
+    /// # Errors
+    /// There is too little of something.
+    pub fn shortage(self, job: &Job, group: &TaskGroup) -> Result<(), PlacementFailure> {
         self.agent.shortage(job, group)
     }
 

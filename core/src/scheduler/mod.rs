@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use feasibility::admits;
+pub(crate) use placing::devices_for;
 pub use preempting::PREEMPTION_MARGIN;
 pub use snapshot::{AllocState, Snapshot};
 

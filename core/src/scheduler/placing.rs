@@ -188,7 +188,7 @@ impl<'a> Pass<'a> {
         let yields = |(alloc, _): &Holding<'_>| yielding.contains(&alloc.id);
         let holders = self.holders(slot);
         let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
-        let (held, ending) = (Held::by(holders), Held::by(ending));
+        let (mut held, ending) = (Held::by(holders), Held::by(ending));
         let Snapshot { node, capacity, .. } = self.snapshot;
         let cores = cores_for(group, capacity, held.cores).map_err(PlacementFailure::Shortage)?;
         let wanted = Amounts::of(group, capacity.core_mhz);
@@ -198,7 +198,7 @@ impl<'a> Pass<'a> {
         Ok(Claim {
             cores,
             ports: ports::assign(node, &mut self.rng, group, &held.ports, &ending.ports)?,
-            devices: devices_for(group, &self.snapshot.offers, held.devices)?,
+            devices: devices_for(group, &self.snapshot.offers, &mut held.devices)?,
             preempts: Vec::new(),
         })
     }
@@ -241,11 +241,14 @@ fn wants_devices(group: &TaskGroup) -> bool {
     tasks.any(|task| !task.resources.devices.is_empty())
 }
 
-/// The devices that the tasks of a group get.
-fn devices_for(
+/// The devices that the tasks of a copy of a group get; they are held then.
+///
+/// # Errors
+/// There are too few.
+pub(crate) fn devices_for(
     group: &TaskGroup,
     offers: &[Offer<'_>],
-    mut held: choose::Held,
+    held: &mut choose::Held,
 ) -> Result<Vec<AssignedDevices>, PlacementFailure> {
     if !wants_devices(group) {
         return Ok(Vec::new());
@@ -253,7 +256,7 @@ fn devices_for(
     let mut assigned = Vec::new();
     for task in &group.tasks {
         for request in &task.resources.devices {
-            assigned.push(choose(task.name.as_str(), request, offers, &mut held)?);
+            assigned.push(choose(task.name.as_str(), request, offers, held)?);
         }
     }
     Ok(assigned)

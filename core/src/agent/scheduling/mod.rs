@@ -21,7 +21,7 @@ use crate::input::LocalInput;
 use crate::model::eval::Trigger;
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
-use crate::model::placement::Shortage;
+use crate::model::placement::PlacementFailure;
 use crate::scheduler::{self, AllocState, NotPlaced, Snapshot};
 use crate::store::record::AllocRecord;
 use crate::time::Now;
@@ -109,25 +109,39 @@ impl Agent {
     }
 
     /// Of what too little is left now for all copies of a group that does not run here yet.
-    pub(in crate::agent) fn shortage(&self, job: &Job, group: &TaskGroup) -> Option<Shortage> {
+    pub(in crate::agent) fn shortage(
+        &self,
+        job: &Job,
+        group: &TaskGroup,
+    ) -> Result<(), PlacementFailure> {
         let capacity = self.capacity();
         let others = self
             .allocs
             .values()
             .filter(|alloc| !alloc.is_gone() && alloc.record().job != job.key());
         let held = others.map(|alloc| (&**alloc.record(), alloc.amounts(capacity.core_mhz)));
-        let held = Held::by(held);
+        let mut held = Held::by(held);
         let copies = scheduler::reconcile::copies(job, group);
         let wanted = Amounts::of(group, capacity.core_mhz).times(copies);
         let cores = group.tasks.iter().map(|task| task.resources.cores.max(0));
         let cores = cores.fold(0, i64::saturating_add);
         let cores = cores.saturating_mul(i64::from(copies));
         let cores = usize::try_from(cores).unwrap_or(0);
-        let cores = match cores > 0 && capacity.cpu.is_some() {
-            true => capacity.cores(cores, &held.cores).err(),
-            false => None,
-        };
-        cores.or_else(|| capacity.shortage(held.amounts, wanted))
+        if cores > 0 && capacity.cpu.is_some() {
+            capacity
+                .cores(cores, &held.cores)
+                .map_err(PlacementFailure::Shortage)?;
+        }
+        if let Some(short) = capacity.shortage(held.amounts, wanted) {
+            return Err(PlacementFailure::Shortage(short));
+        }
+        let offers = self.machine.devices().offers();
+        for _ in 0..copies {
+            if scheduler::devices_for(group, &offers, &mut held.devices)?.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a plan for the jobs that are due and carries it out. Returns the allocations that changed.
