@@ -92,7 +92,7 @@ pub(super) async fn submit(
         .enforce_index
         .then_some(submission.job_modify_index);
     let from = taken_over(&submission.take_over)?;
-    let more = evaluated_with(submission.eval_priority)?;
+    evaluated_with(submission.eval_priority)?;
     let preserve = Preserve {
         counts: submission.preserve_counts,
         resources: submission.preserve_resources,
@@ -120,8 +120,7 @@ pub(super) async fn submit(
     let pool = keep_of_running(api, &mut job, preserve).await?;
     admission::check_home(&job, &api.settings.namespaces, &pool)
         .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
-    let mut admitted = admission::admit(job).map_err(failed)?;
-    admitted.warnings.extend(more);
+    let admitted = admission::admit(job).map_err(failed)?;
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
     let input = if from.is_empty() {
@@ -144,18 +143,15 @@ pub(super) async fn submit(
     }
 }
 
-/// Checks the priority of an evaluation. What to tell of one that differs: this node evaluates each
-/// job at once, so no evaluation waits for a more important one.
-pub(super) fn evaluated_with(priority: i64) -> Result<Option<String>, ApiError> {
+/// Refuses a priority of an evaluation: jobs are planned together, by priorities of their own, so that it
+/// would change nothing and whoever sets it expects that it does.
+pub(super) fn evaluated_with(priority: i64) -> Result<(), ApiError> {
     match priority {
-        0 => Ok(None),
-        1..=100 => Ok(Some(
-            "EvalPriority has no effect: a job is evaluated at once".to_owned(),
-        )),
-        other => {
-            let words = format!("EvalPriority is {other}, and must be from 1 to 100");
-            Err(ApiError::bad(words))
-        }
+        0 => Ok(()),
+        _ => Err(ApiError::bad(format!(
+            "EvalPriority {priority} is not supported: jobs are planned by their own priority, so set \
+             that (priority in the job file) and leave EvalPriority out"
+        ))),
     }
 }
 

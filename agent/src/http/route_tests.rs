@@ -155,20 +155,23 @@ async fn counts_of_the_version_that_runs_are_kept_if_asked() {
 }
 
 #[tokio::test]
-async fn priority_of_an_evaluation_is_checked_and_spoken_of() {
+async fn priority_of_an_evaluation_is_refused_by_name() {
     let rig = Rig::start().await;
     let with = |priority: i64| {
         let job = job("web", "service", None);
         json!({ "Job": job, "EvalPriority": priority })
     };
-    let told = submit(&rig, &with(70)).await.warnings;
-    assert!(told.contains("EvalPriority has no effect"), "{told}");
-    for bad in [-1, 101] {
-        let (status, message) =
-            failure(&rig, Method::PUT, "/v1/jobs", &with(bad).to_string()).await;
+    submit(&rig, &with(0)).await;
+    for priority in [-1, 70, 101] {
+        let body = with(priority).to_string();
+        let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &body).await;
         assert_eq!(status, 400, "{message}");
-        let path = format!("/v1/job/web?eval_priority={bad}");
-        assert_eq!(failure(&rig, Method::DELETE, &path, "").await.0, 400);
+        let words = format!("EvalPriority {priority} is not supported");
+        assert!(message.contains(&words), "{message}");
+        let path = format!("/v1/job/web?eval_priority={priority}");
+        let (status, message) = failure(&rig, Method::DELETE, &path, "").await;
+        assert_eq!(status, 400, "{message}");
+        assert!(message.contains(&words), "{message}");
     }
 }
 
