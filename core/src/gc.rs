@@ -1,4 +1,4 @@
-//! Which ended allocations are removed: the oldest, no more than needed, and only so many at once.
+//! How many ended allocations are removed at once.
 //!
 //! Whatever the reason for the removal, an allocation with nothing left alive waits in its phase
 //! `Finished` until [`Destroys`] grants it one of a few places, the oldest first. A removal that
@@ -10,14 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
-
-/// Chooses among allocations that ended those to clean away so that `keep` are left: the oldest.
-pub fn surplus<'a>(ended: impl Iterator<Item = &'a AllocRecord>, keep: usize) -> Vec<AllocId> {
-    let ended: BTreeSet<(u64, AllocId)> =
-        ended.map(|alloc| (alloc.modify_index, alloc.id)).collect();
-    let too_many = ended.len().saturating_sub(keep);
-    ended.into_iter().take(too_many).map(|(_, id)| id).collect()
-}
 
 /// Who is cleaned away now, and who waits for a place to be: removing directories takes the disk
 /// away from the tasks that run.
@@ -78,13 +70,6 @@ mod tests {
             modify_index,
             ..Default::default()
         }
-    }
-
-    #[test]
-    fn one_over_the_limit_costs_one_the_oldest() {
-        let allocs = [ended(3, false), ended(1, false), ended(2, false)];
-        assert_eq!(surplus(allocs.iter(), 2), [AllocId(1)]);
-        assert_eq!(surplus(allocs.iter(), 3), []);
     }
 
     #[test]

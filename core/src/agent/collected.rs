@@ -12,7 +12,6 @@ use crate::ids::{AllocId, JobKey};
 use crate::store::collected::CollectedAlloc;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::store::{Key, Record};
-use crate::time::Timestamp;
 
 /// The records, by allocation, by job and by age.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,16 +70,16 @@ impl Collected {
         }
     }
 
-    pub(super) fn oldest(&self) -> Option<&Arc<CollectedAlloc>> {
-        let (_, oldest) = self.by_age.first()?;
-        self.records.get(oldest)
+    /// The oldest first.
+    pub(super) fn by_age(&self) -> impl Iterator<Item = &Arc<CollectedAlloc>> {
+        let ids = self.by_age.iter();
+        ids.filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// The oldest, if there are more than `most` or it did not change since `since`.
-    fn expired(&self, most: usize, since: Timestamp) -> Option<AllocId> {
-        let record = self.oldest()?;
-        let too_many = self.records.len() > most;
-        (too_many || record.alloc.modify_time <= since).then_some(record.alloc.id)
+    /// The oldest, if there are more than `most`.
+    fn surplus(&self, most: usize) -> Option<AllocId> {
+        let (_, oldest) = self.by_age.first()?;
+        (self.records.len() > most).then_some(*oldest)
     }
 }
 
@@ -100,14 +99,13 @@ impl Agent {
             .ledger
             .put(key, Record::Collected(record.clone()));
         self.collected.insert(record);
-        // The wall clock may have been set back: age is looked at by itself.
-        self.forget_expired_records(Timestamp(i64::MIN));
+        self.forget_surplus_records();
     }
 
-    /// Forgets the oldest records: beyond the number that is kept, and those that did not change since.
-    pub(super) fn forget_expired_records(&mut self, since: Timestamp) {
-        while let Some(id) = self.collected.expired(self.config.kept_records, since) {
-            self.forget_record(id);
+    /// Forgets the oldest records beyond the number that is kept.
+    pub(super) fn forget_surplus_records(&mut self) {
+        while let Some(oldest) = self.collected.surplus(self.config.kept_records) {
+            self.forget_record(oldest);
         }
     }
 

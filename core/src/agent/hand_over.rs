@@ -99,7 +99,7 @@ impl<'a> View<'a> {
             let group = record.job.group(slot.group.as_str());
             let gets_disk = group.and_then(|group| group.ephemeral_disk);
             let gets_disk = gets_disk.is_some_and(|disk| disk.migrate);
-            let is_wanted = slot.index < super::view::wanted(record, &slot.group);
+            let is_wanted = slot.index < crate::scheduler::past::wanted(record, &slot.group);
             (is_wanted && (!previous.ended || gets_disk)).then_some(previous)
         })
     }

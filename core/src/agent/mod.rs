@@ -2,8 +2,8 @@
 //! and knows the next timeout.
 
 pub mod audit;
-mod collect;
 mod collected;
+mod collection;
 mod granting;
 mod hand_over;
 mod machine;
@@ -11,7 +11,6 @@ mod operator;
 mod pending;
 mod plugins;
 mod restore;
-mod retention;
 mod room;
 mod scheduling;
 mod services;
@@ -63,7 +62,7 @@ pub struct Agent {
     shutdown: Option<ShutdownMode>,
     stopped: bool,
     told_index: u64,
-    /// Whether ended allocations are to be counted, and whether all of them are to go.
+    /// Whether ended allocations are to be counted, and whether all of them are to go ([`collection`]).
     collect_due: bool,
     collect_all: bool,
     /// When garbage is looked for that only time makes.
@@ -211,8 +210,6 @@ impl Agent {
             .filter(|(_, at)| **at <= now.at)
             .map(|(key, _)| key.clone())
             .collect();
-        // What ended was perhaps kept until now.
-        self.collect_due |= !due.is_empty();
         for key in due {
             self.local.look_again.remove(&key);
             self.local.mark(&key);
@@ -397,11 +394,12 @@ impl Agent {
                 Vec::new()
             };
             if !due.is_empty() {
+                self.collect_due = true;
                 if self.shutdown.is_none() {
                     touched = self.schedule(now, due);
                 }
             } else if known && core::mem::take(&mut self.collect_due) {
-                // What jobs still need of what ended is known only when they were planned.
+                // What jobs still need of what ended is known when they were planned.
                 touched = self.collect(now);
             } else {
                 break;

@@ -105,12 +105,12 @@ impl Agent {
         if !record.finished {
             return conflict("the allocation is not over: stop it first");
         }
-        if self.is_needed(&record, &self.awaited_disks()) {
+        if self.past(now.wall).is_needed(&record) {
             return conflict(
                 "the allocation is still needed: for its replacement, its disk or its roll-out",
             );
         }
-        self.clean_away(now, id);
+        self.remove(now, id);
         Reply::Done {
             index: self.shared.index,
         }

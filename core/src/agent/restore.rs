@@ -7,7 +7,7 @@ use super::{Agent, cx};
 use crate::alloc::runner::AllocRunner;
 use crate::ids::{AllocId, JobKey};
 use crate::store::{Key, Meta, Record, SCHEMA, Saved};
-use crate::time::{Now, Timestamp};
+use crate::time::Now;
 
 impl Agent {
     pub(super) fn restore_records(&mut self, saved: &Saved, now: Now) {
@@ -62,7 +62,7 @@ impl Agent {
                 self.shared.ledger.delete(Key::Collected(*id));
             }
         }
-        self.forget_expired_records(Timestamp(i64::MIN));
+        self.forget_surplus_records();
     }
 }
 

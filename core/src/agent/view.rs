@@ -12,9 +12,8 @@ use crate::claims::resources::Capacity;
 use crate::claims::{Holder, Ungranted};
 use crate::config::Preemption;
 use crate::cx::Counters;
-use crate::ids::{AllocId, DeploymentId, EvalId, GroupName, JobKey, Slot};
+use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, Slot};
 use crate::input::ShutdownMode;
-use crate::model::alloc::{ClientStatus, DesiredStatus};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
@@ -23,7 +22,7 @@ use crate::model::placement::PlacementFailure;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
-use crate::scheduler::reconcile;
+use crate::scheduler::past::job_status;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
@@ -134,30 +133,10 @@ impl<'a> View<'a> {
         let Some(record) = self.job(key) else {
             return "dead";
         };
-        let mut allocs = self.allocs_of(key).map(AllocRunner::record);
-        let live = |alloc: &Arc<AllocRecord>| {
-            !alloc.finished && matches!(alloc.status, ClientStatus::Running | ClientStatus::Pending)
-        };
-        if allocs.clone().any(live) {
-            return "running";
-        }
-        if record.job.is_parameterized() {
-            return if record.job.stop { "dead" } else { "running" };
-        }
         let waits =
             self.agent.local.look_again.contains_key(key) || self.agent.local.awaits_placement(key);
-        let never_placed = allocs.next().is_none() && record.done.is_empty();
-        let more_to_come = !record.job.stop && (waits || never_placed || self.gave_way(record));
-        if more_to_come { "pending" } else { "dead" }
-    }
-
-    /// Whether a copy of a job gave its place to another job and has no other yet.
-    fn gave_way(self, job: &JobRecord) -> bool {
-        self.allocs_of(&job.job.key()).any(|alloc| {
-            let record = alloc.record();
-            let left = record.desired == DesiredStatus::Evict && record.next.is_none();
-            left && record.index < wanted(job, &record.group)
-        })
+        let allocs = self.allocs_of(key).map(|alloc| &**alloc.record());
+        job_status(record, allocs, waits)
     }
 
     /// The disks of the slots of a job that have a record.
@@ -339,10 +318,4 @@ impl<'a> View<'a> {
     pub fn deployment(self, id: DeploymentId) -> Option<&'a Arc<Deployment>> {
         self.agent.local.deployments.get(&id)
     }
-}
-
-/// How many copies of a group are wanted; none of one that the job no longer has.
-pub(super) fn wanted(job: &JobRecord, group: &GroupName) -> u32 {
-    let group = job.job.group(group.as_str());
-    group.map_or(0, |group| reconcile::copies(&job.job, group))
 }

@@ -17,7 +17,12 @@
 //! ends an allocation: the jobs that follow ([`Plan::rest`]) are planned when it is known what that
 //! frees at once.
 
+pub mod collection;
 mod feasibility;
+pub mod garbage;
+pub mod past;
+#[cfg(test)]
+mod past_tests;
 mod placing;
 pub mod ports;
 mod preempting;

@@ -43,7 +43,7 @@ impl Agent {
             Action::Place(new) => return self.make(now, *new),
             Action::Considered(job, unplaced) => self.note_plan(now, &job, unplaced),
             Action::Remove(id) => {
-                self.clean_away(now, id);
+                self.remove(now, id);
                 return vec![id];
             }
             Action::Forget(job) => self.forget_job(now, &job),
@@ -112,12 +112,10 @@ impl Agent {
     /// Remembers when failed allocations of a job are replaced, and to plan the job again then.
     fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
         let next = due.values().copied().filter(|at| *at > now.at).min();
-        let before = match next {
+        match next {
             Some(at) => self.local.look_again.insert(key.clone(), at),
             None => self.local.look_again.remove(key),
         };
-        // What ended was perhaps kept until then.
-        self.collect_due |= before.is_some() && next.is_none();
         if due.is_empty() {
             self.local.due.remove(key);
         } else {

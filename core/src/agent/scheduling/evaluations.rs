@@ -60,10 +60,6 @@ impl Agent {
     /// A plan was made for a job: its evaluations say what became of it.
     pub(super) fn note_plan(&mut self, now: Now, key: &JobKey, unplaced: Unplaced) {
         let Unplaced { failed, unknown } = unplaced;
-        let before = self.local.blocked.get(key);
-        // What ended was perhaps kept until this could be placed.
-        self.collect_due |= before.map_or(&[][..], Vec::as_slice) != failed;
-        self.collect_due |= self.local.unknown.contains(key) && !unknown;
         if failed.is_empty() {
             self.local.blocked.remove(key);
         } else {

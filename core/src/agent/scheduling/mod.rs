@@ -179,6 +179,5 @@ impl Agent {
         self.local.mark(key);
         // A place that was missing may be free now.
         self.local.mark_blocked();
-        self.collect_due = true;
     }
 }

@@ -38,8 +38,6 @@ impl Agent {
         words.clone_into(&mut deployment.description);
         deployment.modify_index = self.shared.index;
         self.save_deployment(deployment);
-        // It counts what ended no longer.
-        self.collect_due = true;
     }
 
     /// Roll-outs go with the versions that they rolled out.

@@ -1,0 +1,138 @@
+//! Carries out garbage collection: [`crate::scheduler::collection`] says which ended allocations are removed,
+//! [`crate::scheduler::garbage`] what is forgotten with time.
+//!
+//! Allocations are counted after each plan, because what jobs still need is known then; when a disk moved; when the
+//! free space was measured; and when somebody asks for it. Garbage is looked for when the oldest of it
+//! is old enough.
+
+use std::collections::BTreeSet;
+
+use super::{Agent, cx};
+use crate::ids::AllocId;
+use crate::model::alloc::DesiredStatus;
+use crate::scheduler::collection::{Goal, collect};
+use crate::scheduler::garbage::{Garbage, INTERVAL, Kept, Limits, garbage};
+use crate::scheduler::past::Past;
+use crate::store::record::JobRecord;
+use crate::time::{Instant, Now, Timestamp};
+
+impl Agent {
+    /// Removes what is too much, and forgets what is too old. Returns what it touched.
+    pub(super) fn collect(&mut self, now: Now) -> BTreeSet<AllocId> {
+        let all = core::mem::take(&mut self.collect_all);
+        self.forget_garbage(now, all);
+        let goal = Goal {
+            keep: self.config.keep_terminal,
+            crowded: self.machine.room.take_crowded(),
+            all,
+        };
+        let collection = collect(&self.past(now.wall), goal);
+        let may_free_more = collection.others && self.shutdown.is_none();
+        let room = &mut self.machine.room;
+        let mut cx = cx(&self.config, &mut self.shared, now);
+        room.look(&mut cx, collection.for_space, may_free_more);
+        for id in &collection.remove {
+            self.remove(now, *id);
+        }
+        collection.remove.into_iter().collect()
+    }
+
+    /// What is kept of what is over.
+    pub(super) fn past(&self, now: Timestamp) -> Past<'_> {
+        let local = &self.local;
+        let replaced_later = local.look_again.keys();
+        let unplaced = local.blocked.keys().chain(&local.unknown);
+        let allocs = self.allocs.values().map(|alloc| &**alloc.record());
+        Past {
+            now,
+            allocs: allocs.map(|alloc| (alloc.id, alloc)).collect(),
+            allocs_of: &local.allocs,
+            deployments: &local.deployments,
+            disks: &self.shared.disks,
+            waiting: replaced_later.chain(unplaced).collect(),
+        }
+    }
+
+    /// Removes an allocation that ended. Asking again changes nothing.
+    pub(super) fn remove(&mut self, now: Now, id: AllocId) {
+        self.leave_to_the_job(id);
+        if let Some(alloc) = self.allocs.get_mut(&id) {
+            alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
+        }
+    }
+
+    /// What the job has to know of an ended allocation when that is removed: that its copy is complete.
+    fn leave_to_the_job(&mut self, id: AllocId) {
+        let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
+            return;
+        };
+        let Some(job) = self.local.jobs.get(&alloc.job) else {
+            return;
+        };
+        if alloc.next.is_some() || alloc.destroying {
+            return;
+        }
+        let mut left = JobRecord::clone(job);
+        if alloc.desired == DesiredStatus::Run && alloc.job_version == job.job.version {
+            left.done.insert((alloc.group.clone(), alloc.index));
+        }
+        if left != **job {
+            self.save_job(&alloc.job, left);
+        }
+    }
+
+    /// Something may have become garbage: it is looked for in a while.
+    pub(super) fn expect_garbage(&mut self, now: Now) {
+        if self.config.retention.is_some() {
+            let soon = now.at + INTERVAL;
+            self.garbage_at = Some(self.garbage_at.map_or(soon, |at| at.min(soon)));
+        }
+    }
+
+    /// When garbage is looked for: not before jobs were planned, since what they still need is known then.
+    pub(super) fn garbage_due(&self) -> Option<Instant> {
+        self.garbage_at.filter(|_| !self.shared.unsettled)
+    }
+
+    /// Forgets what is old enough, if it is time to look; all that is garbage, however young, if that is `forced`.
+    fn forget_garbage(&mut self, now: Now, forced: bool) {
+        if forced {
+            self.forget(now, Limits::None);
+        }
+        if self.garbage_due().is_none_or(|at| at > now.at) {
+            return;
+        }
+        self.garbage_at = None;
+        if let Some(limits) = self.config.retention {
+            let next = self.forget(now, Limits::Age(limits)).next;
+            self.garbage_at = next.map(|left| now.at + left.max(INTERVAL));
+        }
+    }
+
+    fn forget(&mut self, now: Now, limits: Limits) -> Garbage {
+        let kept = Kept {
+            past: self.past(now.wall),
+            jobs: &self.local.jobs,
+            evals: &self.local.evals,
+            records: self.collected.by_age().map(|one| &one.alloc).collect(),
+        };
+        let garbage = garbage(&kept, limits);
+        for key in &garbage.jobs {
+            self.forget_dead_job(now, key);
+        }
+        garbage.evals.iter().for_each(|id| self.forget_eval(*id));
+        for id in &garbage.deployments {
+            self.forget_deployment(*id);
+        }
+        garbage
+            .records
+            .iter()
+            .for_each(|id| self.forget_record(*id));
+        let records = garbage.evals.len() + garbage.deployments.len() + garbage.records.len();
+        if records > 0 {
+            // What goes may be what the index was last used for.
+            cx(&self.config, &mut self.shared, now).next_index_without_a_record();
+        }
+        garbage
+    }
+}

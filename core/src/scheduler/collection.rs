@@ -1,0 +1,68 @@
+//! Which ended allocations are removed now.
+//!
+//! Two things ask for it: there are more ended allocations than the configured number, or the disk is too
+//! full. Then one allocation is removed at a time, since nobody knows how much it frees before it is gone.
+//! `system gc` removes all that it can. The oldest go first.
+//!
+//! Kept nevertheless are:
+//!
+//! - what still decides about a replacement, or is counted by a roll-out that is under way;
+//! - disks that another allocation is to take over;
+//! - disks that another node is to fetch: for a day, or for ten minutes after it has read them to the end.
+
+use std::collections::BTreeSet;
+
+use super::past::Past;
+use crate::ids::AllocId;
+use crate::store::record::AllocRecord;
+
+/// What a collection is to achieve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// How many ended allocations stay.
+    pub keep: usize,
+    /// Whether the disk is too full, so that one of them has to go.
+    pub crowded: bool,
+    /// Whether all are to go.
+    pub all: bool,
+}
+
+/// Which allocations are removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collection {
+    /// These, the oldest first.
+    pub remove: Vec<AllocId>,
+    /// The one of them that goes for want of disk space.
+    pub for_space: Option<AllocId>,
+    /// Whether others ended that may go some day, those included that are kept for another node.
+    pub others: bool,
+}
+
+/// Decides which allocations are removed.
+pub fn collect(past: &Past<'_>, goal: Goal) -> Collection {
+    // What never got a disk goes before the disk's source: it holds less, and may be replaced yet.
+    let awaited = past.awaited_disks(!goal.all);
+    let ended = past.allocs.values().copied();
+    // What is being removed counts as gone: one too many costs one.
+    let ended = ended.filter(|alloc| alloc.finished && !alloc.destroying);
+    let ended = ended.filter(|alloc| !past.is_needed_beside(alloc, &awaited));
+    let removable = ended.clone().filter(|alloc| !past.is_leased(alloc));
+    let keep = if goal.all { 0 } else { goal.keep };
+    // How much the oldest frees is known only when it is gone: one at a time.
+    let spared = removable.clone().count();
+    let keep = keep.min(spared.saturating_sub(usize::from(goal.crowded)));
+    let remove = oldest_beyond(removable, keep);
+    Collection {
+        for_space: remove.first().copied().filter(|_| goal.crowded),
+        others: ended.count() > remove.len(),
+        remove,
+    }
+}
+
+/// The oldest, so that `keep` are left.
+fn oldest_beyond<'a>(ended: impl Iterator<Item = &'a AllocRecord>, keep: usize) -> Vec<AllocId> {
+    let ended: BTreeSet<(u64, AllocId)> =
+        ended.map(|alloc| (alloc.modify_index, alloc.id)).collect();
+    let too_many = ended.len().saturating_sub(keep);
+    ended.into_iter().take(too_many).map(|(_, id)| id).collect()
+}
