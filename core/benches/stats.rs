@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use drover_core::device::said_stats::{SaidInstance, SaidStats};
-use drover_core::ids::{AllocId, TaskKey, TaskName};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::stats::board::Board;
+use drover_core::stats::running::Running;
 use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
 use drover_core::time::Timestamp;
 
@@ -38,6 +39,15 @@ fn devices(count: usize) -> Vec<SaidStats> {
     groups
 }
 
+fn running(alloc: AllocId, name: &str) -> Running {
+    let task = TaskName::from(name);
+    Running {
+        task: TaskKey { alloc, task },
+        launch: LaunchId(1),
+        driver: "mock_driver".into(),
+    }
+}
+
 fn board(tasks: u128, devices: Vec<SaidStats>) -> Board {
     let mut board = Board::default();
     board.devices.say("acme", devices).unwrap();
@@ -60,11 +70,9 @@ fn board(tasks: u128, devices: Vec<SaidStats>) -> Board {
         ..TaskUsage::default()
     };
     for number in 0..tasks {
-        let task = TaskKey {
-            alloc: AllocId(number / 2),
-            task: TaskName::from(if number % 2 == 0 { "main" } else { "side" }),
-        };
-        board.note(task, Arc::new(usage.clone()));
+        let name = if number % 2 == 0 { "main" } else { "side" };
+        let one = running(AllocId(number / 2), name);
+        board.note(one.task, one.launch, Arc::new(usage.clone()));
     }
     board
 }
@@ -88,15 +96,16 @@ fn held() -> Vec<AssignedDevices> {
 
 fn one_allocation(c: &mut Criterion) {
     let held = held();
+    let runs = ["main", "side"].map(|name| running(ASKED, name));
     for (tasks, host_devices) in [(2, 4), (1000, 4), (2, 1000), (1000, 1000)] {
         let board = board(tasks, devices(host_devices));
-        let instances = board.of(ASKED, &held, |_| true).devices.groups()[0]
+        let instances = board.of(ASKED, &held, &runs).devices.groups()[0]
             .instances
             .len();
         assert_eq!(instances, 4);
         let name = format!("one allocation of {tasks} tasks, {host_devices} devices");
         c.bench_function(&name, |b| {
-            b.iter(|| black_box(&board).of(black_box(ASKED), black_box(&held), |_| true));
+            b.iter(|| black_box(&board).of(black_box(ASKED), black_box(&held), &runs));
         });
     }
 }

@@ -5,10 +5,10 @@
 use drover_core::cx::Rng;
 use drover_core::stats::cpu::Spent;
 use drover_core::stats::host::HostMemory;
+use drover_core::stats::sample::Counters;
 use drover_core::stats::usage::Memory;
 use drover_io_real::stats::counters::{
-    self, Reading, Take, block_kinds, cores, host_memory, process_memory, process_stat, uptime, v1,
-    v2,
+    self, Take, block_kinds, cores, host_memory, process_memory, process_stat, uptime, v1, v2,
 };
 
 const V1_MEMORY_STAT: &str = "\
@@ -41,8 +41,8 @@ SReclaimable:     100000 kB\nHugePages_Total:       0\n";
 const STATUS: &str = "Name:\tcat\nUmask:\t0022\nVmHWM:\t    1948 kB\nVmRSS:\t    1900 kB\n\
 VmSwap:\t      12 kB\nThreads:\t1\n";
 
-fn read(files: &[(&str, Take)], texts: &[(&str, &str)]) -> Reading {
-    let mut reading = Reading::default();
+fn read(files: &[(&str, Take)], texts: &[(&str, &str)]) -> Counters {
+    let mut reading = Counters::default();
     for (name, take) in files {
         if let Some((_, text)) = texts.iter().find(|(known, _)| known == name) {
             take(text.as_bytes(), &mut reading);
@@ -78,7 +78,7 @@ fn a_version_2_group_is_read() {
         throttled_periods: Some(3),
         throttled_time: Some(250_000),
     };
-    assert_eq!(reading, Reading { memory, spent });
+    assert_eq!(reading, Counters { memory, spent });
     // A kernel before 5.19 has no peak, and one without swap accounting no swap.
     let less = read(v2::FILES, &texts[..2]);
     assert_eq!((less.memory.max_usage, less.memory.swap), (None, None));
@@ -194,7 +194,7 @@ fn a_spoiled_line_spoils_no_other() {
             lines[at][place] = b"\0\xff :x-"[usize::try_from(rng.next_u64() % 6).unwrap()];
         }
         let text = lines.join(&b'\n');
-        let mut reading = Reading::default();
+        let mut reading = Counters::default();
         v2::FILES[0].1(&text, &mut reading);
         let (seen, whole) = (wanted(&reading.memory), wanted(&whole));
         for ((name, seen), (_, whole)) in seen.iter().zip(whole) {
@@ -233,7 +233,7 @@ fn cut_and_mixed_texts_are_read_without_harm() {
         let memory = host_memory(&text);
         assert!(memory.used <= memory.total, "seed {seed}");
         for (_, take) in v1::MEMORY.iter().chain(v2::FILES) {
-            take(&text, &mut Reading::default());
+            take(&text, &mut Counters::default());
         }
         process_stat(&text);
     }

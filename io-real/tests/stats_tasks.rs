@@ -7,10 +7,11 @@ mod common;
 use common::driver::{World, key, sh};
 use common::hear;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
+use drover_core::stats::running::Running;
 use drover_core::stats::usage::{TaskUsage, Usage};
 use drover_io_real::driver::Driver;
 use drover_io_real::gate::Gate;
-use drover_io_real::stats::{Depth, Disks, HostSampler, Looked, Sampler};
+use drover_io_real::stats::{Depth, Disks, HostSampler, Sampler};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ fn look_at(
     launch: u128,
     depth: Depth,
 ) -> Option<Arc<TaskUsage>> {
-    let looked = Looked {
+    let looked = Running {
         task: key(),
         launch: LaunchId(launch),
         driver: "raw_exec".into(),
@@ -40,7 +41,7 @@ fn look_at(
     let mhz = Some(1000.0);
     let look = sampler.look(vec![looked], depth, mhz);
     world.life().runtime.block_on(look);
-    sampler.board().task(&key()).cloned()
+    sampler.board().launch(&key(), LaunchId(launch)).cloned()
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn tasks_beside_the_one_that_is_looked_at_first_are_measured_with_it() {
             alloc: AllocId(launch),
             ..key()
         };
-        Looked {
+        Running {
             task,
             launch: LaunchId(launch),
             driver: "raw_exec".into(),
@@ -105,12 +106,12 @@ fn tasks_beside_the_one_that_is_looked_at_first_are_measured_with_it() {
     let look = sampler.look_among(asked, Depth::Processes, Some(1000.0), others);
     world.life().runtime.block_on(look).unwrap();
     for looked in &running {
-        let usage = sampler.board().task(&looked.task).cloned();
+        let usage = sampler.board().launch(&looked.task, looked.launch).cloned();
         let usage = usage.expect("it is measured, though another one was asked for");
         assert!(usage.usage.memory.rss.is_some() && usage.usage.cpu.percent.is_some());
     }
     // From now on all are known: whoever looks at one asks nobody for the others.
-    let others = async { Err::<Vec<Looked>, _>("the others are asked for again") };
+    let others = async { Err::<Vec<Running>, _>("the others are asked for again") };
     let asked = vec![running[2].clone()];
     let look = sampler.look_among(asked, Depth::Totals, None, others);
     assert_eq!(world.life().runtime.block_on(look), Ok(()));

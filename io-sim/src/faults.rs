@@ -145,6 +145,14 @@ kinds! {
     FailScript = "the script fails",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
+    /// Counters of a task, a core or a device cannot be read.
+    LoseCounters = "counters cannot be read",
+    /// A counter begins again at zero.
+    ResetCounters = "a counter jumps back",
+    /// What a driver measured comes when the next one is asked for.
+    LateStatistics = "statistics come late",
+    /// A driver or a plugin measures what cannot be.
+    OddStatistics = "statistics cannot be believed",
 }
 
 impl Fault {
@@ -161,6 +169,17 @@ impl Fault {
                 | Fault::FlapDevice
                 | Fault::OddReservation
                 | Fault::CrowdedDisk
+        )
+    }
+
+    /// Whether it befalls what is measured.
+    fn is_of_statistics(self) -> bool {
+        matches!(
+            self,
+            Fault::LoseCounters
+                | Fault::ResetCounters
+                | Fault::LateStatistics
+                | Fault::OddStatistics
         )
     }
 
@@ -225,9 +244,10 @@ impl Faults {
             ..Faults::default()
         };
         let machine = dice.below(3, "trouble of the machine", "") == 1;
+        let statistics = dice.below(4, "trouble of statistics", "") == 1;
         for kind in Fault::ALL {
             let name = kind.name();
-            if kind.is_of_the_machine() && !machine {
+            if kind.is_of_the_machine() && !machine || kind.is_of_statistics() && !statistics {
                 continue;
             }
             let weights: &[u16] = match (seed.is_multiple_of(2), kind.is_rare()) {

@@ -31,6 +31,7 @@
 
 pub mod check;
 mod choice;
+mod counters;
 pub mod coverage;
 mod dice;
 mod dirs;
@@ -50,6 +51,7 @@ mod process;
 pub mod rehearse;
 mod remote;
 pub mod replay;
+mod sampler;
 pub mod script;
 mod search;
 mod sim;

@@ -35,6 +35,11 @@ pub(crate) const CORES: u32 = 4;
 /// The fact that the essential probe finds.
 pub(crate) const FACT: &str = "sim.fact";
 
+/// The plugins.
+pub(crate) fn plugins() -> impl Iterator<Item = &'static str> {
+    PLUGINS.iter().map(|(name, ..)| *name)
+}
+
 /// These settings, of an agent that listens to all of a simulated machine.
 pub fn listening(mut config: Config) -> Config {
     let probe = |name: &str, essential: bool, every: Option<Span>| ProbeConfig {
@@ -145,7 +150,7 @@ impl Machine {
     }
 
     /// What a plugin would say now.
-    fn groups(&self, plugin: &str) -> Vec<SaidGroup> {
+    pub(crate) fn groups(&self, plugin: &str) -> Vec<SaidGroup> {
         let of_plugin = PLUGINS.iter().filter(|(name, ..)| *name == plugin);
         let group = |(name, kind, _): &(&'static str, &str, usize)| {
             let devices = self.devices.get(name).into_iter().flatten();

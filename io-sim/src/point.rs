@@ -83,6 +83,10 @@ points! {
     Flap = "flap",
     /// How late the agent is called back.
     Late = "late",
+    /// Which of a launch's counters cannot be read.
+    LostCounters = "lost counters",
+    /// What is measured that cannot be.
+    OddStatistics = "odd statistics",
 }
 
 impl Point {

@@ -16,6 +16,7 @@ use drover_core::effect::{Effect, StoreEffect};
 use drover_core::ids::RequestId;
 use drover_core::input::{Input, ShutdownMode};
 use drover_core::model::node::{DriverInfo, Node};
+use drover_core::stats::running::Running;
 use drover_core::time::{Instant, Span};
 use serde::Serialize;
 
@@ -35,6 +36,9 @@ const STEPS_AT_ONE_INSTANT: u32 = 20_000;
 
 /// After so many steps the agent is called back without need.
 const SPURIOUS_EACH: u64 = 61;
+
+/// After so many steps somebody looks at statistics.
+const LOOK_EACH: u64 = 10;
 
 /// In one run of so many, what is saved is compared whole, and not by its keys alone.
 const DEEP_EACH: u64 = 8;
@@ -513,6 +517,12 @@ impl Sim {
         self.checker.state(&self.world, agent)?;
         if self.steps.is_multiple_of(SPURIOUS_EACH) {
             self.a_spurious_timeout_changes_nothing(agent)?;
+        }
+        if !self.quiet && self.steps.is_multiple_of(LOOK_EACH) {
+            let allocs = agent.view().allocs();
+            self.world
+                .look_at_statistics(allocs.flat_map(Running::of).collect());
+            self.checker.statistics(&self.world, agent)?;
         }
         Ok(())
     }

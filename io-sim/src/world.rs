@@ -28,6 +28,7 @@ use crate::names::Names;
 use crate::point::Point;
 use crate::process::Process;
 use crate::remote::Remotes;
+use crate::sampler::Sampler;
 use crate::search::Scheduler;
 use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
@@ -117,6 +118,10 @@ pub struct World {
     pub(crate) tokens: Tokens,
     /// Allocations of other nodes.
     pub remotes: Remotes,
+    /// Since when a counter counts that jumped back, by the name of what it counts.
+    pub(crate) resets: BTreeMap<Arc<str>, Span>,
+    /// Who looks at statistics.
+    pub(crate) sampler: Sampler,
     pub(crate) processes: BTreeMap<LaunchId, Process>,
     pub(crate) living: BTreeSet<LaunchId>,
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
@@ -153,6 +158,8 @@ impl World {
             templates: Templates::default(),
             tokens: Tokens::new(),
             remotes: Remotes::default(),
+            resets: BTreeMap::new(),
+            sampler: Sampler::default(),
             processes: BTreeMap::new(),
             living: BTreeSet::new(),
             launches: BTreeMap::new(),
@@ -462,6 +469,7 @@ impl World {
         }
         self.cancelled.clear();
         self.machine.agent_died();
+        self.sampler = Sampler::default();
         self.templates.agent_died();
         self.templates_change_unseen();
         self.disk.agent_died();

@@ -266,6 +266,11 @@ fn random_job(dice: &mut Dice, id: &str) -> Job {
             tasks[0] = tasks[0].clone().devices("bolt/gpu", 1);
             tasks[last] = tasks[last].clone().devices("fpga", 1);
         }
+        3 => {
+            let last = tasks.len() - 1;
+            tasks[0] = tasks[0].clone().devices("fpga", 1);
+            tasks[last] = tasks[last].clone().devices("fpga", 1);
+        }
         _ => {}
     }
     let tasks: Vec<Task> = tasks

@@ -6,7 +6,7 @@ use super::args::AllocStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::table::{block, short, table};
-use super::usage::{bytes, memory_used, mhz, sections};
+use super::usage::{bytes, is_busy_known, memory_used, mhz, sections};
 use super::{job_status, lookup};
 use crate::http::shapes::{
     Alloc, AllocStats, AllocStub, DriverNetworkShape, ResourceUsage, TaskStateShape,
@@ -214,8 +214,11 @@ fn say_task(
     let (cpu, memory) = match &used {
         None => (format!("{shares} MHz"), format!("{memory} MiB")),
         Some(used) => {
-            let own = bytes(memory_used(&used.memory_stats));
-            let cpu = mhz(used.cpu_stats.total_ticks, shares as f64);
+            let own = memory_used(&used.memory_stats).map_or("-".to_owned(), bytes);
+            let cpu = match is_busy_known(&used.cpu_stats) {
+                true => mhz(used.cpu_stats.total_ticks, shares as f64),
+                false => format!("-/{shares} MHz"),
+            };
             (cpu, format!("{own}/{memory} MiB"))
         }
     };

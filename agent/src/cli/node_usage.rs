@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{block, table};
-use super::usage::{bytes, devices, memory_used, mhz};
+use super::usage::{bytes, devices, host_memory, memory_used, mhz};
 use crate::http::shapes::{Alloc, AllocStats, DiskStats, HostCpu, HostStats, NodeShape};
 
 const MIB: u64 = 1 << 20;
@@ -88,7 +88,7 @@ pub(super) async fn say(
         let path = format!("/v1/client/allocation/{}/stats", alloc.stub.id);
         let stats: AllocStats = cx.client.get(&path, &[]).await?;
         cpu += stats.resource_usage.cpu_stats.total_ticks;
-        memory += memory_used(&stats.resource_usage.memory_stats);
+        memory += memory_used(&stats.resource_usage.memory_stats).unwrap_or(0);
     }
     cx.screen.title("\nAllocation Resource Utilization")?;
     let row = [
@@ -97,13 +97,18 @@ pub(super) async fn say(
     ];
     cx.screen.say(&table(["CPU", "Memory"], [row]))?;
     cx.screen.title("\nHost Resource Utilization")?;
+    let [total, _, used, _] = host_memory(&host.memory).map(|(_, shown)| shown);
     let row = [
         mhz(host.cpu_ticks_consumed, whole.cpu),
-        format!("{}/{}", bytes(host.memory.used), bytes(whole.memory)),
+        format!("{used}/{total}"),
         format!("{}/{}", bytes(host.alloc_dir_stats.used), bytes(whole.disk)),
     ];
     cx.screen.say(&table(["CPU", "Memory", "Disk"], [row]))?;
-    machine(cx, host)
+    for (title, text) in machine(host) {
+        cx.screen.title(title)?;
+        cx.screen.say(&text)?;
+    }
+    Ok(())
 }
 
 fn allocated(held: &[&Alloc], whole: &Whole) -> String {
@@ -127,7 +132,7 @@ fn allocated(held: &[&Alloc], whole: &Whole) -> String {
 }
 
 /// The machine in single.
-fn machine(cx: &mut Context, host: &HostStats) -> Result<(), Failure> {
+fn machine(host: &HostStats) -> Vec<(&'static str, String)> {
     let percent = |value: f64| format!("{value:.2}%");
     let core = |core: &HostCpu| {
         block([
@@ -148,24 +153,15 @@ fn machine(cx: &mut Context, host: &HostStats) -> Result<(), Failure> {
             ("Inodes Percent", percent(disk.inodes_used_percent)),
         ])
     };
-    let memory = block([
-        ("Total", bytes(host.memory.total)),
-        ("Available", bytes(host.memory.available)),
-        ("Used", bytes(host.memory.used)),
-        ("Free", bytes(host.memory.free)),
-    ]);
+    let memory = block(host_memory(&host.memory));
     let groups = host.device_stats.iter().flatten();
-    for (title, blocks) in [
+    let parts: [(&str, Vec<String>); 4] = [
         ("\nCPU Stats", host.cpu.iter().map(core).collect()),
         ("\nMemory Stats", vec![memory]),
         ("\nDisk Stats", host.disk_stats.iter().map(disk).collect()),
         ("\nDevice Stats", groups.flat_map(devices).collect()),
-    ] {
-        let blocks: Vec<String> = blocks;
-        if !blocks.is_empty() {
-            cx.screen.title(title)?;
-            cx.screen.say(&blocks.join("\n\n"))?;
-        }
-    }
-    Ok(())
+    ];
+    let parts = parts.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    let parts = parts.map(|(title, blocks)| (title, blocks.join("\n\n")));
+    parts.collect()
 }

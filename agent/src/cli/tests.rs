@@ -271,11 +271,11 @@ async fn what_is_used_is_shown_when_asked_for() {
     let id = alloc_of(&rig, "web").await;
     let (code, out, _) = run(&rig, &["alloc", "status", "-stats", &id]).await;
     assert_eq!(code, 0);
-    assert!(out.contains("\n0/20 MHz  0 B/16 MiB  300 MiB"), "{out}");
+    assert!(out.contains("\n-/20 MHz  -/16 MiB  300 MiB"), "{out}");
     assert!(!out.contains("Memory Stats"), "nothing is measured here");
     let (_, plain, _) = run(&rig, &["alloc", "status", &id]).await;
     assert!(
-        plain.contains("\n0/20 MHz  0 B/16 MiB  300 MiB") && !plain.contains("CPU Stats"),
+        plain.contains("\n-/20 MHz  -/16 MiB  300 MiB") && !plain.contains("CPU Stats"),
         "{plain}"
     );
     let (code, out, _) = run(&rig, &["node", "status", "-self", "-stats"]).await;

@@ -2,7 +2,8 @@
 
 use super::table::{block, columns};
 use crate::http::shapes::{
-    CpuStats, DeviceGroupStats, DeviceStats, MemoryStats, ResourceUsage, StatObject, StatValue,
+    CpuStats, DeviceGroupStats, DeviceStats, HostMemoryStats, MemoryStats, ResourceUsage,
+    StatObject, StatValue,
 };
 
 /// Bytes as people read them: `18 MiB`, `4.7 MiB`, `0 B`.
@@ -28,10 +29,37 @@ pub(super) fn mhz(used: f64, all: f64) -> String {
     format!("{}/{} MHz", used.floor(), all.floor())
 }
 
-/// Memory that counts: what is charged now, or what is resident where nothing is charged.
-pub(super) fn memory_used(stats: &MemoryStats) -> u64 {
-    let has = |name: &str| stats.measured.iter().flatten().any(|it| it == name);
-    if has("Usage") { stats.usage } else { stats.rss }
+/// Memory that counts: what is charged now, or what is resident where nothing is charged; none if neither
+/// was measured.
+pub(super) fn memory_used(stats: &MemoryStats) -> Option<u64> {
+    match has(&stats.measured, "Usage") {
+        true => Some(stats.usage),
+        false => has(&stats.measured, "RSS").then_some(stats.rss),
+    }
+}
+
+/// Whether it was measured how much a task works.
+pub(super) fn is_busy_known(stats: &CpuStats) -> bool {
+    has(&stats.measured, "Percent")
+}
+
+/// The machine's memory, in the order in which it is shown; `-` for what was not measured.
+pub(super) fn host_memory(memory: &HostMemoryStats) -> [(&'static str, String); 4] {
+    [
+        ("Total", memory.total),
+        ("Available", memory.available),
+        ("Used", memory.used),
+        ("Free", memory.free),
+    ]
+    .map(|(name, count)| {
+        // Nomad's own agents do not report what they measured.
+        let known = count > 0 || has(&memory.measured, name);
+        (name, if known { bytes(count) } else { "-".to_owned() })
+    })
+}
+
+fn has(measured: &Option<Vec<String>>, name: &str) -> bool {
+    measured.iter().flatten().any(|it| it == name)
 }
 
 /// Sections of what was measured, one below the other.
@@ -174,7 +202,7 @@ mod tests {
         usage.cpu_stats.measured = Some(vec!["Percent".to_owned()]);
         let expected = "Memory Stats\nRSS      Swap\n1.0 MiB  0 B\n\nCPU Stats\nPercent\n0.00%\n\n";
         assert_eq!(sections(&usage), expected);
-        assert_eq!(memory_used(&usage.memory_stats), 1 << 20);
+        assert_eq!(memory_used(&usage.memory_stats), Some(1 << 20));
     }
 
     #[test]

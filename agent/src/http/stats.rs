@@ -9,11 +9,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use drover_core::agent::{AllocView, View};
 use drover_core::ids::{AllocId, TaskName};
-use drover_core::model::alloc::TaskLife;
 use drover_core::model::node::Node;
 use drover_core::stats::board::AllocUsage;
+use drover_core::stats::running::Running;
 use drover_core::store::record::AllocRecord;
-use drover_io_real::stats::{Depth, HostSampler, Looked, Sampler};
+use drover_io_real::stats::{Depth, HostSampler, Sampler};
 
 use super::answer::{self, Answer};
 use super::errors::ApiError;
@@ -55,26 +55,17 @@ impl Measures {
 
 /// An allocation, as far as measuring it needs it.
 #[derive(Clone, Debug)]
-pub(super) struct Outline {
-    pub(super) record: Arc<AllocRecord>,
+struct Outline {
+    record: Arc<AllocRecord>,
     /// Its tasks that run.
-    pub(super) running: Vec<Looked>,
+    running: Vec<Running>,
 }
 
 impl Outline {
-    pub(super) fn of(alloc: AllocView<'_>) -> Outline {
-        let runs = alloc.tasks().iter();
-        let runs = runs.filter(|task| task.state().state == TaskLife::Running);
-        let looked = runs.filter_map(|task| {
-            Some(Looked {
-                task: task.spec().key.clone(),
-                launch: task.record().launch.as_ref()?.id,
-                driver: task.spec().driver.clone(),
-            })
-        });
+    fn of(alloc: AllocView<'_>) -> Outline {
         Outline {
             record: alloc.record().clone(),
-            running: looked.collect(),
+            running: Running::of(alloc),
         }
     }
 
@@ -83,10 +74,9 @@ impl Outline {
     }
 
     /// What it uses, as far as that is known by now.
-    pub(super) fn usage(&self, sampler: &Sampler) -> AllocUsage {
-        let runs = |task: &TaskName| self.runs(task);
+    fn usage(&self, sampler: &Sampler) -> AllocUsage {
         let held = &self.record.devices;
-        sampler.board().of(self.record.id, held, runs)
+        sampler.board().of(self.record.id, held, &self.running)
     }
 
     /// What one task of it uses, as if there were no other.
@@ -107,9 +97,8 @@ impl Outline {
 }
 
 /// All tasks that run.
-fn all_running(view: View<'_>) -> Vec<Looked> {
-    let running = view.allocs().map(|alloc| Outline::of(alloc).running);
-    running.flatten().collect()
+fn all_running(view: View<'_>) -> Vec<Running> {
+    view.allocs().flat_map(Running::of).collect()
 }
 
 /// MHz of a core of this node, if that is known.

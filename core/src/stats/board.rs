@@ -4,17 +4,37 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::devices::{DeviceTable, DeviceUsage};
+use super::running::Running;
 use super::usage::{TaskUsage, Usage};
-use crate::ids::{AllocId, TaskKey, TaskName};
+use crate::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use crate::model::device::AssignedDevices;
 use crate::time::Timestamp;
 
 /// The latest of every task and every device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
-    tasks: BTreeMap<TaskKey, Arc<TaskUsage>>,
+    tasks: BTreeMap<TaskKey, Measured>,
     /// The devices.
     pub devices: DeviceTable,
+}
+
+/// What was measured of a task last. A launch that is over may be heard of after the next one is, so two
+/// launches have room; which of them runs is not for clocks to say.
+#[derive(Clone, Debug, PartialEq)]
+struct Measured {
+    last: (LaunchId, Arc<TaskUsage>),
+    other: Option<(LaunchId, Arc<TaskUsage>)>,
+}
+
+impl Measured {
+    fn launches(&self) -> impl Iterator<Item = &(LaunchId, Arc<TaskUsage>)> {
+        [&self.last].into_iter().chain(&self.other)
+    }
+
+    fn of(&self, launch: LaunchId) -> Option<&Arc<TaskUsage>> {
+        let mut launches = self.launches();
+        launches.find(|(id, _)| *id == launch).map(|(_, it)| it)
+    }
 }
 
 /// What an allocation uses.
@@ -24,7 +44,7 @@ pub struct AllocUsage {
     pub usage: Usage,
     /// Their devices, each group once.
     pub devices: DeviceUsage,
-    /// Each task that was ever measured, also one that ended.
+    /// Each task that was measured, also one that ended.
     pub tasks: BTreeMap<TaskName, OneTask>,
     /// When its latest task was measured.
     pub at: Timestamp,
@@ -40,49 +60,75 @@ pub struct OneTask {
 }
 
 impl Board {
-    /// Notes what was measured of a task.
-    pub fn note(&mut self, task: TaskKey, usage: Arc<TaskUsage>) {
-        self.tasks.insert(task, usage);
+    /// Notes what was measured of a launch of a task.
+    pub fn note(&mut self, task: TaskKey, launch: LaunchId, usage: Arc<TaskUsage>) {
+        let last = (launch, usage);
+        let Some(known) = self.tasks.get_mut(&task) else {
+            self.tasks.insert(task, Measured { last, other: None });
+            return;
+        };
+        let before = core::mem::replace(&mut known.last, last);
+        if before.0 != launch {
+            known.other = Some(before);
+        }
     }
 
-    /// What was measured of a task last.
-    pub fn task(&self, task: &TaskKey) -> Option<&Arc<TaskUsage>> {
-        self.tasks.get(task)
+    /// Forgets a launch that runs and cannot be measured any more: what it used is not what it uses.
+    pub fn lose(&mut self, task: &TaskKey, launch: LaunchId) {
+        let Some(known) = self.tasks.remove(task) else {
+            return;
+        };
+        let launches = [Some(known.last), known.other].into_iter().flatten();
+        let mut left = launches.filter(|(id, _)| *id != launch);
+        if let Some(last) = left.next() {
+            let other = left.next();
+            self.tasks.insert(task.clone(), Measured { last, other });
+        }
+    }
+
+    /// What was measured of a launch of a task last.
+    pub fn launch(&self, task: &TaskKey, launch: LaunchId) -> Option<&Arc<TaskUsage>> {
+        self.tasks.get(task)?.of(launch)
     }
 
     /// Forgets the tasks that were not measured since then.
     pub fn forget_before(&mut self, time: Timestamp) {
-        self.tasks.retain(|_, usage| usage.at >= time);
+        self.tasks
+            .retain(|_, it| it.launches().any(|(_, usage)| usage.at >= time));
     }
 
-    /// What an allocation uses that holds these devices: what its running tasks use together. It
-    /// costs its own tasks and devices.
-    pub fn of(
-        &self,
-        alloc: AllocId,
-        held: &[AssignedDevices],
-        runs: impl Fn(&TaskName) -> bool,
-    ) -> AllocUsage {
+    /// What an allocation uses that holds these devices and whose tasks run so. It costs its own tasks
+    /// and devices.
+    pub fn of(&self, alloc: AllocId, held: &[AssignedDevices], running: &[Running]) -> AllocUsage {
         let first = TaskKey {
             alloc,
             task: TaskName::default(),
         };
         let own = self.tasks.range(first..);
         let own = own.take_while(|(key, _)| key.alloc == alloc);
-        let mut sum = AllocUsage::default();
-        for (key, usage) in own {
-            let name = key.task.as_str();
-            let devices = self
-                .devices
-                .of(held.iter().filter(|held| held.task == name));
-            if runs(&key.task) {
-                sum.usage = sum.usage.plus(usage.usage);
-                sum.devices.merge(&devices);
-                sum.at = sum.at.max(usage.at);
+        let ended = own.filter(|(key, _)| running.iter().all(|it| it.task != **key));
+        let ended = ended.map(|(key, it)| {
+            let usage = it.last.1.clone();
+            let devices = DeviceUsage::default();
+            (key.task.clone(), OneTask { usage, devices })
+        });
+        let mut sum = AllocUsage {
+            tasks: ended.collect(),
+            ..AllocUsage::default()
+        };
+        for task in running {
+            let name = &task.task.task;
+            let held = held.iter().filter(|held| held.task == name.as_str());
+            let devices = self.devices.of(held);
+            let usage = self.launch(&task.task, task.launch).cloned();
+            if usage.is_none() && devices.is_empty() {
+                continue;
             }
-            let usage = usage.clone();
-            sum.tasks
-                .insert(key.task.clone(), OneTask { usage, devices });
+            let usage = usage.unwrap_or_default();
+            sum.usage = sum.usage.plus(usage.usage);
+            sum.devices.merge(&devices);
+            sum.at = sum.at.max(usage.at);
+            sum.tasks.insert(name.clone(), OneTask { usage, devices });
         }
         sum
     }
@@ -91,61 +137,131 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::usage::Memory;
+    use crate::device::said_stats::{SaidInstance, SaidStats};
+    use crate::model::device::GroupId;
+    use crate::stats::usage::{Memory, Usage};
 
-    fn task(alloc: u128, name: &str, rss: Option<u64>, at: i64) -> (TaskKey, Arc<TaskUsage>) {
+    const ALLOC: AllocId = AllocId(2);
+
+    fn key(name: &str) -> TaskKey {
+        TaskKey {
+            alloc: ALLOC,
+            task: TaskName::from(name),
+        }
+    }
+
+    fn running(name: &str, launch: u128) -> Running {
+        Running {
+            task: key(name),
+            launch: LaunchId(launch),
+            driver: "mock_driver".into(),
+        }
+    }
+
+    fn usage(rss: Option<u64>, at: i64) -> Arc<TaskUsage> {
         let memory = Memory {
             rss,
             ..Memory::default()
         };
-        let usage = Usage {
-            memory,
-            ..Usage::default()
-        };
-        let key = TaskKey {
-            alloc: AllocId(alloc),
-            task: TaskName::from(name),
-        };
-        let at = Timestamp(at);
-        let task = TaskUsage {
-            usage,
-            at,
+        Arc::new(TaskUsage {
+            usage: Usage {
+                memory,
+                ..Usage::default()
+            },
+            at: Timestamp(at),
             ..TaskUsage::default()
-        };
-        (key, Arc::new(task))
+        })
     }
 
     #[test]
-    fn only_running_tasks_of_the_allocation_are_added_up() {
+    fn alloc_uses_what_its_running_launches_use() {
         let mut board = Board::default();
-        for (key, usage) in [
-            task(1, "other", Some(1000), 90),
-            task(2, "a", Some(10), 5),
-            task(2, "b", None, 7),
-            task(2, "dead", Some(100), 80),
-            task(3, "other", Some(1000), 90),
+        for (alloc, name, launch, rss, at) in [
+            (1, "other", 1, Some(1000), 90),
+            (2, "a", 2, Some(10), 5),
+            (2, "b", 3, None, 7),
+            (2, "again", 4, Some(100), 80),
+            (2, "ended", 5, Some(100), 80),
+            (3, "other", 6, Some(1000), 90),
         ] {
-            board.note(key, usage);
+            let alloc = AllocId(alloc);
+            let key = TaskKey { alloc, ..key(name) };
+            board.note(key, LaunchId(launch), usage(rss, at));
         }
-        let sum = board.of(AllocId(2), &[], |name| name.as_str() != "dead");
+        let runs = [running("a", 2), running("b", 3), running("again", 44)];
+        let sum = board.of(ALLOC, &[], &runs);
         assert_eq!(sum.usage.memory.rss, Some(10));
-        assert_eq!((sum.at, sum.tasks.len()), (Timestamp(7), 3));
-        let none = board.of(AllocId(2), &[], |_| false);
-        assert_eq!(none.usage.memory.rss, None);
+        assert_eq!(sum.at, Timestamp(7));
+        let names: Vec<&str> = sum.tasks.keys().map(TaskName::as_str).collect();
+        assert_eq!(names, ["a", "b", "ended"]);
+        let none = board.of(ALLOC, &[], &[]);
+        assert_eq!((none.usage.memory.rss, none.tasks.len()), (None, 4));
         board.forget_before(Timestamp(80));
-        assert_eq!(board.of(AllocId(2), &[], |_| true).tasks.len(), 1);
-        assert_eq!(board.of(AllocId(1), &[], |_| true).tasks.len(), 1);
+        assert_eq!(board.of(ALLOC, &[], &[]).tasks.len(), 2);
     }
 
     #[test]
-    fn what_was_noted_last_of_a_task_is_known() {
+    fn late_measurement_of_an_earlier_launch_hides_nothing() {
         let mut board = Board::default();
-        let (key, first) = task(1, "a", Some(1), 5);
-        assert_eq!(board.task(&key), None);
-        board.note(key.clone(), first);
-        let (_, second) = task(1, "a", Some(2), 6);
-        board.note(key.clone(), second.clone());
-        assert_eq!(board.task(&key), Some(&second));
-        assert_eq!(board.task(&task(1, "b", None, 0).0), None);
+        let launch = |number| LaunchId(number);
+        let rss = |board: &Board, number| {
+            let known = board.launch(&key("a"), launch(number));
+            known.map(|usage| usage.usage.memory.rss)
+        };
+        board.note(key("a"), launch(1), usage(Some(1), 5));
+        board.note(key("a"), launch(2), usage(Some(2), 6));
+        board.note(key("a"), launch(1), usage(Some(3), 9));
+        assert_eq!(rss(&board, 2), Some(Some(2)));
+        board.note(key("a"), launch(2), usage(Some(4), 3));
+        assert_eq!(
+            (rss(&board, 1), rss(&board, 2)),
+            (Some(Some(3)), Some(Some(4)))
+        );
+        board.note(key("a"), launch(3), usage(None, 4));
+        assert_eq!((rss(&board, 1), rss(&board, 3)), (None, Some(None)));
+    }
+
+    #[test]
+    fn launch_that_cannot_be_measured_any_more_is_forgotten() {
+        let mut board = Board::default();
+        board.note(key("a"), LaunchId(1), usage(Some(1), 5));
+        board.note(key("a"), LaunchId(2), usage(Some(2), 6));
+        board.lose(&key("a"), LaunchId(2));
+        assert!(board.launch(&key("a"), LaunchId(2)).is_none());
+        assert!(board.launch(&key("a"), LaunchId(1)).is_some());
+        board.lose(&key("a"), LaunchId(3));
+        board.lose(&key("a"), LaunchId(1));
+        assert!(board.of(ALLOC, &[], &[]).tasks.is_empty());
+    }
+
+    #[test]
+    fn devices_of_an_unmeasured_task_are_listed() {
+        let group = GroupId {
+            vendor: "acme".to_owned(),
+            kind: "gpu".to_owned(),
+            name: "big".to_owned(),
+        };
+        let reported = SaidStats {
+            vendor: group.vendor.clone(),
+            kind: group.kind.clone(),
+            name: group.name.clone(),
+            instances: [("x".to_owned(), SaidInstance::default())].into(),
+        };
+        let held = AssignedDevices {
+            task: "a".to_owned(),
+            plugin: "acme".to_owned(),
+            group,
+            ids: vec!["x".to_owned()],
+        };
+        let mut board = Board::default();
+        assert_eq!(board.devices.say("acme", vec![reported]), Ok(()));
+        let held = [held];
+        let sum = board.of(ALLOC, &held, &[running("a", 1)]);
+        assert_eq!((sum.devices.groups().len(), sum.tasks.len()), (1, 1));
+        // Who ended holds nothing, and another may hold it already.
+        board.note(key("a"), LaunchId(1), usage(Some(1), 5));
+        let sum = board.of(ALLOC, &held, &[]);
+        let listed = sum.tasks.values().any(|task| !task.devices.is_empty());
+        assert!(sum.devices.is_empty() && !listed);
     }
 }

@@ -1,6 +1,6 @@
 //! What the machine uses.
 
-use super::cpu::CoreUse;
+use super::cpu::{CoreTimes, CoreUse};
 use super::devices::DeviceUsage;
 use crate::time::Timestamp;
 
@@ -26,6 +26,18 @@ pub struct Host {
     pub uptime: Option<u64>,
     /// When.
     pub at: Timestamp,
+}
+
+/// What each core did since `before`. A core that was switched on meanwhile has nothing to be compared with.
+pub fn cores_since(
+    now: &[(String, CoreTimes)],
+    before: &[(String, CoreTimes)],
+) -> Vec<(String, CoreUse)> {
+    let used = now.iter().filter_map(|(name, times)| {
+        let (_, before) = before.iter().find(|(known, _)| known == name)?;
+        Some((name.clone(), times.since(before)))
+    });
+    used.collect()
 }
 
 impl Host {

@@ -11,8 +11,8 @@ use crate::time::Timestamp;
 /// How many processes of one task are told apart.
 pub const MAX_PROCESSES: usize = 256;
 
-/// What a driver says of a task. `now` is when it was heard, for drivers that do not say when they
-/// measured.
+/// What a driver says of a task. `now` is when it was heard: drivers may not say when they measured, and
+/// cannot have measured later.
 ///
 /// # Errors
 /// The first thing that cannot be so.
@@ -26,7 +26,7 @@ pub fn usage(said: &SaidUsage, now: Timestamp) -> Result<TaskUsage, String> {
     Ok(TaskUsage {
         usage: process(&said.total)?,
         processes,
-        at: said.time.unwrap_or(now),
+        at: said.time.map_or(now, |time| time.min(now)),
     })
 }
 
@@ -108,6 +108,19 @@ mod tests {
             (None, None)
         );
         assert_eq!(usage.processes[&7].cpu.percent, Some(150.0));
+    }
+
+    #[test]
+    fn measurement_of_the_future_is_of_now() {
+        let at = |time| {
+            let said = SaidUsage {
+                time: Some(Timestamp(time)),
+                ..SaidUsage::default()
+            };
+            usage(&said, Timestamp(5)).map(|usage| usage.at)
+        };
+        assert_eq!(at(9), Ok(Timestamp(5)));
+        assert_eq!(at(4), Ok(Timestamp(4)));
     }
 
     #[test]

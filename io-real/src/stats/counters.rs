@@ -6,6 +6,7 @@
 
 use drover_core::stats::cpu::{CoreTimes, Spent};
 use drover_core::stats::host::HostMemory;
+use drover_core::stats::sample::Counters;
 use drover_core::stats::usage::Memory;
 
 /// How many cores are told apart.
@@ -15,17 +16,8 @@ pub const MAX_CORES: usize = 4096;
 /// this runs on.
 const TICK: u64 = 10_000_000;
 
-/// What the files of a control group said so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// Memory.
-    pub memory: Memory,
-    /// Work.
-    pub spent: Spent,
-}
-
 /// Takes what one file says.
-pub type Take = fn(&[u8], &mut Reading);
+pub type Take = fn(&[u8], &mut Counters);
 
 /// The files of a version 2 group, and of one in the tree of a hybrid system.
 pub mod v2 {

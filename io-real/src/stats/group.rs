@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::counters::{Reading, Take, v1, v2};
+use drover_core::stats::sample::Counters;
+
+use super::counters::{Take, v1, v2};
 use super::read::{Buffer, open};
 
 /// The directories of a group. With version 2 alone all are the same one.
@@ -77,8 +79,8 @@ impl GroupFiles {
     }
 
     /// Reads each file once. `None`: the group is gone.
-    pub(super) fn read(&self, buffer: &mut Buffer) -> Option<Reading> {
-        let mut reading = Reading::default();
+    pub(super) fn read(&self, buffer: &mut Buffer) -> Option<Counters> {
+        let mut reading = Counters::default();
         if self.unthrottled {
             reading.spent.throttled_periods = Some(0);
             reading.spent.throttled_time = Some(0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use drover_core::stats::cpu::CoreTimes;
-use drover_core::stats::host::Host;
+use drover_core::stats::host::{Host, cores_since};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -84,13 +84,8 @@ impl State {
     fn host(&mut self) -> Host {
         let now = self.cores();
         let (_, before) = self.before.take().unwrap_or((Instant::now(), Vec::new()));
-        // A core that was switched on meanwhile has nothing to be compared with.
-        let used = now.iter().filter_map(|(name, times)| {
-            let (_, before) = before.iter().find(|(known, _)| known == name)?;
-            Some((name.clone(), times.since(before)))
-        });
         let host = Host {
-            cores: used.collect(),
+            cores: cores_since(&now, &before),
             memory: host_memory(self.buffer.all(self.memory.as_ref())),
             uptime: uptime(self.buffer.all(self.uptime.as_ref())),
             at: clock::now().wall,

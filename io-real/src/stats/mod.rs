@@ -44,7 +44,7 @@ mod task;
 pub use disks::Disks;
 pub use group::GroupDirs;
 pub use host::HostSampler;
-pub use sampler::{Depth, Looked, Sampler};
+pub use sampler::{Depth, Sampler};
 
 use std::time::Duration;
 

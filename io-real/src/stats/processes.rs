@@ -1,10 +1,9 @@
 //! What single processes use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
-use drover_core::stats::cpu::Spent;
-use drover_core::stats::usage::{Memory, Usage};
+use drover_core::stats::sample::{Counters, ProcessId};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::counters::{pids, process_memory, process_stat};
@@ -12,12 +11,6 @@ use super::read::Buffer;
 
 /// How many processes of a task are looked at.
 pub(super) const MOST: usize = 256;
-
-/// A process: its number and when it started, so that another one of that number is another one.
-type Id = (u32, u64);
-
-/// Processes, and what each had worked.
-pub(super) type Worked = BTreeMap<Id, Spent>;
 
 /// The kernel's directory of processes.
 #[derive(Debug)]
@@ -30,12 +23,13 @@ impl Proc {
         openat(CWD, "/proc", flags, Mode::empty()).ok().map(Proc)
     }
 
-    /// What a process worked, and what memory it has. `None`: it is gone.
-    pub(super) fn look(&self, pid: u32, buffer: &mut Buffer) -> Option<(Id, Spent, Memory)> {
+    /// The counters of a process. `None`: it is gone.
+    pub(super) fn look(&self, pid: u32, buffer: &mut Buffer) -> Option<(ProcessId, Counters)> {
         let text = buffer.read_at(&self.0, &format!("{pid}/stat"))?;
         let (start, spent) = process_stat(text)?;
         let text = buffer.read_at(&self.0, &format!("{pid}/status"))?;
-        Some(((pid, start), spent, process_memory(text)))
+        let memory = process_memory(text);
+        Some(((pid, start), Counters { memory, spent }))
     }
 
     /// A process and what descends from it: the processes of a task without a group, as far as none
@@ -45,7 +39,7 @@ impl Proc {
             return Vec::new();
         };
         match self.look(first, buffer) {
-            Some((id, ..)) if id.1 == root.1 => {}
+            Some((id, _)) if id.1 == root.1 => {}
             _ => return Vec::new(),
         }
         let mut found = BTreeSet::from([first]);
@@ -80,26 +74,4 @@ impl Proc {
         }
         children
     }
-}
-
-/// What processes use: what they worked since `before`, which was so many nanoseconds ago.
-pub(super) fn usages(
-    seen: &BTreeMap<Id, (Spent, Memory)>,
-    before: &Worked,
-    elapsed: u64,
-    mhz: Option<f64>,
-) -> BTreeMap<u32, Usage> {
-    let usage = |(id, (spent, memory)): (&Id, &(Spent, Memory))| {
-        // One that was not there before began since then.
-        let zero = Spent {
-            user: Some(0),
-            system: Some(0),
-            total: Some(0),
-            ..Spent::default()
-        };
-        let cpu = spent.since(before.get(id).unwrap_or(&zero), elapsed, mhz);
-        let memory = *memory;
-        (id.0, Usage { memory, cpu })
-    };
-    seen.iter().map(usage).collect()
 }

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::ids::LaunchId;
 use drover_core::stats::board::Board;
+use drover_core::stats::running::Running;
 use drover_core::time::Span;
 use futures::future::{join, join_all};
 use tokio::sync::Mutex;
@@ -42,17 +43,6 @@ pub enum Depth {
     Totals,
     /// What each of its processes uses as well.
     Processes,
-}
-
-/// A task that is looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
-    /// Which.
-    pub task: TaskKey,
-    /// The launch that runs.
-    pub launch: LaunchId,
-    /// Who runs it.
-    pub driver: Arc<str>,
 }
 
 /// Measures tasks. Cheap to clone; the clones are the same sampler.
@@ -107,9 +97,9 @@ impl Sampler {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that what the board says of these tasks is not older than a second. Of what
-    /// cannot be measured the board says nothing, or what it said last.
-    pub async fn look(&self, tasks: Vec<Looked>, depth: Depth, mhz: Option<f64>) {
+    /// Sees to it that what the board says of these tasks is not older than a second. Of a task whose
+    /// driver stopped measuring it the board says nothing; of one that has just ended, what it said last.
+    pub async fn look(&self, tasks: Vec<Running>, depth: Depth, mhz: Option<f64>) {
         let mut told = Vec::new();
         let mut counted = Vec::new();
         for task in tasks {
@@ -127,10 +117,10 @@ impl Sampler {
     /// others that are not known yet are measured in the same time.
     pub async fn look_among<E>(
         &self,
-        mut tasks: Vec<Looked>,
+        mut tasks: Vec<Running>,
         depth: Depth,
         mhz: Option<f64>,
-        others: impl Future<Output = Result<Vec<Looked>, E>>,
+        others: impl Future<Output = Result<Vec<Running>, E>>,
     ) -> Result<(), E> {
         if !self.unknown(tasks.iter(), depth).await.is_empty() {
             let others = others.await?;
@@ -145,16 +135,16 @@ impl Sampler {
     /// Those of which there is no sample yet that the next one could be compared with.
     async fn unknown<'a>(
         &self,
-        tasks: impl Iterator<Item = &'a Looked>,
+        tasks: impl Iterator<Item = &'a Running>,
         depth: Depth,
-    ) -> Vec<Looked> {
+    ) -> Vec<Running> {
         let (state, now) = (self.state.lock().await, Instant::now());
         let known = |it: &Watched| it.has_recent(now, depth);
         let unknown = tasks.filter(|it| !state.watched.get(&it.launch).is_some_and(known));
         unknown.cloned().collect()
     }
 
-    fn has_plugin(&self, looked: &Looked) -> bool {
+    fn has_plugin(&self, looked: &Running) -> bool {
         let plugins = self.plugins.as_ref();
         plugins.is_some_and(|plugins| plugins.driver(&looked.driver).is_some())
     }
@@ -170,14 +160,16 @@ impl Sampler {
     }
 
     /// Notes what a plugin says of its task.
-    async fn listen(&self, looked: Looked, driver: PluginDriver) {
-        if let Some(usage) = driver.usage(looked.launch).await {
-            self.board().note(looked.task, usage);
+    async fn listen(&self, looked: Running, driver: PluginDriver) {
+        match driver.usage(looked.launch).await {
+            Some(usage) => self.board().note(looked.task, looked.launch, usage),
+            None if driver.runs(looked.launch) => self.board().lose(&looked.task, looked.launch),
+            None => {}
         }
     }
 
     /// What the kernel counts.
-    async fn count(&self, tasks: Vec<Looked>, depth: Depth, mhz: Option<f64>) {
+    async fn count(&self, tasks: Vec<Running>, depth: Depth, mhz: Option<f64>) {
         let again = self.pass(tasks, depth, mhz, Round::First).await;
         if !again.is_empty() {
             sleep(SHORT).await;
@@ -188,11 +180,11 @@ impl Sampler {
     /// One pass over those that are not fresh. Returns those that need a second sample.
     async fn pass(
         &self,
-        tasks: Vec<Looked>,
+        tasks: Vec<Running>,
         depth: Depth,
         mhz: Option<f64>,
         round: Round,
-    ) -> Vec<Looked> {
+    ) -> Vec<Running> {
         // Held to the end of the pass, also if who asked goes away meanwhile.
         let mut state = self.state.clone().lock_owned().await;
         let now = Instant::now();
@@ -210,7 +202,7 @@ impl Sampler {
 
 impl State {
     /// Finds what is looked at for the first time, and lets go what nobody looks at any more.
-    fn open(&mut self, tasks: &[Looked], drivers: &BTreeMap<String, Arc<dyn Driver>>) {
+    fn open(&mut self, tasks: &[Running], drivers: &BTreeMap<String, Arc<dyn Driver>>) {
         let now = Instant::now();
         for looked in tasks {
             if let Some(watched) = self.watched.get_mut(&looked.launch) {
@@ -227,7 +219,7 @@ impl State {
         self.watched.retain(|_, it| now - it.looked < RECENT);
     }
 
-    fn is_fresh(&self, looked: &Looked, depth: Depth, now: Instant) -> bool {
+    fn is_fresh(&self, looked: &Running, depth: Depth, now: Instant) -> bool {
         let watched = self.watched.get(&looked.launch);
         watched.is_some_and(|it| it.is_fresh(now, depth))
     }
@@ -235,12 +227,12 @@ impl State {
     /// Measures what is not fresh. Returns those that need a second sample.
     fn sample(
         &mut self,
-        tasks: Vec<Looked>,
+        tasks: Vec<Running>,
         depth: Depth,
         mhz: Option<f64>,
         round: Round,
         board: &Lock<Board>,
-    ) -> Vec<Looked> {
+    ) -> Vec<Running> {
         let State {
             watched,
             proc,
@@ -269,7 +261,7 @@ impl State {
                 }
                 Outcome::Measured(usage) => {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-                    board.note(looked.task, usage);
+                    board.note(looked.task, looked.launch, usage);
                 }
             }
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use drover_core::stats::cpu::Spent;
-use drover_core::stats::usage::{Memory, TaskUsage, Usage};
+use drover_core::stats::sample::{Counters, ProcessId, Sample};
+use drover_core::stats::usage::TaskUsage;
 use drover_core::time::Timestamp;
 
-use super::counters::{Reading, pids};
+use super::counters::pids;
 use super::group::GroupFiles;
-use super::processes::{MOST, Proc, Worked, usages};
+use super::processes::{MOST, Proc};
 use super::read::Buffer;
 use super::{Depth, FRESH, Place, RECENT, SHORT};
 
@@ -22,13 +22,12 @@ enum Source {
     Tree((i32, u64)),
 }
 
-/// The counters at one moment.
+/// The counters, and when they were read.
 #[derive(Debug)]
-struct Sample {
+struct Read {
     at: Instant,
     depth: Depth,
-    spent: Spent,
-    processes: Worked,
+    sample: Sample,
 }
 
 /// The first pass of a look, or the one that is there to have two samples.
@@ -54,7 +53,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Watched {
     source: Source,
-    last: Option<Sample>,
+    last: Option<Read>,
     /// What the last two samples came to; none while there is only one that counts.
     usage: Option<Arc<TaskUsage>>,
     /// When somebody last looked.
@@ -76,7 +75,7 @@ impl Watched {
 
     /// Whether what was measured last is good enough.
     pub(super) fn is_fresh(&self, now: Instant, depth: Depth) -> bool {
-        let fresh = |last: &Sample| now - last.at < FRESH && last.depth >= depth;
+        let fresh = |last: &Read| now - last.at < FRESH && last.depth >= depth;
         self.usage.is_some() && self.last.as_ref().is_some_and(fresh)
     }
 
@@ -87,7 +86,7 @@ impl Watched {
             return Outcome::Fresh;
         }
         let recent = self.has_recent(now, with.depth);
-        let short = |last: &Sample| now - last.at < SHORT;
+        let short = |last: &Read| now - last.at < SHORT;
         if recent && self.usage.is_none() && self.last.as_ref().is_some_and(short) {
             // Somebody else took the first one just now.
             return Outcome::Again;
@@ -109,67 +108,51 @@ impl Watched {
 
     /// Whether there is a sample that the next one can be compared with.
     pub(super) fn has_recent(&self, now: Instant, depth: Depth) -> bool {
-        let recent = |last: &Sample| now - last.at < RECENT && last.depth >= depth;
+        let recent = |last: &Read| now - last.at < RECENT && last.depth >= depth;
         self.last.as_ref().is_some_and(recent)
     }
 
     /// Takes a sample. False: the launch is gone.
     fn sample(&mut self, with: &mut With<'_>) -> bool {
-        let Some((reading, seen)) = self.read(with) else {
+        let Some(sample) = self.read(with) else {
             return false;
         };
         let at = Instant::now();
-        let worked: Worked = seen.iter().map(|(id, (spent, _))| (*id, *spent)).collect();
         if let Some(last) = &self.last {
             let elapsed = u64::try_from((at - last.at).as_nanos()).unwrap_or(u64::MAX);
-            let mut cpu = reading.spent.since(&last.spent, elapsed, with.mhz);
-            let processes = usages(&seen, &last.processes, elapsed, with.mhz);
-            if let Source::Tree(_) = self.source {
-                // What a process that ended had worked is not in the sum any more.
-                let sum = processes.values().copied().reduce(Usage::plus);
-                cpu = sum.unwrap_or_default().cpu;
-            }
-            let memory = reading.memory;
-            self.usage = Some(Arc::new(TaskUsage {
-                usage: Usage { memory, cpu },
-                processes,
-                at: with.wall,
-            }));
+            let usage = sample.since(&last.sample, elapsed, with.mhz, with.wall);
+            self.usage = Some(Arc::new(usage));
         }
-        self.last = Some(Sample {
+        self.last = Some(Read {
             at,
             depth: with.depth,
-            spent: reading.spent,
-            processes: worked,
+            sample,
         });
         true
     }
 
     /// One pass over everything.
-    fn read(&self, with: &mut With<'_>) -> Option<(Reading, Seen)> {
+    fn read(&self, with: &mut With<'_>) -> Option<Sample> {
         match &self.source {
             Source::Group(files) => {
-                let reading = files.read(with.buffer)?;
+                let group = Some(files.read(with.buffer)?);
                 let members = match with.depth {
                     Depth::Processes => files.members(with.buffer).unwrap_or_default(),
                     Depth::Totals => &[],
                 };
                 let members = pids(members, MOST);
-                Some((reading, with.each(&members)))
+                let processes = with.each(&members);
+                Some(Sample { group, processes })
             }
             Source::Tree(root) => {
                 let members = with.proc.map(|proc| proc.tree(*root, with.buffer))?;
-                let seen = with.each(&members);
-                let memory = seen.values().map(|(_, memory)| *memory);
-                let memory = memory.reduce(Memory::plus)?;
-                let spent = Spent::default();
-                Some((Reading { memory, spent }, seen))
+                let processes = with.each(&members);
+                let group = None;
+                (!processes.is_empty()).then_some(Sample { group, processes })
             }
         }
     }
 }
-
-type Seen = BTreeMap<(u32, u64), (Spent, Memory)>;
 
 /// What a pass over many launches has at hand.
 pub(super) struct With<'a> {
@@ -182,14 +165,11 @@ pub(super) struct With<'a> {
 }
 
 impl With<'_> {
-    fn each(&mut self, members: &[u32]) -> Seen {
+    fn each(&mut self, members: &[u32]) -> BTreeMap<ProcessId, Counters> {
         let Some(proc) = self.proc else {
-            return Seen::new();
+            return BTreeMap::new();
         };
-        let look = |pid: &u32| {
-            let (id, spent, memory) = proc.look(*pid, self.buffer)?;
-            Some((id, (spent, memory)))
-        };
+        let look = |pid: &u32| proc.look(*pid, self.buffer);
         members.iter().filter_map(look).collect()
     }
 }

@@ -40,6 +40,7 @@ mod scripts;
 mod services;
 mod shown;
 mod state;
+mod statistics;
 mod templates;
 mod touched;
 mod variables;
@@ -69,6 +70,7 @@ use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
 use crate::check::services::Services;
+use crate::check::statistics::Statistics;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::variables::Variables;
@@ -132,6 +134,7 @@ pub struct Checker {
     templates: Templates,
     variables: Variables,
     services: Services,
+    statistics: Statistics,
     identities: Identities,
     disks: Disks,
     removals: Removals,
@@ -186,6 +189,7 @@ impl Checker {
             templates: Templates::default(),
             variables: Variables::default(),
             services: Services::default(),
+            statistics: Statistics::default(),
             identities: Identities::default(),
             disks: Disks::default(),
             claims: Claims::default(),
@@ -308,6 +312,7 @@ impl Checker {
         self.replies.agent_died();
         self.disks.agent_died();
         self.services = Services::default();
+        self.statistics = Statistics::default();
         self.ending = Ending::default();
         self.words = Words::default();
         self.leaving = false;

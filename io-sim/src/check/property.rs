@@ -277,6 +277,22 @@ properties! {
     /// Devices are known as they are, whatever was said of them before.
     DevicesAreWhatIsThere: "devices_are_what_is_there", [P27 P11], AtRest;
 
+    // Statistics.
+    /// No statistic is negative, without end, or more than the machine can do.
+    StatisticsArePossible: "statistics_are_possible", [P27], Always;
+    /// What was measured of no running launch is unset in what its allocation uses; what was measured as zero is
+    /// zero.
+    UnsetStatisticsStayUnset: "unset_statistics_stay_unset", [P27], Always;
+    /// A task uses what was measured of its launch, and an allocation what its running tasks use together; the
+    /// memory that is used stands beside the most that ever was.
+    UsageIsOfWhatRuns: "usage_is_of_what_runs", [P27], Always;
+    /// An allocation lists each group of its running tasks' devices once, with what was measured of each device.
+    EachDeviceGroupIsListedOnce: "each_device_group_is_listed_once", [P27], Always;
+    /// Each core that was measured twice is listed with what it did in between.
+    CoresAreListedWithTheirWork: "cores_are_listed_with_their_work", [P27], Always;
+    /// In the end what lives is measured, and nothing else.
+    NothingIsMeasuredOfTheDead: "nothing_is_measured_of_the_dead", [P27], AtRest;
+
     // Evaluations.
     /// Once enough was heard of the node, a plan is made for each evaluation.
     AnEvaluationIsPlannedOnceTheNodeIsKnown: "an_evaluation_is_planned_once_the_node_is_known", [P11 P27], Always;
@@ -575,6 +591,10 @@ properties! {
     SometimesCleaningAwayWaits: "sometimes_cleaning_away_waits", [P17], Sometimes;
     /// A plugin says what cannot be, and is not believed.
     SometimesAPluginIsNotBelieved: "sometimes_a_plugin_is_not_believed", [P12], Sometimes;
+    /// Two running tasks of an allocation hold devices of one group.
+    SometimesTasksShareADeviceGroup: "sometimes_tasks_share_a_device_group", [P27], Sometimes;
+    /// A counter of a running task went back between two looks.
+    SometimesACounterGoesBack: "sometimes_a_counter_goes_back", [P27], Sometimes;
     /// An evaluation waits until enough is known of the node.
     SometimesAnEvaluationIsPending: "sometimes_an_evaluation_is_pending", [P27], Sometimes;
     /// A job waits until enough is known of the machine.

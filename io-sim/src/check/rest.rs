@@ -40,6 +40,7 @@ impl Checker {
         self.nothing_is_awaited(world, agent)?;
         self.what_lives_is_wanted(world, agent)?;
         self.what_lives_has_its_directories(world)?;
+        self.nothing_is_measured_of_the_dead(world, agent)?;
         self.no_directory_is_left_behind(world, agent)?;
         self.what_ended_is_cleaned(agent)?;
         for job in agent.view().jobs() {

@@ -19,7 +19,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::screen::clean;
 use super::table::table;
-use super::usage::bytes;
+use super::usage::host_memory;
 use crate::http::shapes::HostStats;
 use crate::runtime::Signals;
 use crate::times;
@@ -125,13 +125,12 @@ impl Shown {
             0 => String::new(),
             count => format!(", {count} of them waiting"),
         };
+        let [total, _, used, _] = host_memory(&host.memory).map(|(_, shown)| shown);
         format!(
-            "up {}, {} tasks{waiting}, CPU {busy:.0} % of {} cores, memory {} of {}",
+            "up {}, {} tasks{waiting}, CPU {busy:.0} % of {} cores, memory {used} of {total}",
             times::rough(uptime),
             self.rows.len(),
             host.cpu.len(),
-            bytes(host.memory.used),
-            bytes(host.memory.total),
         )
     }
 }

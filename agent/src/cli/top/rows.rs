@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::table::short;
-use super::super::usage::{bytes, memory_used};
+use super::super::usage::{bytes, is_busy_known, memory_used};
 use crate::http::shapes::{AllocStats, AllocStub, ResourceUsage, TaskStateShape};
 
 /// What rows are sorted by.
@@ -74,11 +74,8 @@ impl Row {
     }
 
     fn used(&mut self, usage: &ResourceUsage) {
-        let measured = usage.cpu_stats.measured.iter().flatten();
-        let has_percent = measured.into_iter().any(|name| name == "Percent");
-        self.cpu = has_percent.then_some(usage.cpu_stats.percent);
-        let memory = &usage.memory_stats;
-        self.memory = memory.measured.as_ref().map(|_| memory_used(memory));
+        self.cpu = is_busy_known(&usage.cpu_stats).then_some(usage.cpu_stats.percent);
+        self.memory = memory_used(&usage.memory_stats);
         let groups = usage.device_stats.iter().flatten();
         self.devices = groups.map(|group| group.instance_stats.len()).sum();
     }

@@ -6,11 +6,12 @@ use drover_core::cx::Counters;
 use drover_core::model::alloc::TaskLife;
 use drover_core::model::dispatch::children_of;
 use drover_core::model::node::Node;
+use drover_core::stats::running::Running;
 use drover_core::task::runner::TaskRunner;
 use drover_core::task::spec::TaskSpec;
 use drover_io_real::door::Pulse;
 use drover_io_real::facts;
-use drover_io_real::stats::{Depth, Looked};
+use drover_io_real::stats::Depth;
 
 use super::Metrics;
 use super::labels::{Labels, Map};
@@ -19,7 +20,7 @@ use super::used::{machine, task_used};
 use crate::config::telemetry::{Metadata, Telemetry};
 use crate::http::Api;
 use crate::http::errors::ApiError;
-use crate::http::stats::{Outline, mhz_of_a_core};
+use crate::http::stats::mhz_of_a_core;
 
 /// What of the state metrics are made of. Nothing is written down while the core waits.
 struct Seen {
@@ -38,7 +39,7 @@ pub(super) struct TaskSeen {
     /// Whether it failed, if it is over.
     pub(super) failed: Option<bool>,
     /// What is to be measured, if it runs.
-    pub(super) looked: Option<Looked>,
+    pub(super) looked: Option<Running>,
 }
 
 /// Gathers everything.
@@ -65,7 +66,7 @@ pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
         let labels = Labels::new(map, host_name.as_deref());
         lived(&mut metrics, &labels, task);
         if let Some(looked) = task.looked.as_ref().filter(|_| telemetry.allocations) {
-            let usage = sampler.board().task(&looked.task).cloned();
+            let usage = sampler.board().launch(&looked.task, looked.launch).cloned();
             task_used(&mut metrics, &labels, &task.spec, usage.as_deref(), mhz);
         }
     }
@@ -92,7 +93,7 @@ fn see(view: View<'_>) -> Seen {
 }
 
 fn see_tasks(alloc: AllocView<'_>, tasks: &mut Vec<TaskSeen>) {
-    let mut running = Outline::of(alloc).running;
+    let mut running = Running::of(alloc);
     let seen = |task: &TaskRunner| {
         let state = task.state();
         let at = running.iter().position(|it| it.task == task.spec().key);

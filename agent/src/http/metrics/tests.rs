@@ -8,7 +8,7 @@ use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::cx::Counters;
 use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
-use drover_core::ids::{AllocId, TaskKey, TaskName};
+use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::model::float::Float;
 use drover_core::model::group::TaskGroup;
@@ -18,6 +18,7 @@ use drover_core::model::task::{Resources, Task};
 use drover_core::stats::board::Board;
 use drover_core::stats::cpu::CoreUse;
 use drover_core::stats::host::{Disk, Host, HostMemory, Volume};
+use drover_core::stats::running::Running;
 use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
 use drover_core::store::Saved;
 use drover_core::task::spec::TaskSpec;
@@ -136,16 +137,25 @@ fn devices() -> Vec<SaidStats> {
     }]
 }
 
+/// These tasks run, each in its first launch.
+fn running(names: &[&str]) -> Vec<Running> {
+    let one = |name: &&str| Running {
+        task: TaskKey {
+            alloc: AllocId(1),
+            task: TaskName::from(*name),
+        },
+        launch: LaunchId(1),
+        driver: "mock_driver".into(),
+    };
+    names.iter().map(one).collect()
+}
+
 /// Two tasks, each with a device of one group; and a third that has ended.
 fn board() -> (Board, Vec<AssignedDevices>) {
     let mut board = Board::default();
     board.devices.say("acme", devices()).unwrap();
-    for name in ["one", "two", "over"] {
-        let task = TaskKey {
-            alloc: AllocId(1),
-            task: TaskName::from(name),
-        };
-        board.note(task, Arc::new(usage()));
+    for one in running(&["one", "two", "over"]) {
+        board.note(one.task, one.launch, Arc::new(usage()));
     }
     let held = |task: &str, id: &str| AssignedDevices {
         task: task.to_owned(),
@@ -163,13 +173,13 @@ fn board() -> (Board, Vec<AssignedDevices>) {
 #[test]
 fn the_shape_of_an_allocation() {
     let (board, held) = board();
-    let usage = board.of(AllocId(1), &held, |name| name.as_str() != "over");
+    let usage = board.of(AllocId(1), &held, &running(&["one", "two"]));
     insta::assert_snapshot!("allocation", shown(&AllocStats::of(&usage)));
 }
 
 #[test]
 fn the_shape_of_nothing_measured() {
-    let nothing = Board::default().of(AllocId(1), &[], |_| true);
+    let nothing = Board::default().of(AllocId(1), &[], &running(&["one"]));
     insta::assert_snapshot!("nothing", shown(&AllocStats::of(&nothing)));
 }
 

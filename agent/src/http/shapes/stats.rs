@@ -7,7 +7,7 @@ use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidValue};
 use drover_core::model::float::Float;
 use drover_core::stats::board::AllocUsage;
 use drover_core::stats::devices::{DeviceUsage, GroupUsage};
-use drover_core::stats::host::{Disk, Host, Volume};
+use drover_core::stats::host::{Disk, Host, HostMemory, Volume};
 use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,7 @@ pub struct HostMemoryStats {
     pub available: u64,
     pub used: u64,
     pub free: u64,
+    pub measured: Option<Vec<String>>,
 }
 
 /// A core of the machine.
@@ -200,14 +201,8 @@ impl HostStats {
             mountpoint: disk.mountpoint.clone(),
             ..DiskStats::of(&disk.volume)
         };
-        let memory = &host.memory;
         HostStats {
-            memory: HostMemoryStats {
-                total: memory.total.unwrap_or_default(),
-                available: memory.available.unwrap_or_default(),
-                used: memory.used.unwrap_or_default(),
-                free: memory.free.unwrap_or_default(),
-            },
+            memory: HostMemoryStats::of(&host.memory),
             cpu: host.cores.iter().map(core).collect(),
             disk_stats: host.disks.iter().map(disk).collect(),
             alloc_dir_stats: host
@@ -219,6 +214,23 @@ impl HostStats {
             uptime: host.uptime.unwrap_or_default(),
             timestamp: host.at.0,
             cpu_ticks_consumed: host.all_ticks().unwrap_or_default(),
+        }
+    }
+}
+
+impl HostMemoryStats {
+    fn of(memory: &HostMemory) -> HostMemoryStats {
+        HostMemoryStats {
+            total: memory.total.unwrap_or_default(),
+            available: memory.available.unwrap_or_default(),
+            used: memory.used.unwrap_or_default(),
+            free: memory.free.unwrap_or_default(),
+            measured: measured([
+                ("Total", memory.total.is_some()),
+                ("Available", memory.available.is_some()),
+                ("Used", memory.used.is_some()),
+                ("Free", memory.free.is_some()),
+            ]),
         }
     }
 }

@@ -33,7 +33,7 @@ impl PluginDriver {
     /// What a launch uses, as the plugin said within the last seconds. The first look waits a
     /// moment for it; from then on the plugin measures, until a minute after the last look.
     pub async fn usage(&self, launch: LaunchId) -> Option<Arc<TaskUsage>> {
-        if !self.world.held.is_running(launch) {
+        if !self.runs(launch) {
             return None;
         }
         let one = self.world.measured.one(launch);
@@ -44,6 +44,11 @@ impl PluginDriver {
         };
         one.listening.look(open, listener).await;
         locked(&one.latest).clone()
+    }
+
+    /// Whether a launch runs.
+    pub(crate) fn runs(&self, launch: LaunchId) -> bool {
+        self.world.held.is_running(launch)
     }
 }
 

@@ -1,0 +1,250 @@
+//! Who looks at statistics: reads the world's counters, as far as they can be read, and has the core make of
+//! them what people see. It dies with the agent, of which it is a part that decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drover_core::device::said_stats::{SaidInstance, SaidStats, SaidValue};
+use drover_core::driver::said::SaidUsage;
+use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::model::device::GroupId;
+use drover_core::model::float::Float;
+use drover_core::stats::board::Board;
+use drover_core::stats::cpu::{CoreTimes, CoreUse};
+use drover_core::stats::host::cores_since;
+use drover_core::stats::running::Running;
+use drover_core::stats::sample::Sample;
+use drover_core::stats::told;
+use drover_core::time::{Span, Timestamp};
+
+use crate::counters::{self, CountedBy};
+use crate::faults::Fault;
+use crate::machine::plugins;
+use crate::point::Point;
+use crate::world::World;
+
+/// MHz of a core.
+pub(crate) const MHZ: f64 = 2000.0;
+
+/// What one look found of a launch.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// Its counters.
+    Counted(Sample),
+    /// What its driver says of it.
+    Reported(SaidUsage),
+    /// Its driver does not measure it any more.
+    Unmeasured,
+    /// Nothing at all.
+    Nothing,
+}
+
+/// What one look found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Look {
+    /// Of launches, in the order in which it was.
+    pub(crate) launches: Vec<(LaunchId, Found)>,
+    /// Of the devices of each plugin that said what can be, by group.
+    pub(crate) devices: BTreeMap<(&'static str, GroupId), BTreeMap<String, i64>>,
+    /// Of the cores.
+    pub(crate) cores: Vec<(String, CoreTimes)>,
+    /// When.
+    pub(crate) at: Span,
+}
+
+/// Looks at the world's counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sampler {
+    pub(crate) board: Board,
+    /// The look before is needed for what was worked since.
+    pub(crate) look: Look,
+    /// What each core did between the last two looks.
+    pub(crate) cores: Vec<(String, CoreUse)>,
+    samples: BTreeMap<LaunchId, (Span, Sample)>,
+    late: Option<(TaskKey, LaunchId, SaidUsage)>,
+}
+
+impl Sampler {
+    /// Takes what was found of a launch.
+    fn take(&mut self, task: TaskKey, launch: LaunchId, found: Found, wall: Timestamp) {
+        let at = self.look.at;
+        match &found {
+            Found::Counted(sample) => {
+                if let Some((before_at, before)) = self.samples.get(&launch) {
+                    let elapsed = u64::try_from(at.0 - before_at.0).unwrap_or_default();
+                    let usage = sample.since(before, elapsed, Some(MHZ), wall);
+                    self.board.note(task, launch, Arc::new(usage));
+                }
+                self.samples.insert(launch, (at, sample.clone()));
+            }
+            Found::Reported(said) => {
+                if let Ok(usage) = told::usage(said, wall) {
+                    self.board.note(task, launch, Arc::new(usage));
+                }
+            }
+            Found::Unmeasured => self.board.lose(&task, launch),
+            Found::Nothing => drop(self.samples.remove(&launch)),
+        }
+        self.look.launches.push((launch, found));
+    }
+
+    /// Takes what was read of the cores.
+    fn take_cores(&mut self, read: Vec<(String, CoreTimes)>, before: &[(String, CoreTimes)]) {
+        self.cores = cores_since(&read, before);
+        self.look.cores = read;
+    }
+}
+
+impl World {
+    /// What people see of statistics.
+    pub fn board(&self) -> &Board {
+        &self.sampler.board
+    }
+
+    /// Somebody looks at what these tasks use, and at the machine.
+    pub(crate) fn look_at_statistics(&mut self, running: Vec<Running>) {
+        let wall = self.now().wall;
+        let at = self.elapsed;
+        let look = Look {
+            at,
+            ..Look::default()
+        };
+        let before = core::mem::replace(&mut self.sampler.look, look);
+        if let Some((task, launch, said)) = self.sampler.late.take() {
+            (self.sampler).take(task, launch, Found::Reported(said), wall);
+        }
+        for one in running {
+            let found = self.read_launch(&one);
+            self.sampler.take(one.task, one.launch, found, wall);
+        }
+        for plugin in plugins() {
+            self.read_devices(plugin);
+        }
+        let cores = self.read_cores();
+        self.sampler.take_cores(cores, &before.cores);
+    }
+
+    fn read_launch(&mut self, one: &Running) -> Found {
+        let lives = self.living.contains(&one.launch);
+        let name = self.names.known_launch(one.launch);
+        let at = self.elapsed;
+        match counters::counted_by(&name) {
+            _ if !lives => Found::Nothing,
+            CountedBy::Driver => self.ask_driver(one, &name),
+            CountedBy::Group | CountedBy::Processes if self.strikes(Fault::LoseCounters, &name) => {
+                Found::Nothing
+            }
+            CountedBy::Group => {
+                if self.strikes(Fault::ResetCounters, &name) {
+                    self.resets.insert(Arc::clone(&name), at);
+                }
+                let since = self.resets.get(&name).copied();
+                let mut group = counters::of_group(&name, at, since.unwrap_or_default());
+                if self.strikes(Fault::LoseCounters, &name) {
+                    match self.choices.either(Point::LostCounters, &name) {
+                        false => group.memory = Default::default(),
+                        true => group.spent = Default::default(),
+                    }
+                }
+                Found::Counted(Sample {
+                    group: Some(group),
+                    processes: counters::of_processes(&name, at),
+                })
+            }
+            CountedBy::Processes => Found::Counted(Sample {
+                group: None,
+                processes: counters::of_processes(&name, at),
+            }),
+        }
+    }
+
+    fn ask_driver(&mut self, one: &Running, name: &Arc<str>) -> Found {
+        if self.strikes(Fault::LoseCounters, name) {
+            return Found::Unmeasured;
+        }
+        let mut said = counters::report(name, self.elapsed, self.now().wall);
+        if self.strikes(Fault::OddStatistics, name)
+            && let Some(cpu) = &mut said.total.cpu
+        {
+            let odd = [f64::NAN, -1.0];
+            let odd = self.choices.one_of(&odd, Point::OddStatistics, name);
+            cpu.percent = odd.map(Float::new);
+        }
+        if self.strikes(Fault::LateStatistics, name) {
+            self.sampler.late = Some((one.task.clone(), one.launch, said));
+            return Found::Nothing;
+        }
+        Found::Reported(said)
+    }
+
+    fn read_devices(&mut self, plugin: &'static str) {
+        if self.strikes(Fault::LoseCounters, plugin) {
+            return self.sampler.board.devices.lose(plugin);
+        }
+        let mut said = self.device_statistics(plugin);
+        let odd = self.strikes(Fault::OddStatistics, plugin);
+        if odd {
+            said.extend(said.clone());
+        }
+        // Whether it is believed is for the checks to see.
+        let _ = self.sampler.board.devices.say(plugin, said);
+        if odd {
+            return;
+        }
+        for group in self.machine.groups(plugin) {
+            let ids = group.devices.into_iter().map(|device| device.id);
+            let measured = ids.map(|id| (id.clone(), counters::of_device(&id, self.elapsed)));
+            let measured = measured.collect();
+            let group = GroupId {
+                vendor: group.vendor,
+                kind: group.kind,
+                name: group.name,
+            };
+            self.sampler.look.devices.insert((plugin, group), measured);
+        }
+    }
+
+    /// What a plugin measures of its devices.
+    fn device_statistics(&self, plugin: &str) -> Vec<SaidStats> {
+        let groups = self.machine.groups(plugin).into_iter();
+        let instance = |id: String| {
+            let value = SaidValue {
+                int_numerator: Some(counters::of_device(&id, self.elapsed)),
+                ..SaidValue::default()
+            };
+            let instance = SaidInstance {
+                summary: Some(value),
+                ..SaidInstance::default()
+            };
+            (id, instance)
+        };
+        let measured = groups.map(|group| SaidStats {
+            vendor: group.vendor,
+            kind: group.kind,
+            name: group.name,
+            instances: group
+                .devices
+                .into_iter()
+                .map(|it| instance(it.id))
+                .collect(),
+        });
+        measured.collect()
+    }
+
+    fn read_cores(&mut self) -> Vec<(String, CoreTimes)> {
+        let mut read = Vec::new();
+        for number in 0..counters::CORES {
+            let name: Arc<str> = format!("cpu{number}").into();
+            if self.strikes(Fault::LoseCounters, &name) {
+                continue;
+            }
+            if self.strikes(Fault::ResetCounters, &name) {
+                self.resets.insert(Arc::clone(&name), self.elapsed);
+            }
+            let since = self.resets.get(&name).copied().unwrap_or_default();
+            let times = counters::of_core(number, self.elapsed, since);
+            read.push((name.to_string(), times));
+        }
+        read
+    }
+}
