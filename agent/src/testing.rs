@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect, request};
 use drover_core::ids::{AllocId, LaunchId, NodeId, RequestId, TaskKey};
-use drover_core::input::{DriverInput, HookInput, HookOutput, Input, StoreInput};
+use drover_core::input::{DriverInput, HookInput, HookOutput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::model::remote::Remote;
@@ -214,15 +214,11 @@ impl World {
         while let Some(knock) = inside.knocks.recv().await {
             match knock {
                 Knock::Ask(question) => question(self.agent.view()),
-                Knock::Local(input, reply) => {
+                Knock::Request(what, reply) => {
                     let id = self.request(reply);
-                    self.agent.handle(self.now(), Input::Local(id, input));
+                    self.agent.handle(self.now(), Input::Request(id, what));
                 }
                 Knock::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
-                Knock::Operator(input, reply) => {
-                    let id = self.request(reply);
-                    self.agent.handle(self.now(), Input::Operator(id, input));
-                }
             }
             self.settle(&inside);
         }
@@ -320,7 +316,7 @@ impl World {
             result: ExitResult::code(code),
         };
         let inputs = match effect {
-            DriverEffect::Start { op, launch, config } => {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
                 self.write_logs(key);
                 let started = DriverInput::Started {
                     op,
@@ -332,7 +328,7 @@ impl World {
                     None => vec![started],
                 }
             }
-            DriverEffect::Stop { op, launch, .. } => {
+            DriverEffect::Stop(request::Stop { op, launch, .. }) => {
                 let stopped = DriverInput::Stopped {
                     op,
                     launch,
@@ -340,25 +336,25 @@ impl World {
                 };
                 vec![stopped, exited(launch, 0)]
             }
-            DriverEffect::Signal { op, launch, .. } => {
+            DriverEffect::Signal(request::Signal { op, launch, .. }) => {
                 vec![DriverInput::Signaled {
                     op,
                     launch,
                     result: Ok(()),
                 }]
             }
-            DriverEffect::Exec { op, launch, .. } => {
+            DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                 let result = Ok(0);
                 vec![DriverInput::Executed { op, launch, result }]
             }
-            DriverEffect::Destroy { op, launch } => {
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 vec![DriverInput::Destroyed {
                     op,
                     launch,
                     result: Ok(None),
                 }]
             }
-            DriverEffect::Recover { .. } => Vec::new(),
+            DriverEffect::Recover(request::Recover { .. }) => Vec::new(),
         };
         inputs
             .into_iter()

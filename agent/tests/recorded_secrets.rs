@@ -9,19 +9,18 @@
     reason = "a test may panic"
 )]
 
+use drover_core::agent::requests::{PutVariable, Register, Signal};
 use drover_core::ids::RequestId;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
-use drover_core::input::{
-    DriverInput, Found, HookInput, HookOutput, Input, LocalInput, OperatorInput, StoreInput,
-};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, request};
+use drover_core::input::{DriverInput, Found, HookInput, HookOutput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::artifact::Artifact;
 use drover_core::model::group::{Network, TaskGroup};
@@ -374,7 +373,9 @@ impl Rig {
             Effect::Driver(_, key, asked) => {
                 let answer = |input| Input::Driver(key.clone(), input);
                 match asked {
-                    DriverEffect::Start { op, launch, .. } if nth.is_multiple_of(5) => {
+                    DriverEffect::Start(request::Start { op, launch, .. })
+                        if nth.is_multiple_of(5) =>
+                    {
                         let failure = Failure::recoverable(words("start"));
                         self.answers.push(answer(DriverInput::StartFailed {
                             op,
@@ -382,7 +383,7 @@ impl Rig {
                             failure,
                         }));
                     }
-                    DriverEffect::Start { op, launch, .. } => {
+                    DriverEffect::Start(request::Start { op, launch, .. }) => {
                         let network = None;
                         self.answers.push(answer(DriverInput::Started {
                             op,
@@ -397,7 +398,7 @@ impl Rig {
                         self.ends
                             .push(answer(DriverInput::Exited { launch, result }));
                     }
-                    DriverEffect::Recover { op, launch, .. } => {
+                    DriverEffect::Recover(request::Recover { op, launch, .. }) => {
                         let found = Found::Gone(words("gone"));
                         self.answers.push(answer(DriverInput::Recovered {
                             op,
@@ -406,17 +407,17 @@ impl Rig {
                             network: None,
                         }));
                     }
-                    DriverEffect::Stop { op, launch, .. } => {
+                    DriverEffect::Stop(request::Stop { op, launch, .. }) => {
                         let result = Err(Failure::fatal(words("stop")));
                         self.answers
                             .push(answer(DriverInput::Stopped { op, launch, result }));
                     }
-                    DriverEffect::Signal { op, launch, .. } => {
+                    DriverEffect::Signal(request::Signal { op, launch, .. }) => {
                         let result = Err(Failure::fatal(words("signal")));
                         self.answers
                             .push(answer(DriverInput::Signaled { op, launch, result }));
                     }
-                    DriverEffect::Exec { op, launch, .. } => {
+                    DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                         let result = match nth % 2 {
                             0 => Err(Failure::fatal(words("script"))),
                             _ => Ok(3),
@@ -424,7 +425,7 @@ impl Rig {
                         self.answers
                             .push(answer(DriverInput::Executed { op, launch, result }));
                     }
-                    DriverEffect::Destroy { op, launch } => {
+                    DriverEffect::Destroy(request::Destroy { op, launch }) => {
                         let result = match nth % 7 {
                             0 => Err(Failure::recoverable(words("destroy"))),
                             _ => Ok(None),
@@ -486,12 +487,12 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         wall: Timestamp(1_700_000_000_000_000_000),
     };
     let mut first = Rig::begin(BTreeMap::new(), recorder(dir, size), now);
-    let register = LocalInput::Register {
+    let register = Register {
         job: Arc::new(job()),
         expect_index: None,
     };
-    first.tell(Some(Input::Local(RequestId(1), register)));
-    let put = LocalInput::PutVariable {
+    first.tell(Some(Input::Request(RequestId(1), register.into())));
+    let put = PutVariable {
         key: VariableKey {
             namespace: "default".into(),
             path: "nomad/jobs/job".into(),
@@ -503,9 +504,9 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         .unwrap(),
         expect: Some(0),
     };
-    first.tell(Some(Input::Local(RequestId(3), put.clone())));
+    first.tell(Some(Input::Request(RequestId(3), put.clone().into())));
     // Refused: it is there already.
-    first.tell(Some(Input::Local(RequestId(4), put)));
+    first.tell(Some(Input::Request(RequestId(4), put.into())));
     live_slowly(&mut first, dir, steps);
     while files(dir) < segments {
         live_slowly(&mut first, dir, 100);
@@ -522,12 +523,12 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
         first.live(1);
     }
     let alloc = first.agent.view().allocs().next().unwrap().record().id;
-    let signal = OperatorInput::Signal {
+    let signal = Signal {
         alloc,
         task: None,
         signal: "SIGHUP".to_owned(),
     };
-    first.tell(Some(Input::Operator(RequestId(2), signal)));
+    first.tell(Some(Input::Request(RequestId(2), signal.into())));
     let answer = |input: &Input| matches!(input, Input::Driver(_, DriverInput::Signaled { .. }));
     assert!(first.answers.iter().any(answer), "no signal was sent");
     while first.answers.iter().any(answer) {

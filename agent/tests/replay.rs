@@ -212,7 +212,7 @@ fn it_tells_the_story() {
         .map(|line| line["words"].as_str().unwrap())
         .collect();
     assert!(
-        words.iter().any(|words| words.ends_with("stop job shop")),
+        words.iter().any(|words| words.ends_with("deregister shop")),
         "{words:?}"
     );
     assert_eq!(lines[0]["step"], 1);
@@ -221,7 +221,7 @@ fn it_tells_the_story() {
 #[test]
 fn it_says_why() {
     let said = replay(&["-why", "shop"]).ok();
-    assert!(said.contains("stop job shop\n"), "{said}");
+    assert!(said.contains("deregister shop\n"), "{said}");
     assert!(said.contains("so: shop.web[0]/main stop "), "{said}");
     let chain = json(&["-why", "shop", "-json"]);
     assert!(chain.as_array().unwrap().len() > 20);

@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drover_core::agent::Agent;
+use drover_core::agent::requests::Register;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, request};
 use drover_core::ids::{AllocId, LaunchId, RequestId, TaskKey};
-use drover_core::input::{DriverInput, HookInput, HookOutput, Input, LocalInput, StoreInput};
+use drover_core::input::{DriverInput, HookInput, HookOutput, StoreInput};
 use drover_core::ledger::Ledger;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::group::TaskGroup;
@@ -62,11 +63,13 @@ impl World {
             running: Vec::new(),
         };
         let job = Arc::new(job(count));
-        let register = LocalInput::Register {
+        let register = Register {
             job,
             expect_index: None,
         };
-        world.inputs.push_back(Input::Local(RequestId(1), register));
+        world
+            .inputs
+            .push_back(Input::Request(RequestId(1), register.into()));
         world.settle();
         assert_eq!(world.running.len(), usize::try_from(count).unwrap());
         world
@@ -114,7 +117,7 @@ impl World {
                 task,
                 result: Ok(HookOutput::default()),
             }),
-            Effect::Driver(_, task, DriverEffect::Start { op, launch, .. }) => {
+            Effect::Driver(_, task, DriverEffect::Start(request::Start { op, launch, .. })) => {
                 self.running.push((task.clone(), launch));
                 Input::Driver(
                     task,
@@ -125,14 +128,16 @@ impl World {
                     },
                 )
             }
-            Effect::Driver(_, task, DriverEffect::Destroy { op, launch }) => Input::Driver(
-                task,
-                DriverInput::Destroyed {
-                    op,
-                    launch,
-                    result: Ok(None),
-                },
-            ),
+            Effect::Driver(_, task, DriverEffect::Destroy(request::Destroy { op, launch })) => {
+                Input::Driver(
+                    task,
+                    DriverInput::Destroyed {
+                        op,
+                        launch,
+                        result: Ok(None),
+                    },
+                )
+            }
             _ => return,
         };
         self.inputs.push_back(input);

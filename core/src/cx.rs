@@ -168,13 +168,18 @@ impl Cx<'_> {
     }
 
     /// Asks a driver, now.
-    pub fn drive(&mut self, driver: &Arc<str>, task: &TaskKey, effect: DriverEffect) {
-        self.send(Effect::Driver(driver.clone(), task.clone(), effect));
+    pub fn drive(&mut self, driver: &Arc<str>, task: &TaskKey, what: impl Into<DriverEffect>) {
+        self.send(Effect::Driver(driver.clone(), task.clone(), what.into()));
     }
 
     /// Asks a driver once everything decided up to now is saved.
-    pub fn drive_after_save(&mut self, driver: &Arc<str>, task: &TaskKey, effect: DriverEffect) {
-        self.send_after_save(Effect::Driver(driver.clone(), task.clone(), effect));
+    pub fn drive_after_save(
+        &mut self,
+        driver: &Arc<str>,
+        task: &TaskKey,
+        what: impl Into<DriverEffect>,
+    ) {
+        self.send_after_save(Effect::Driver(driver.clone(), task.clone(), what.into()));
     }
 
     /// Remembers a record.

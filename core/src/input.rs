@@ -11,37 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::said::{SaidAttribute, SaidGroup};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AllocId, JobKey, LaunchId, RequestId, TaskKey, TaskName};
-
+use crate::ids::{AllocId, LaunchId, TaskName};
 use crate::model::alloc::{DriverNetwork, ExitResult};
 use crate::model::device::{DeviceNode, Mount};
-use crate::model::dispatch::Dispatch;
-use crate::model::job::Job;
-use crate::model::remote::{Handed, Remote};
-use crate::model::variable::{Items, VariableKey};
+use crate::model::remote::Remote;
 use crate::op::{Failure, Op};
 use crate::store::CommitId;
-
-/// One thing that happened outside.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Input {
-    /// A driver says something of a task.
-    Driver(TaskKey, DriverInput),
-    /// A hook's work is over.
-    Hook(HookInput),
-    /// Something happens to a task's templates after they were asked for.
-    Template(TaskKey, TemplateInput),
-    /// The store says something of a commit.
-    Store(StoreInput),
-    /// Somebody asks something of the scheduling side of this one node.
-    Local(RequestId, LocalInput),
-    /// An operator asks something of an allocation.
-    Operator(RequestId, OperatorInput),
-    /// The node learned something of itself.
-    Node(NodeInput),
-    /// The agent shall end.
-    Shutdown(ShutdownMode),
-}
 
 /// What a driver says of a task. Each launch ends with at most one `Exited`; the core does not
 /// rely on it.
@@ -160,6 +135,59 @@ impl DriverInput {
         }
     }
 
+    /// What is reported, in a few words.
+    pub fn name(&self) -> &'static str {
+        match self {
+            DriverInput::Started { .. } => "started",
+            DriverInput::StartFailed { failure, .. } if failure.recoverable => {
+                "start failed for now"
+            }
+            DriverInput::StartFailed { .. } => "start failed",
+            DriverInput::StartLost { .. } => "start lost",
+            DriverInput::Recovered { found, .. } => match found {
+                Found::Running => "found running",
+                Found::Exited(_) => "found ended",
+                Found::NeverStarted => "found never started",
+                Found::Rebooted => "found ended by a reboot",
+                Found::Gone(_) => "found gone",
+            },
+            DriverInput::Exited { result, .. } if result.is_success() => "exited well",
+            DriverInput::Exited { .. } => "exited",
+            DriverInput::Stopped { result: Ok(()), .. } => "stopped",
+            DriverInput::Stopped { .. } => "stop failed",
+            DriverInput::Signaled { result: Ok(()), .. } => "signaled",
+            DriverInput::Signaled { .. } => "signal failed",
+            DriverInput::Executed { result: Ok(0), .. } => "script ran",
+            DriverInput::Executed { .. } => "script failed",
+            DriverInput::Destroyed {
+                result: Ok(Some(_)),
+                ..
+            } => "destroyed, exit known",
+            DriverInput::Destroyed {
+                result: Ok(None), ..
+            } => "destroyed",
+            DriverInput::Destroyed { .. } => "destroy failed",
+            DriverInput::Said { .. } => "said something",
+        }
+    }
+
+    /// Why what was asked could not be done.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            DriverInput::StartFailed { failure, .. } => Some(failure),
+            DriverInput::Stopped { result, .. } | DriverInput::Signaled { result, .. } => {
+                result.as_ref().err()
+            }
+            DriverInput::Executed { result, .. } => result.as_ref().err(),
+            DriverInput::Destroyed { result, .. } => result.as_ref().err(),
+            DriverInput::Started { .. }
+            | DriverInput::StartLost { .. }
+            | DriverInput::Recovered { .. }
+            | DriverInput::Exited { .. }
+            | DriverInput::Said { .. } => None,
+        }
+    }
+
     /// The launch that is spoken of.
     pub fn launch(&self) -> LaunchId {
         match self {
@@ -274,115 +302,6 @@ pub enum StoreInput {
     Saved(CommitId),
     /// The commit could not be written.
     Failed(CommitId, String),
-}
-
-/// What is asked of the scheduling side of this one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum LocalInput {
-    /// Run this job. It is complete, canonical and valid.
-    Register {
-        /// The job.
-        job: Arc<Job>,
-        /// The `JobModifyIndex` that the job must still have; 0 for a new one.
-        expect_index: Option<u64>,
-    },
-    /// Run this job, which ran on other nodes until now. Where it runs here already, that stays.
-    TakeOver {
-        /// The job; complete, canonical and valid.
-        job: Arc<Job>,
-        /// What its copies replace.
-        from: Vec<Handed>,
-    },
-    /// Another node takes over this job: say what its copies replace, and keep their disks for that node.
-    HandOver {
-        /// Which.
-        job: JobKey,
-    },
-    /// Make a job of this parameterized one.
-    Dispatch {
-        /// Which.
-        job: JobKey,
-        /// With what.
-        dispatch: Arc<Dispatch>,
-    },
-    /// Stop this job.
-    Deregister {
-        /// Which.
-        job: JobKey,
-        /// Whether it is forgotten as well.
-        purge: bool,
-    },
-    /// Look at this job again.
-    Evaluate {
-        /// Which.
-        job: JobKey,
-    },
-    /// Clean up every ended allocation.
-    Collect,
-    /// Put a variable in the place of what is there.
-    PutVariable {
-        /// Which; its path is one that a variable may have.
-        key: VariableKey,
-        /// What it holds from now.
-        items: Items,
-        /// The index of the change that must be its last one; 0 if it must not be there.
-        expect: Option<u64>,
-    },
-    /// Delete a variable.
-    DeleteVariable {
-        /// Which.
-        key: VariableKey,
-        /// As for [`LocalInput::PutVariable`].
-        expect: Option<u64>,
-    },
-}
-
-/// What an operator asks of an allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum OperatorInput {
-    /// Stop the allocation; its job replaces it.
-    StopAlloc {
-        /// Which.
-        alloc: AllocId,
-    },
-    /// Clean away an allocation that ended, before its turn.
-    Collect {
-        /// Which.
-        alloc: AllocId,
-    },
-    /// Another node has read its disk to the end.
-    #[serde(alias = "Delivered")]
-    TransferComplete {
-        /// Which.
-        alloc: AllocId,
-    },
-    /// Start tasks again.
-    Restart {
-        /// Whose.
-        alloc: AllocId,
-        /// Which.
-        tasks: RestartScope,
-    },
-    /// Send a signal.
-    Signal {
-        /// Whose tasks.
-        alloc: AllocId,
-        /// One task, or all that run.
-        task: Option<TaskName>,
-        /// Its name, such as `SIGHUP`.
-        signal: String,
-    },
-}
-
-/// Which tasks are started again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RestartScope {
-    /// This one.
-    Task(TaskName),
-    /// Those that run.
-    Running,
-    /// All, in their order, also those that ended.
-    All,
 }
 
 /// What the node learned of itself.

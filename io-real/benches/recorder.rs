@@ -30,11 +30,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drover_core::agent::Agent;
+use drover_core::agent::requests::Register;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
-use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect};
+use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, request};
 use drover_core::ids::RequestId;
-use drover_core::input::{DriverInput, HookInput, HookOutput, Input, LocalInput, StoreInput};
+use drover_core::input::{DriverInput, HookInput, HookOutput, StoreInput};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
@@ -94,11 +95,13 @@ impl World {
             inputs: VecDeque::new(),
             effects: Vec::new(),
         };
-        let register = LocalInput::Register {
+        let register = Register {
             job: Arc::new(job.clone()),
             expect_index: None,
         };
-        world.inputs.push_back(Input::Local(RequestId(1), register));
+        world
+            .inputs
+            .push_back(Input::Request(RequestId(1), register.into()));
         world
     }
 
@@ -180,7 +183,7 @@ impl World {
                 };
                 self.inputs.push_back(Input::Hook(answer));
             }
-            Effect::Driver(_, task, DriverEffect::Start { op, launch, .. }) => {
+            Effect::Driver(_, task, DriverEffect::Start(request::Start { op, launch, .. })) => {
                 let network = None;
                 let started = DriverInput::Started {
                     op,
@@ -192,7 +195,7 @@ impl World {
                 let exited = DriverInput::Exited { launch, result };
                 self.inputs.push_back(Input::Driver(task, exited));
             }
-            Effect::Driver(_, task, DriverEffect::Destroy { op, launch }) => {
+            Effect::Driver(_, task, DriverEffect::Destroy(request::Destroy { op, launch })) => {
                 let result = Ok(None);
                 let destroyed = DriverInput::Destroyed { op, launch, result };
                 self.inputs.push_back(Input::Driver(task, destroyed));

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drover_core::agent::View;
+use drover_core::agent::requests::Request;
 use drover_core::effect::{Reply, Told};
 use drover_core::ids::TaskKey;
-use drover_core::input::{LocalInput, OperatorInput, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::event::TaskEvent;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -28,10 +29,8 @@ pub type Question = Box<dyn FnOnce(View<'_>) + Send>;
 pub enum Knock {
     /// Look at the state.
     Ask(Question),
-    /// Change what this node runs.
-    Local(LocalInput, oneshot::Sender<Reply>),
-    /// Change something of an allocation.
-    Operator(OperatorInput, oneshot::Sender<Reply>),
+    /// Change something.
+    Request(Request, oneshot::Sender<Reply>),
     /// End the agent.
     Shutdown(ShutdownMode),
 }
@@ -139,27 +138,14 @@ impl Door {
         answered.await.map_err(|_| Gone)
     }
 
-    /// Asks for a change of what this node runs; the answer comes when it is saved.
+    /// Asks for a change; the answer comes when it is saved.
     ///
     /// # Errors
     /// The agent has stopped.
-    pub async fn local(&self, input: LocalInput) -> Result<Reply, Gone> {
+    pub async fn request(&self, what: impl Into<Request>) -> Result<Reply, Gone> {
         let (answer, answered) = oneshot::channel();
         self.knocks
-            .send(Knock::Local(input, answer))
-            .await
-            .map_err(|_| Gone)?;
-        answered.await.map_err(|_| Gone)
-    }
-
-    /// Asks for a change of an allocation; the answer comes when it is saved.
-    ///
-    /// # Errors
-    /// The agent has stopped.
-    pub async fn operator(&self, input: OperatorInput) -> Result<Reply, Gone> {
-        let (answer, answered) = oneshot::channel();
-        self.knocks
-            .send(Knock::Operator(input, answer))
+            .send(Knock::Request(what.into(), answer))
             .await
             .map_err(|_| Gone)?;
         answered.await.map_err(|_| Gone)

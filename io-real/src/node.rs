@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, NodeEffect, Reply, StoreEffect};
 use drover_core::ids::{RequestId, TaskKey};
-use drover_core::input::{DriverInput, Input, NodeInput, StoreInput};
+use drover_core::input::{NodeInput, StoreInput};
 use drover_core::op::Failure;
 use drover_core::store::Saved;
 use drover_core::time::Now;
@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::clock;
 use crate::device::{DevicePlugins, DeviceStream};
 use crate::door::{Inside, Knock, Work};
-use crate::driver::{Driver, DriverStream, Inbox, failed};
+use crate::driver::{Driver, DriverStream, Inbox};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
 use crate::journal;
@@ -188,7 +188,7 @@ impl Node {
         let began = Instant::now();
         let work = match &next {
             Next::Knock(Knock::Ask(_)) => Work::Question,
-            Next::Knock(Knock::Local(..) | Knock::Operator(..) | Knock::Shutdown(_))
+            Next::Knock(Knock::Request(..) | Knock::Shutdown(_))
             | Next::Answer(_)
             | Next::Timeout => Work::Step,
             Next::Rest => {
@@ -212,13 +212,9 @@ impl Node {
                 self.agent.handle_timeout(now);
             }
             Next::Knock(Knock::Ask(question)) => question(self.agent.view()),
-            Next::Knock(Knock::Local(input, answer)) => {
+            Next::Knock(Knock::Request(what, answer)) => {
                 let request = self.request(answer);
-                self.handle(now, Input::Local(request, input));
-            }
-            Next::Knock(Knock::Operator(input, answer)) => {
-                let request = self.request(answer);
-                self.handle(now, Input::Operator(request, input));
+                self.handle(now, Input::Request(request, what));
             }
             Next::Knock(Knock::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
             Next::Rest => {}
@@ -334,24 +330,8 @@ impl Node {
 
     /// Answers for a driver that this program does not have, so that nobody waits for it.
     fn no_driver(&self, name: &str, task: &TaskKey, effect: &drover_core::effect::DriverEffect) {
-        use drover_core::effect::DriverEffect as E;
         let failure = Failure::fatal(format!("this agent has no driver {name:?}"));
-        let answer = match *effect {
-            // Nothing of it can be alive.
-            E::Stop { op, launch, .. } => DriverInput::Stopped {
-                op,
-                launch,
-                result: Ok(()),
-            },
-            E::Destroy { op, launch } => DriverInput::Destroyed {
-                op,
-                launch,
-                result: Ok(None),
-            },
-            E::Start { .. } | E::Recover { .. } | E::Signal { .. } | E::Exec { .. } => {
-                failed(effect, failure)
-            }
-        };
+        let answer = effect.get().without_driver(failure);
         self.inbox.say(task, answer);
     }
 }

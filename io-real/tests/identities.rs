@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
@@ -66,7 +66,7 @@ fn asked(name: &str, ttl: i64, path: Option<&str>, variable: Option<&str>) -> Is
 }
 
 fn start() -> DriverEffect {
-    DriverEffect::Start {
+    DriverEffect::Start(request::Start {
         op: Op(1),
         launch: LaunchId(1),
         config: Arc::new(TaskConfig {
@@ -83,7 +83,7 @@ fn start() -> DriverEffect {
             reserved: Default::default(),
             device_env: BTreeMap::new(),
         }),
-    }
+    })
 }
 
 impl World {
@@ -111,7 +111,7 @@ impl World {
     fn started(&self) -> BTreeMap<String, String> {
         let mut effect = start();
         self.issuer.complete(&key(), &mut effect);
-        let DriverEffect::Start { config, .. } = effect else {
+        let DriverEffect::Start(request::Start { config, .. }) = effect else {
             panic!("it is a start");
         };
         config.env.clone()

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drover_core::effect::{DriverEffect, Program, TaskConfig};
+use drover_core::agent::Input;
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
-use drover_core::input::{DriverInput, Input};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::device::Reserved;
 use drover_core::model::task::LogConfig;
@@ -83,11 +84,11 @@ impl World {
             .map(|(name, value)| ((*name).to_owned(), value.clone()));
         let config = task_config(config.collect());
         let config = Arc::new(config);
-        self.ask(DriverEffect::Start {
+        self.ask(DriverEffect::Start(request::Start {
             op: Op(1),
             launch: LAUNCH,
             config,
-        });
+        }));
         self.hear().await
     }
 
@@ -99,11 +100,11 @@ impl World {
             timeout: Span::secs(60),
             task: task_config(BTreeMap::new()),
         });
-        self.ask(DriverEffect::Exec {
+        self.ask(DriverEffect::Exec(request::Exec {
             op: Op(2),
             launch: LAUNCH,
             program,
-        });
+        }));
         match self.hear().await {
             DriverInput::Executed {
                 op: Op(2), result, ..
@@ -177,10 +178,10 @@ async fn plugin_exit_leaves_the_task_alive_and_its_end_unknown() {
         }
     );
     assert_eq!(world.exec().await, Ok(0), "the task is still there");
-    world.ask(DriverEffect::Destroy {
+    world.ask(DriverEffect::Destroy(request::Destroy {
         op: Op(3),
         launch: LAUNCH,
-    });
+    }));
     let destroyed = world.hear().await;
     let killed = matches!(&destroyed, DriverInput::Destroyed { result: Ok(Some(exit)), .. } if exit.signal == 2);
     assert!(killed, "{destroyed:?}");

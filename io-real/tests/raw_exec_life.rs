@@ -6,9 +6,10 @@ mod common;
 
 use common::driver::{World, key, sh};
 use common::{handle, hear, wait_readable};
-use drover_core::effect::DriverEffect;
+use drover_core::agent::Input;
+use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Found, Input};
+use drover_core::input::{DriverInput, Found};
 use drover_io_real::driver::Driver;
 use std::fs;
 
@@ -63,7 +64,7 @@ fn a_polite_stop_is_a_signal_and_no_more() {
             DriverInput::Stopped { result: Ok(()), .. }
         ));
         let (launch, signal) = (LaunchId(launch), "SIGTERM".to_owned());
-        world.ask(|op| DriverEffect::Signal { op, launch, signal });
+        world.ask(|op| DriverEffect::Signal(request::Signal { op, launch, signal }));
         assert!(matches!(
             world.hear(),
             DriverInput::Signaled { result: Err(_), .. }
@@ -175,7 +176,7 @@ fn a_launch_that_runs_is_not_started_again() {
     );
     // The one that runs is as it was.
     let (launch, signal) = (LaunchId(1), "SIGTERM".to_owned());
-    world.ask(|op| DriverEffect::Signal { op, launch, signal });
+    world.ask(|op| DriverEffect::Signal(request::Signal { op, launch, signal }));
     let mut heard = [world.hear(), world.hear()];
     heard.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
     assert!(matches!(
@@ -193,7 +194,7 @@ fn a_start_and_a_destroy_at_once_leave_nothing() {
     for launch in 1..=30 {
         world.ask_start(launch, sh("exec sleep 1000"));
         let id = LaunchId(launch);
-        world.ask(|op| DriverEffect::Destroy { op, launch: id });
+        world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch: id }));
         let (mut started, mut failed, mut exits, mut destroyed) = (0, 0, 0, 0);
         while started + failed == 0 || destroyed == 0 {
             match world.hear() {
@@ -249,8 +250,10 @@ fn work_that_is_cut_off_is_answered() {
     let (launch, op) = (LaunchId(1), drover_core::op::Op(1));
     {
         let _runtime = life.runtime.enter();
-        life.driver
-            .carry_out(key(), DriverEffect::Destroy { op, launch });
+        life.driver.carry_out(
+            key(),
+            DriverEffect::Destroy(request::Destroy { op, launch }),
+        );
     }
     let mut said = life.said;
     drop(life.runtime);

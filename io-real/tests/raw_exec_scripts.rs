@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::driver::{World, sh};
 use common::{handle, wait_readable};
-use drover_core::effect::{DriverEffect, Program, TaskConfig};
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::DriverInput;
 use drover_core::op::{Failure, Op};
@@ -32,10 +32,12 @@ fn program(script: &str, time: Span, task: TaskConfig) -> Program {
 
 fn ask(world: &mut World, launch: u128, program: Program) -> Op {
     let (launch, program) = (LaunchId(launch), Arc::new(program));
-    world.ask(|op| DriverEffect::Exec {
-        op,
-        launch,
-        program,
+    world.ask(|op| {
+        DriverEffect::Exec(request::Exec {
+            op,
+            launch,
+            program,
+        })
     })
 }
 
@@ -159,9 +161,11 @@ fn a_script_ends_with_its_task() {
     let script = "echo $$ > pid; trap '' TERM INT HUP; while :; do sleep 1000; done";
     let asked = ask(&mut world, 1, program(script, Span::secs(3600), sh(SLEEP)));
     let script = process(&mut world, "pid");
-    world.ask(|op| DriverEffect::Destroy {
-        op,
-        launch: LaunchId(1),
+    world.ask(|op| {
+        DriverEffect::Destroy(request::Destroy {
+            op,
+            launch: LaunchId(1),
+        })
     });
     let mut heard = Vec::new();
     while heard.len() < 2 {
@@ -192,9 +196,11 @@ fn the_end_of_a_task_is_told_before_that_of_its_script() {
     let script = "echo $$ > pid; exec sleep 1000";
     let asked = ask(&mut world, 1, program(script, Span::secs(3600), sh(SLEEP)));
     assert_eq!(world.exited().code, Some(0));
-    world.ask(|op| DriverEffect::Destroy {
-        op,
-        launch: LaunchId(1),
+    world.ask(|op| {
+        DriverEffect::Destroy(request::Destroy {
+            op,
+            launch: LaunchId(1),
+        })
     });
     let mut heard = [world.hear(), world.hear()];
     heard.sort_by_key(|input| matches!(input, DriverInput::Destroyed { .. }));

@@ -7,7 +7,7 @@ mod common;
 
 use common::driver::{World, sh};
 use common::{handle, hear, wait_readable};
-use drover_core::effect::DriverEffect;
+use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
@@ -48,7 +48,7 @@ impl Heard {
 /// Destroys a launch. What was said until then, and the answer.
 fn destroy(world: &mut World, launch: u128) -> (Heard, Result<Option<ExitResult>, Failure>) {
     let launch = LaunchId(launch);
-    let asked = world.ask(|op| DriverEffect::Destroy { op, launch });
+    let asked = world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
     let mut heard = Heard::default();
     loop {
         match world.hear() {
@@ -203,7 +203,7 @@ fn silent_shims_delay_no_other_task_and_nothing_else_that_blocks() {
         .iter()
         .map(|launch| {
             let launch = LaunchId(*launch);
-            world.ask(|op| DriverEffect::Destroy { op, launch })
+            world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }))
         })
         .collect();
     let started = world.ask_start(9, sh("exec sleep 1000"));
@@ -264,7 +264,7 @@ fn next_agent_finds_tasks_whose_shims_are_all_stopped_and_ends_them() {
     let mut asked = Vec::new();
     for launch in (1..=8).map(LaunchId) {
         let logs = LogConfig::default();
-        asked.push(world.ask(|op| DriverEffect::Recover { op, launch, logs }));
+        asked.push(world.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs })));
     }
     let mut heard = Heard::default();
     while !asked.is_empty() {

@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drover_core::agent::Agent;
+use drover_core::agent::requests::{DeleteVariable, PutVariable};
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, HookEffect, StoreEffect};
 use drover_core::ids::{AllocId, RequestId};
-use drover_core::input::{HookOutput, Input, LocalInput, StoreInput, TemplateInput};
+use drover_core::input::{HookOutput, StoreInput, TemplateInput};
 use drover_core::model::node::Node;
 use drover_core::model::variable::{Items, Reads, VariableKey};
 use drover_core::op::{Failure, Op};
@@ -490,14 +491,12 @@ impl Core {
     fn put(&mut self, path: &str, value: &str) {
         let items = BTreeMap::from([("key".to_owned(), value.to_owned())]);
         let key = key(path);
-        self.tell(Input::Local(
-            RequestId(1),
-            LocalInput::PutVariable {
-                key,
-                items: Items::new(items).unwrap(),
-                expect: None,
-            },
-        ));
+        let put = PutVariable {
+            key,
+            items: Items::new(items).unwrap(),
+            expect: None,
+        };
+        self.tell(Input::Request(RequestId(1), put.into()));
     }
 
     /// Answers questions until something was said to `world`.
@@ -556,13 +555,11 @@ async fn a_variable_is_waited_for_and_its_changes_are_told() {
     let second = done(core.serve(&mut world).await);
     assert_eq!(world.read("out"), "second");
     assert_ne!(first.rendered, second.rendered);
-    core.tell(Input::Local(
-        RequestId(2),
-        LocalInput::DeleteVariable {
-            key: key("nomad/jobs/job"),
-            expect: None,
-        },
-    ));
+    let delete = DeleteVariable {
+        key: key("nomad/jobs/job"),
+        expect: None,
+    };
+    core.tell(Input::Request(RequestId(2), delete.into()));
     let gone = core.serve(&mut world).await;
     assert!(matches!(
         gone,

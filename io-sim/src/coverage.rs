@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::agent::{Agent, TimerName};
+use drover_core::agent::requests::{Request, Subject};
+use drover_core::agent::{Agent, Input, TimerName};
 use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
 use drover_core::effect::{Effect, Refusal, Reply, Told};
 use drover_core::input::{
-    DeviceNews, DriverInput, DriverNews, Found, HookInput, Input, LocalInput, NodeInput,
-    OperatorInput, RestartScope, ShutdownMode, StoreInput, TemplateInput,
+    DeviceNews, DriverNews, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
 };
-use drover_core::model::variable::VariableKey;
 use drover_core::op::Op;
 use drover_core::operations::{Owner, Purpose};
 use drover_core::task::runner::{Phase, TaskRunner, TaskTimer};
@@ -49,7 +48,7 @@ impl Coverage {
         match input {
             Some(Input::Driver(key, said)) => {
                 let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
-                self.task(task, driver(said));
+                self.task(task, said.name());
             }
             Some(Input::Hook(hook)) => {
                 let what = hook_answer(hook);
@@ -63,16 +62,8 @@ impl Coverage {
                 let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
                 self.task(task, template(said));
             }
-            Some(Input::Operator(_, asked)) => {
-                let (id, what) = operator(asked);
-                let alloc = view.alloc(id);
-                self.alloc(alloc, what);
-                for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
-                    self.task(Some(task), what);
-                }
-            }
+            Some(Input::Request(_, asked)) => self.request(agent, asked),
             Some(Input::Store(said)) => self.store(agent, said),
-            Some(Input::Local(_, asked)) => self.local(agent, asked),
             Some(Input::Shutdown(mode)) => {
                 let what = match mode {
                     ShutdownMode::KeepTasks => "end without the tasks",
@@ -161,35 +152,31 @@ impl Coverage {
         self.reach("store", state, what);
     }
 
-    fn local(&mut self, agent: &Agent, asked: &LocalInput) {
-        let (job, what) = match asked {
-            LocalInput::Register { job, .. } => (Some(job.key()), "register"),
-            LocalInput::TakeOver { job, .. } => (Some(job.key()), "take over"),
-            LocalInput::HandOver { job } => (Some(job.clone()), "hand over"),
-            LocalInput::Dispatch { job, .. } => (Some(job.clone()), "dispatch"),
-            LocalInput::Deregister { job, purge: true } => (Some(job.clone()), "purge"),
-            LocalInput::Deregister { job, purge: false } => (Some(job.clone()), "deregister"),
-            LocalInput::Evaluate { job } => (Some(job.clone()), "evaluate"),
-            LocalInput::Collect => (None, "collect"),
-            LocalInput::PutVariable { key, .. } => return self.variable(agent, key, "put"),
-            LocalInput::DeleteVariable { key, .. } => {
-                return self.variable(agent, key, "delete");
+    fn request(&mut self, agent: &Agent, asked: &Request) {
+        let what = asked.get().name();
+        match asked.get().subject() {
+            Subject::Alloc(id) => {
+                let alloc = agent.view().alloc(id);
+                self.alloc(alloc, what);
+                for task in alloc.into_iter().flat_map(AllocRunner::tasks) {
+                    self.task(Some(task), what);
+                }
             }
-        };
-        let record = job.as_ref().and_then(|job| agent.view().job(job));
-        let state = match record {
-            _ if job.is_none() => "any",
-            None => "unknown",
-            Some(record) if record.purge => "going",
-            Some(record) if record.job.stop => "stopped",
-            Some(_) => "wanted",
-        };
-        self.reach("job", state, what);
-    }
-
-    fn variable(&mut self, agent: &Agent, key: &VariableKey, what: &'static str) {
-        let there = agent.view().variables().contains_key(key);
-        self.reach("variable", if there { "there" } else { "not there" }, what);
+            Subject::Job(job) => {
+                let state = match agent.view().job(&job) {
+                    None => "unknown",
+                    Some(record) if record.purge => "going",
+                    Some(record) if record.job.stop => "stopped",
+                    Some(_) => "wanted",
+                };
+                self.reach("job", state, what);
+            }
+            Subject::Variable(key) => {
+                let there = agent.view().variables().contains_key(key);
+                self.reach("variable", if there { "there" } else { "not there" }, what);
+            }
+            Subject::Everything => self.reach("job", "any", what),
+        }
     }
 
     fn operation(&mut self, agent: &Agent, op: Op) {
@@ -263,39 +250,6 @@ fn alloc_state(alloc: &AllocRunner) -> &'static str {
     }
 }
 
-fn driver(said: &DriverInput) -> &'static str {
-    match said {
-        DriverInput::Started { .. } => "started",
-        DriverInput::StartFailed { failure, .. } if failure.recoverable => "start failed for now",
-        DriverInput::StartFailed { .. } => "start failed",
-        DriverInput::StartLost { .. } => "start lost",
-        DriverInput::Recovered { found, .. } => match found {
-            Found::Running => "found running",
-            Found::Exited(_) => "found ended",
-            Found::NeverStarted => "found never started",
-            Found::Rebooted => "found ended by a reboot",
-            Found::Gone(_) => "found gone",
-        },
-        DriverInput::Exited { result, .. } if result.is_success() => "exited well",
-        DriverInput::Exited { .. } => "exited",
-        DriverInput::Stopped { result: Ok(()), .. } => "stopped",
-        DriverInput::Stopped { .. } => "stop failed",
-        DriverInput::Signaled { result: Ok(()), .. } => "signaled",
-        DriverInput::Signaled { .. } => "signal failed",
-        DriverInput::Executed { result: Ok(0), .. } => "script ran",
-        DriverInput::Executed { .. } => "script failed",
-        DriverInput::Destroyed {
-            result: Ok(Some(_)),
-            ..
-        } => "destroyed, exit known",
-        DriverInput::Destroyed {
-            result: Ok(None), ..
-        } => "destroyed",
-        DriverInput::Destroyed { .. } => "destroy failed",
-        DriverInput::Said { .. } => "said something",
-    }
-}
-
 fn hook_answer(hook: &HookInput) -> &'static str {
     match &hook.result {
         Ok(_) => "hook done",
@@ -308,23 +262,6 @@ fn template(said: &TemplateInput) -> &'static str {
         TemplateInput::Missing { .. } => "templates lack something",
         TemplateInput::Rendered { .. } => "templates changed",
         TemplateInput::Failed { .. } => "templates are not rendered anew",
-    }
-}
-
-fn operator(asked: &OperatorInput) -> (drover_core::ids::AllocId, &'static str) {
-    match asked {
-        OperatorInput::StopAlloc { alloc } => (*alloc, "stop"),
-        OperatorInput::Collect { alloc } => (*alloc, "clean away"),
-        OperatorInput::TransferComplete { alloc } => (*alloc, "transfer complete"),
-        OperatorInput::Restart { alloc, tasks } => (
-            *alloc,
-            match tasks {
-                RestartScope::Task(_) => "restart one",
-                RestartScope::Running => "restart what runs",
-                RestartScope::All => "restart all",
-            },
-        ),
-        OperatorInput::Signal { alloc, .. } => (*alloc, "signal"),
     }
 }
 

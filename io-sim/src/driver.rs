@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::Input;
 use drover_core::driver::config::MockConfig;
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, Found, Input};
+use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::{DriverNetwork, ExitResult};
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
@@ -28,10 +29,10 @@ fn by_signal(signal: i32) -> ExitResult {
 impl World {
     pub(crate) fn drive(&mut self, key: TaskKey, effect: DriverEffect) {
         match effect {
-            DriverEffect::Start { op, launch, config } => {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
                 self.begin_start(key, op, launch, &config);
             }
-            DriverEffect::Recover { op, launch, .. } => {
+            DriverEffect::Recover(request::Recover { op, launch, .. }) => {
                 let process = self.process(&key, launch);
                 let (name, forgotten) = (Arc::clone(&process.name), process.forgotten);
                 self.latest.insert(key, launch);
@@ -43,14 +44,20 @@ impl World {
                     self.after(delay, &name, Later::Recover { op, launch });
                 }
             }
-            DriverEffect::Stop { op, launch, .. } => self.begin_stop(&key, op, launch),
-            DriverEffect::Signal { op, launch, .. } => self.signal(&key, op, launch),
-            DriverEffect::Exec {
+            DriverEffect::Stop(request::Stop { op, launch, .. }) => {
+                self.begin_stop(&key, op, launch)
+            }
+            DriverEffect::Signal(request::Signal { op, launch, .. }) => {
+                self.signal(&key, op, launch)
+            }
+            DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
-            } => self.run_script(&key, op, launch, program.timeout),
-            DriverEffect::Destroy { op, launch } => self.begin_destroy(&key, op, launch),
+            }) => self.run_script(&key, op, launch, program.timeout),
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
+                self.begin_destroy(&key, op, launch)
+            }
         }
     }
 

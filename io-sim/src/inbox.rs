@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use drover_core::agent::Input;
 use drover_core::ids::LaunchId;
-use drover_core::input::Input;
 use drover_core::op::Op;
 use drover_core::time::Instant;
 use serde::Serialize;

@@ -51,6 +51,7 @@ mod process;
 pub mod rehearse;
 mod remote;
 pub mod replay;
+mod requests;
 mod sampler;
 pub mod script;
 mod search;

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drover_core::agent::Input;
 use drover_core::claims::resources::Amounts;
 use drover_core::config::{Config, Preemption, ProbeConfig, Retention, RoomLimits};
 use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind, Resources};
 use drover_core::input::{
-    DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, Input, NodeInput, Room,
+    DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, NodeInput, Room,
 };
 use drover_core::model::device::{AssignedDevices, DeviceNode, Mount};
 use drover_core::model::processors::{Core, Processors};

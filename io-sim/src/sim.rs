@@ -9,12 +9,13 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use drover_core::agent::{Agent, View};
+use drover_core::agent::requests::{Request, Subject};
+use drover_core::agent::{Agent, Input, View};
 use drover_core::claims::resources::Amounts;
 use drover_core::config::Config;
 use drover_core::effect::{Effect, StoreEffect};
 use drover_core::ids::RequestId;
-use drover_core::input::{Input, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::node::{DriverInfo, Node};
 use drover_core::stats::running::Running;
 use drover_core::time::{Instant, Span};
@@ -121,7 +122,7 @@ pub struct Sim {
     restart_at: Option<Instant>,
     call: Option<Call>,
     died_in_step: bool,
-    requests: BTreeMap<RequestId, (u64, Input)>,
+    requests: BTreeMap<RequestId, (u64, Request)>,
     last_request: u64,
     tape: Tape,
     quiet: bool,
@@ -212,18 +213,17 @@ impl Sim {
         self.world.agent_died();
         self.checker.agent_died();
         // Whoever asked for a lasting change and got no answer asks again, in the same order.
-        let lost: Vec<Input> = (self.requests.iter())
+        let lost: Vec<Request> = (self.requests.iter())
             .filter(|(request, _)| self.checker.reply(**request).is_none())
             .filter(|(_, (life, _))| *life < self.world.life)
-            .map(|(_, (_, input))| input.clone())
+            .map(|(_, (_, asked))| asked.clone())
+            .filter(|asked| !matches!(asked.get().subject(), Subject::Alloc(_)))
             .collect();
         self.world.inbox.clear();
         self.requests
             .retain(|request, _| self.checker.reply(*request).is_some());
-        for input in lost {
-            if let Input::Local(_, input) = input {
-                self.ask(input);
-            }
+        for asked in lost {
+            self.ask(asked);
         }
     }
 

@@ -7,7 +7,8 @@ use drover_core::ids::TaskKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drover_core::input::{HookOutput, Input, TemplateInput};
+use drover_core::agent::Input;
+use drover_core::input::{HookOutput, TemplateInput};
 use drover_core::op::Op;
 use drover_core::time::Span;
 use drover_core::work::{Rendering, TemplateWork};

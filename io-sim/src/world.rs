@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use drover_core::agent::Input;
 use drover_core::config::Patience;
 use drover_core::effect::{Effect, HookEffect, StoreEffect};
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{Input, StoreInput};
+use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
 use drover_core::store::{Batch, CommitId, Key, Saved};

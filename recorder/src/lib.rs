@@ -37,9 +37,8 @@ pub mod file;
 pub mod hash;
 pub mod redact;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
-use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,11 @@ use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
 use drover_core::time::Span;
-use drover_io_sim::script::{Act, Change, Expect, Script, What};
+use drover_io_sim::script::{
+    Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
+    Driver, Evaluate, Expect, HandOver, PutVariable, Register, Replace, Resize, Restart,
+    RestartTask, Script, Shutdown, Signal, SignalTask, StopAlloc, TakeOver, TransferComplete,
+};
 use drover_io_sim::{Dice, Faults, Search};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, job, mould, task};
@@ -29,16 +33,17 @@ pub fn script(seed: u64) -> Script {
     let register = |job: &Job| Act {
         pause: Span::ZERO,
         steps: 0,
-        what: What::Register {
+        what: Register {
             job: job.id.clone(),
             change: None,
-        },
+        }
+        .into(),
     };
     let mut acts: Vec<Act> = jobs.iter().map(register).collect();
     for (act, job) in acts.iter_mut().zip(&jobs) {
         if dice.below(8, "taken over", &job.id) == 1 {
             let job = job.id.clone();
-            act.what = What::TakeOver { job };
+            act.what = TakeOver { job }.into();
         }
     }
     for job in jobs.iter().filter(|job| job.is_parameterized()) {
@@ -125,9 +130,10 @@ fn resize(dice: &mut Dice) -> Act {
     Act {
         pause: Span::secs(pause.unwrap_or(0)),
         steps: 0,
-        what: What::Resize {
+        what: Resize {
             has: some_machine(dice),
-        },
+        }
+        .into(),
     }
 }
 
@@ -135,11 +141,12 @@ fn act_of_variables(dice: &mut Dice) -> Act {
     let expect = [Expect::Anything, Expect::Nothing, Expect::WhatIsShown];
     let expect = expect[dice.below(3, "expect", "")];
     let what = match dice.below(3, "delete", "") {
-        1 => What::DeleteVariable { expect },
-        _ => What::PutVariable {
+        1 => DeleteVariable { expect }.into(),
+        _ => PutVariable {
             value: dice.pick("value", ""),
             expect,
-        },
+        }
+        .into(),
     };
     let pause = dice.one_of(&[0, 0, 1, 30_000], "pause of variables", "");
     Act {
@@ -153,10 +160,11 @@ fn dispatch(job: &str, nth: u32) -> Act {
     Act {
         pause: Span::secs(i64::from(nth)),
         steps: 0,
-        what: What::Dispatch {
+        what: Dispatch {
             job: job.to_owned(),
             nth,
-        },
+        }
+        .into(),
     }
 }
 
@@ -169,55 +177,61 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
     let one_task = dice.below(24, "one task", "");
     let nth = dice.below(8, "which task", "");
     let what = match dice.below(16, "act", "") {
-        _ if one_task == 1 => What::RestartTask { job, nth },
-        _ if one_task == 2 => What::SignalTask { job, nth },
-        _ if one_task >= 21 => What::ChangeTemplate,
-        _ if one_task == 20 => What::Register {
+        _ if one_task == 1 => RestartTask { job, nth }.into(),
+        _ if one_task == 2 => SignalTask { job, nth }.into(),
+        _ if one_task >= 21 => ChangeTemplate.into(),
+        _ if one_task == 20 => Register {
             job,
             change: Some(Change::Priority([30, 50, 70][nth % 3])),
-        },
-        _ if one_task == 4 => What::TakeOver { job },
-        _ if one_task == 3 => What::CollectAlloc { job, nth },
-        _ if one_task == 5 => What::HandOver { job },
-        _ if one_task == 6 => What::TransferComplete { job, nth },
-        _ if one_task == 7 => What::Dispatch {
+        }
+        .into(),
+        _ if one_task == 4 => TakeOver { job }.into(),
+        _ if one_task == 3 => CollectAlloc { job, nth }.into(),
+        _ if one_task == 5 => HandOver { job }.into(),
+        _ if one_task == 6 => TransferComplete { job, nth }.into(),
+        _ if one_task == 7 => Dispatch {
             job,
             nth: u32::try_from(nth).unwrap_or(0),
-        },
-        0 => What::Deregister { job, purge: false },
-        1 => What::Deregister { job, purge: true },
-        2 => What::Register { job, change: None },
+        }
+        .into(),
+        0 => Deregister { job, purge: false }.into(),
+        1 => Deregister { job, purge: true }.into(),
+        2 => Register { job, change: None }.into(),
         kind @ 3..=5 => {
             let change = match kind {
                 3 => Change::Env(dice.pick("env", "")),
                 4 => Change::KillTimeout(Span::secs(1)),
                 _ => Change::Count(i64::try_from(dice.below(4, "count", "")).unwrap_or(1)),
             };
-            What::Register {
+            Register {
                 job,
                 change: Some(change),
             }
+            .into()
         }
-        6 => What::Restart { job, all: false },
-        7 => What::Restart { job, all: true },
-        8 => What::StopAlloc { job, nth: None },
-        9 => What::Signal { job },
-        10 => What::Collect,
-        11 => What::Evaluate { job },
-        12 => What::Driver {
+        6 => Restart { job, all: false }.into(),
+        7 => Restart { job, all: true }.into(),
+        8 => StopAlloc { job, nth: None }.into(),
+        9 => Signal { job }.into(),
+        10 => Collect.into(),
+        11 => Evaluate { job }.into(),
+        12 => Driver {
             healthy: dice.below(2, "health", "") == 0,
-        },
-        13 => What::Shutdown {
+        }
+        .into(),
+        13 => Shutdown {
             mode: match dice.below(2, "mode", "") {
                 0 => ShutdownMode::StopTasks,
                 _ => ShutdownMode::KeepTasks,
             },
-        },
-        14 => What::Replace,
-        _ => What::StopAlloc {
+        }
+        .into(),
+        14 => Replace.into(),
+        _ => StopAlloc {
             job,
             nth: Some(dice.below(16, "which", "")),
-        },
+        }
+        .into(),
     };
     Act {
         pause,

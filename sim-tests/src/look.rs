@@ -1,8 +1,10 @@
 //! Questions that scenarios ask of a simulated agent.
 
+use drover_core::agent::requests::{
+    Deregister, Register, Restart, RestartScope, Signal, StopAlloc,
+};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{AllocId, JobKey, RequestId};
-use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::job::Job;
 use drover_core::task::runner::{Phase, TaskRunner};
@@ -49,14 +51,14 @@ pub trait Look {
 
 impl Look for Sim {
     fn register(&mut self, job: &Job) -> RequestId {
-        self.ask(LocalInput::Register {
+        self.ask(Register {
             job: arc(job),
             expect_index: None,
         })
     }
 
     fn deregister(&mut self, id: &str, purge: bool) -> RequestId {
-        self.ask(LocalInput::Deregister {
+        self.ask(Deregister {
             job: JobKey::local(id),
             purge,
         })
@@ -64,18 +66,18 @@ impl Look for Sim {
 
     fn restart_tasks(&mut self, job: &str, tasks: RestartScope) -> Option<RequestId> {
         let alloc = id_of(self, job)?;
-        Some(self.operate(OperatorInput::Restart { alloc, tasks }))
+        Some(self.ask(Restart { alloc, tasks }))
     }
 
     fn stop_alloc(&mut self, job: &str) -> Option<RequestId> {
         let alloc = id_of(self, job)?;
-        Some(self.operate(OperatorInput::StopAlloc { alloc }))
+        Some(self.ask(StopAlloc { alloc }))
     }
 
     fn signal(&mut self, job: &str) -> Option<RequestId> {
         let alloc = id_of(self, job)?;
         let signal = "SIGHUP".to_owned();
-        Some(self.operate(OperatorInput::Signal {
+        Some(self.ask(Signal {
             alloc,
             task: None,
             signal,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::requests::{Deregister, Register};
 use drover_core::config::Config;
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
@@ -179,7 +180,7 @@ fn dies(times: u32) -> Faults {
 
 fn register(sim: &mut Sim, job: &Job) {
     let job = Arc::new(job.clone());
-    sim.ask(LocalInput::Register {
+    sim.ask(Register {
         job,
         expect_index: None,
     });
@@ -187,7 +188,7 @@ fn register(sim: &mut Sim, job: &Job) {
 
 fn deregister(sim: &mut Sim, id: &str, purge: bool) {
     let job = JobKey::local(id);
-    sim.ask(LocalInput::Deregister { job, purge });
+    sim.ask(Deregister { job, purge });
 }
 
 impl Small {

@@ -7,7 +7,10 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Task;
 use drover_core::model::template::ChangeMode;
 use drover_core::time::Span;
-use drover_io_sim::script::{Act, Change, What};
+use drover_io_sim::script::{
+    Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate, HandOver,
+    Register, Replace, Restart, Shutdown, StopAlloc, TakeOver, TakeOverOne, TransferComplete, What,
+};
 use drover_io_sim::{Dice, Fault, Faults};
 
 use crate::build::{EVER, GroupWords, TaskWords, group, mould};
@@ -114,38 +117,42 @@ impl Theme {
     /// Something that people do about it.
     pub(crate) fn act(self, dice: &mut Dice, job: String) -> Act {
         let nth = dice.below(8, "which of its", &job);
-        let changed = |job, change| What::Register {
-            job,
-            change: Some(change),
+        let changed = |job, change| {
+            Register {
+                job,
+                change: Some(change),
+            }
+            .into()
         };
         let (pauses, what): (&[i64], What) = match self {
             Theme::Tokens => {
                 let what = match dice.below(4, "about tokens", &job) {
-                    0 => What::Replace,
-                    1 | 2 => What::Shutdown {
+                    0 => Replace.into(),
+                    1 | 2 => Shutdown {
                         mode: ShutdownMode::KeepTasks,
-                    },
-                    _ => What::Evaluate { job },
+                    }
+                    .into(),
+                    _ => Evaluate { job }.into(),
                 };
                 (&[40, 130, 250, 290, 310], what)
             }
-            Theme::Scripts => (&[1, 5, 30], What::ChangeTemplate),
+            Theme::Scripts => (&[1, 5, 30], ChangeTemplate.into()),
             Theme::Places => {
                 let what = match dice.below(4, "about places", &job) {
-                    0 => What::Deregister { job, purge: false },
-                    1 => What::Register { job, change: None },
+                    0 => Deregister { job, purge: false }.into(),
+                    1 => Register { job, change: None }.into(),
                     _ => changed(job, Change::Priority([30, 50, 70][nth % 3])),
                 };
                 (&[0, 5, 30], what)
             }
             Theme::Children => {
                 let nth = u32::try_from(nth).unwrap_or(0);
-                (&[0, 1, 5], What::Dispatch { job, nth })
+                (&[0, 1, 5], Dispatch { job, nth }.into())
             }
             Theme::Devices => {
                 let what = match dice.below(4, "about devices", &job) {
-                    0 => What::StopAlloc { job, nth: None },
-                    1 => What::Restart { job, all: true },
+                    0 => StopAlloc { job, nth: None }.into(),
+                    1 => Restart { job, all: true }.into(),
                     _ => changed(job, Change::Env(dice.pick("env", ""))),
                 };
                 (&[5, 30, 60], what)
@@ -165,19 +172,20 @@ impl Theme {
 fn about_disks(dice: &mut Dice, job: String, nth: usize) -> What {
     let read = dice.below(2, "read", &job) == 1;
     match dice.below(10, "about disks", &job) {
-        0 => What::Deregister { job, purge: false },
-        1 => What::Register { job, change: None },
-        2 if read => What::TakeOver { job },
-        2 => What::TakeOverOne { job },
-        3 if read => What::TransferComplete { job, nth },
-        3 => What::HandOver { job },
-        4 => What::StopAlloc { job, nth: None },
-        5 => What::CollectAlloc { job, nth },
-        6 => What::Collect,
-        _ => What::Register {
+        0 => Deregister { job, purge: false }.into(),
+        1 => Register { job, change: None }.into(),
+        2 if read => TakeOver { job }.into(),
+        2 => TakeOverOne { job }.into(),
+        3 if read => TransferComplete { job, nth }.into(),
+        3 => HandOver { job }.into(),
+        4 => StopAlloc { job, nth: None }.into(),
+        5 => CollectAlloc { job, nth }.into(),
+        6 => Collect.into(),
+        _ => Register {
             job,
             change: Some(Change::Env(dice.pick("env", ""))),
-        },
+        }
+        .into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an agent keeps is bounded by what lives, not by what once lived.
 
-use drover_core::input::{LocalInput, RestartScope};
+use drover_core::agent::requests::{CollectGarbage, RestartScope};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
@@ -44,7 +44,7 @@ fn one_comes_and_goes(sim: &mut Sim, id: &str, blocked: bool) -> Result<(), Viol
     sim.run(Span::secs(5))?;
     sim.stop_alloc(id);
     sim.run(Span::secs(5))?;
-    sim.ask(LocalInput::Collect);
+    sim.ask(CollectGarbage);
     sim.deregister(id, true);
     sim.deregister(&sum, true);
     sim.run(Span::secs(5))?;

@@ -1,6 +1,6 @@
 //! The wall clock is set, and nothing that counts a length of time is the later for it.
 
-use drover_core::input::LocalInput;
+use drover_core::agent::requests::Evaluate;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
@@ -40,7 +40,7 @@ fn a_clock_set_forward_hurries_no_replacement() {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.world.jump_wall(Span::secs(3600));
-        sim.ask(LocalInput::Evaluate { job: fails().key() });
+        sim.ask(Evaluate { job: fails().key() });
         sim.run(Span::secs(5))?;
         sim.expect_that(sim.world.starts_of("main") == 1, "not before its time")?;
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)

@@ -2,10 +2,10 @@
 //! job's version is kept, bounded by number.
 
 use drover_core::agent::ShownAlloc;
+use drover_core::agent::requests::{CollectAlloc, Restart, RestartScope, StopAlloc};
 use drover_core::config::Config;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{OperatorInput, RestartScope};
 use drover_core::model::alloc::{ClientStatus, TaskState};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -57,7 +57,7 @@ fn collect(sim: &mut Sim) -> Result<(), Violation> {
         .map(|alloc| alloc.id)
         .collect();
     for alloc in ended {
-        sim.operate(OperatorInput::Collect { alloc });
+        sim.ask(CollectAlloc { alloc });
     }
     sim.until(Span::secs(600), |sim| {
         let mut allocs = sim.view().into_iter().flat_map(|view| view.allocs());
@@ -104,7 +104,7 @@ fn collected_records_survive_each_crash() {
                 .map(|alloc| alloc.record().id)
                 .collect::<Vec<_>>()
             {
-                sim.operate(OperatorInput::Collect { alloc });
+                sim.ask(CollectAlloc { alloc });
             }
             sim.run(Span::secs(300))?;
             // Who died before it could answer forgot that it was asked.
@@ -185,9 +185,9 @@ fn requests_for_a_collected_alloc_are_answered() {
         let alloc = sim.allocs("many")[0].record().id;
         collect(sim)?;
         let tasks = RestartScope::Running;
-        let restart = sim.operate(OperatorInput::Restart { alloc, tasks });
-        let stop = sim.operate(OperatorInput::StopAlloc { alloc });
-        let again = sim.operate(OperatorInput::Collect { alloc });
+        let restart = sim.ask(Restart { alloc, tasks });
+        let stop = sim.ask(StopAlloc { alloc });
+        let again = sim.ask(CollectAlloc { alloc });
         sim.run(SOON)?;
         let refused = |reply: Option<&Reply>| matches!(reply, Some(Reply::Refused(Refusal::Conflict(why))) if why.contains("garbage-collected"));
         sim.expect_that(

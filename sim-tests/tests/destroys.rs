@@ -1,7 +1,7 @@
 //! Cleaning away: only so many at once, and nobody waits for ever for those that cannot be.
 
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::config::Config;
-use drover_core::input::LocalInput;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
@@ -40,7 +40,7 @@ fn what_is_to_go_goes_two_by_two() {
     );
     for_seeds(200, |sim| {
         all_ended(sim)?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, none_left)?;
         sim.peace()
     });
@@ -52,7 +52,7 @@ fn what_cannot_be_cleaned_away_holds_nobody_up() {
     for_seeds(200, |sim| {
         all_ended(sim)?;
         sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 400);
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(Span::secs(7200), none_left)?;
         sim.peace()
     });
@@ -64,10 +64,10 @@ fn the_next_agent_goes_on_by_the_same_measure() {
     for seed in 0..5 {
         let steps = each_crash(seed, |sim| {
             all_ended(sim)?;
-            sim.ask(LocalInput::Collect);
+            sim.ask(CollectGarbage);
             sim.run(Span::secs(300))?;
             // Who died before it could answer forgot that it was asked.
-            sim.ask(LocalInput::Collect);
+            sim.ask(CollectGarbage);
             sim.until(Span::secs(600), none_left)?;
             sim.peace()
         });

@@ -1,7 +1,7 @@
 //! Sticky disks: a replacement takes over what those before it wrote, whatever happens meanwhile.
 
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::alloc::runner::Phase;
-use drover_core::input::LocalInput;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Task;
@@ -97,7 +97,7 @@ fn who_never_got_the_disk_passes_it_on() {
         for number in 1..=3 {
             sim.register(&version(&job, &format!("{number}")));
             sim.run(Span::secs(2))?;
-            sim.ask(LocalInput::Collect);
+            sim.ask(CollectGarbage);
         }
         sim.until(SOON, |sim| runs_version(sim, 3))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
@@ -253,7 +253,7 @@ fn who_is_cleaned_away_passes_on_what_it_never_got() {
         sim.register(&version(&job, "1"));
         sim.run(Span::secs(2))?;
         sim.deregister("db", false);
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.register(&version(&job, "2"));
         sim.until(Span::secs(120), |sim| runs_version(sim, 2))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;

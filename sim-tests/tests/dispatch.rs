@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::requests::{CollectGarbage, DispatchJob};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{JobKey, RequestId};
-use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::policy::RestartMode;
@@ -115,7 +115,7 @@ fn what_does_not_fit_is_refused() {
         sim.register(&sum("5s"));
         sim.register(&batch("plain", [task("main").ends("1s", 0)]));
         let ask = |sim: &mut Sim, job: &str, dispatch: Dispatch| {
-            let request = sim.ask(LocalInput::Dispatch {
+            let request = sim.ask(DispatchJob {
                 job: JobKey::local(job),
                 dispatch: Arc::new(dispatch),
             });
@@ -201,7 +201,7 @@ fn children_that_are_over_go() {
         let kept = sim.keys_of("sum");
         let kept = |id: &String| kept.contains(&JobKey::local(id));
         sim.expect_that(all[5..].iter().all(kept), "the latest are kept")?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(Span::secs(3600), |sim| of_sum(sim) == 0)?;
         sim.peace()
     });

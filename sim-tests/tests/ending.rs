@@ -1,10 +1,11 @@
 //! How an agent and a group end: what is taken back, what is saved at once, and who is answered.
 
-use drover_core::agent::{Agent, TimerName};
+use drover_core::agent::requests::Register;
+use drover_core::agent::{Agent, Input, TimerName};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, Refusal, Reply, StoreEffect};
 use drover_core::ids::RequestId;
-use drover_core::input::{Input, LocalInput, ShutdownMode, StoreInput};
+use drover_core::input::{ShutdownMode, StoreInput};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::store::{CommitId, Saved};
 use drover_core::task::runner::Phase;
@@ -77,11 +78,11 @@ fn an_agent_that_ended_refuses_requests_and_does_nothing_else() {
         save_all(&mut agent, at(1), open);
         assert!(agent.view().stopped());
         assert_eq!(agent.poll_timeout(), None);
-        let register = LocalInput::Register {
+        let register = Register {
             job: arc(&service("web", [task("main")])),
             expect_index: None,
         };
-        agent.handle(at(2), Input::Local(RequestId(5), register));
+        agent.handle(at(2), Input::Request(RequestId(5), register.into()));
         let refused = Reply::Refused(Refusal::Conflict("the agent is shutting down".to_owned()));
         let answer = Effect::Reply(RequestId(5), refused);
         assert_eq!(effects(&mut agent), [answer]);

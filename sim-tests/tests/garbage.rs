@@ -1,8 +1,8 @@
 //! What is forgotten of jobs that are over: by hand at once, by itself when it is old.
 
+use drover_core::agent::requests::{CollectGarbage, Evaluate};
 use drover_core::config::Retention;
 use drover_core::ids::JobKey;
-use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
@@ -51,7 +51,7 @@ fn system_gc_forgets_dead_jobs_with_all_that_is_theirs() {
         })?;
         sim.deregister("gone", false);
         sim.until(SOON, |sim| sim.all_over("gone", ClientStatus::Complete))?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         let dead = ["good", "bad", "gone"];
         sim.until(Span::secs(600), |sim| {
             !dead.iter().any(|job| is_known(sim, job))
@@ -67,10 +67,10 @@ fn system_gc_is_finished_by_the_next_agent() {
     for seed in 0..2 {
         let steps = each_crash(seed, |sim| {
             two_ended(sim)?;
-            sim.ask(LocalInput::Collect);
+            sim.ask(CollectGarbage);
             sim.run(Span::secs(300))?;
             // Who died before it could answer forgot that it was asked.
-            sim.ask(LocalInput::Collect);
+            sim.ask(CollectGarbage);
             sim.until(Span::secs(600), |sim| {
                 !is_known(sim, "good") && !is_known(sim, "bad")
             })?;
@@ -115,7 +115,7 @@ fn service_that_failed_for_good_is_not_forgotten() {
         sim.until(Span::secs(600), |sim| {
             sim.all_over("web", ClientStatus::Failed)
         })?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(kept_for(sim))?;
         sim.run(Span::secs(3600))?;
         let known = sim
@@ -137,7 +137,7 @@ fn old_evaluations_of_a_running_job_go_and_the_latest_stays() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let job = || JobKey::local("web");
         for _ in 0..3 {
-            sim.ask(LocalInput::Evaluate { job: job() });
+            sim.ask(Evaluate { job: job() });
             sim.run(SOON)?;
         }
         let before = evals(sim, "web");
@@ -152,7 +152,7 @@ fn old_evaluations_of_a_running_job_go_and_the_latest_stays() {
         sim.until(SOON, |sim| {
             sim.allocs("web").len() == 2 && sim.runs("web", "main")
         })?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, |sim| evals(sim, "web") == 1)?;
         sim.peace()
     });
@@ -176,7 +176,7 @@ fn dead_job_stays_while_its_disk_is_kept_for_another_node() {
         sim.until(SOON, |sim| sim.all_over("db", ClientStatus::Complete))?;
         sim.world.faults = Faults::only(&[Fault::SlowAnswer], 100);
         sim.run(Span::secs(12 * 3600))?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(Span::secs(3600))?;
         sim.expect_that(sim.world.dirs.allocs.contains(&alloc), "its disk is there")?;
         sim.run(kept_for(sim))?;

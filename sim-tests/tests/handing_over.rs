@@ -1,8 +1,8 @@
 //! Disks that other nodes take over, on a disk that is too full: they stay until those have them.
 
+use drover_core::agent::requests::{CollectAlloc, CollectGarbage, StopAlloc, TransferComplete};
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
@@ -74,7 +74,7 @@ fn leased_disk_is_kept_for_a_day() {
     for_seeds(20, |sim| {
         let alloc = leased(sim)?;
         sim.run(Span::secs(20 * HOUR))?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(Span::secs(HOUR))?;
         sim.expect_that(is_there(sim, alloc), "nobody came for it yet")?;
         sim.until(Span::secs(4 * HOUR), |sim| goes(sim, alloc))?;
@@ -86,7 +86,7 @@ fn leased_disk_is_kept_for_a_day() {
 fn a_disk_that_was_read_goes_soon() {
     for_seeds(60, |sim| {
         let alloc = leased(sim)?;
-        sim.operate(OperatorInput::TransferComplete { alloc });
+        sim.ask(TransferComplete { alloc });
         sim.run(Span::secs(500))?;
         sim.expect_that(is_there(sim, alloc), "who read it may still die")?;
         sim.until(INTERVAL, |sim| goes(sim, alloc))?;
@@ -114,7 +114,7 @@ fn lease_of_a_disk_whose_source_alone_was_read_stays() {
         let given = lease(sim).unwrap_or_default();
         let sources = given.allocs.iter().filter(|id| **id != given.alloc);
         for alloc in sources.copied().collect::<Vec<_>>() {
-            sim.operate(OperatorInput::TransferComplete { alloc });
+            sim.ask(TransferComplete { alloc });
         }
         sim.run(SOON)?;
         let stays = lease(sim).is_some_and(|lease| lease.until == given.until);
@@ -137,7 +137,7 @@ fn what_was_read_goes_before_what_ended_later() {
         let alloc = sim.allocs("first")[0].record().id;
         sim.hand_over("first");
         sim.run(SOON)?;
-        sim.operate(OperatorInput::TransferComplete { alloc });
+        sim.ask(TransferComplete { alloc });
         sim.run(INTERVAL)?;
         ends(sim, "third")?;
         sim.run(SOON)?;
@@ -151,7 +151,7 @@ fn what_was_read_goes_before_what_ended_later() {
 fn who_asks_for_just_this_one_gets_his_way() {
     for_seeds(60, |sim| {
         let alloc = leased(sim)?;
-        sim.operate(OperatorInput::Collect { alloc });
+        sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| goes(sim, alloc))?;
         let late = sim.hand_over("db");
         sim.until(SOON, |sim| sim.reply(late).is_some())?;
@@ -212,12 +212,12 @@ fn disk_sources_of_a_leased_disk_are_kept() {
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         let old = sim.live("db").map(|alloc| alloc.record().id);
         let old = old.unwrap_or_default();
-        sim.operate(OperatorInput::StopAlloc { alloc: old });
+        sim.ask(StopAlloc { alloc: old });
         sim.deregister("db", false);
         sim.run(SOON)?;
         let asked = sim.hand_over("db");
         sim.until(SOON, |sim| sim.reply(asked).is_some())?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(Span::secs(HOUR))?;
         sim.expect_that(is_there(sim, old), "all that it wrote is there")?;
         sim.register(&keeper());
@@ -248,7 +248,7 @@ fn who_is_cleaned_away_leaves_handing_over_to_the_one_before() {
         });
         sim.expect_that(ends == old, "the one after it waits for it")?;
         sim.deregister("db", false);
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(Span::secs(10), |sim| {
             sim.allocs("db")
                 .iter()

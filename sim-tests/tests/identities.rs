@@ -135,7 +135,7 @@ fn each_start_has_tokens_of_its_own() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.run(HOUR)?;
         sim.expect_that(tokens(sim) == (1, true), "one")?;
-        sim.restart_tasks("web", drover_core::input::RestartScope::Running);
+        sim.restart_tasks("web", drover_core::agent::requests::RestartScope::Running);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.expect_that(tokens(sim) == (2, true), "another one")?;
         sim.peace()

@@ -1,6 +1,7 @@
 //! Bugs that other node agents had in ends and restarts, each under the name of the bug.
 
-use drover_core::input::{RestartScope, ShutdownMode};
+use drover_core::agent::requests::RestartScope;
+use drover_core::input::ShutdownMode;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::JobType;

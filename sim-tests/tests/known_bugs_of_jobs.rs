@@ -1,8 +1,8 @@
 //! Bugs that other node agents had in what should run: versions, places, roll-outs, cleaning away; each
 //! under the name of the bug.
 
+use drover_core::agent::requests::{CollectGarbage, Evaluate, StopAlloc};
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::alloc::{ClientStatus, DesiredStatus, TaskLife};
 use drover_core::model::eval::DeploymentStatus;
 use drover_core::model::job::JobType;
@@ -89,9 +89,9 @@ fn gc_of_a_batch_allocation_does_not_run_it_again() {
                 && !sim.allocs("sum").is_empty()
         })?;
         let starts = sim.world.starts_of("main");
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         for _ in 0..3 {
-            sim.ask(LocalInput::Evaluate { job: sum.key() });
+            sim.ask(Evaluate { job: sum.key() });
         }
         sim.run(SOON)?;
         sim.peace()?;
@@ -105,7 +105,7 @@ fn stopping_a_completed_batch_allocation_does_not_run_it_again() {
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
         let alloc = sim.allocs("sum")[0].record().id;
-        sim.operate(OperatorInput::StopAlloc { alloc });
+        sim.ask(StopAlloc { alloc });
         sim.run(SOON)?;
         sim.peace()?;
         sim.expect_that(sim.world.starts_of("main") == 1, "one start")
@@ -178,7 +178,7 @@ fn gc_does_not_give_up_a_place_that_waits() {
         sim.run(Span::secs(5))?;
         sim.stop_alloc("web");
         sim.run(SOON)?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(SOON)?;
         sim.driver(true);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -205,7 +205,7 @@ fn a_rollout_counts_what_could_be_collected() {
         let slow = group("slow", [task("main"), late]).rolls(1);
         sim.register(&job("web", JobType::Service, [quick, slow]));
         sim.run(Span::secs(31))?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(Span::secs(60))?;
         let over = sim.view().is_some_and(|view| {
             let mut rollouts = view.deployments();

@@ -1,6 +1,7 @@
 //! Bugs that other node agents had with what is remembered, each under the name of the bug.
 
-use drover_core::input::{LocalInput, ShutdownMode};
+use drover_core::agent::requests::CollectGarbage;
+use drover_core::input::ShutdownMode;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::task::runner::Phase;
 use drover_core::time::Span;
@@ -81,7 +82,7 @@ fn an_index_that_a_driver_raised_is_not_forgotten() {
     for_seeds(20, |sim| {
         sim.driver(false);
         sim.run(SOON)?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(SOON)?;
         let before = sim.view().map_or(0, |view| view.index());
         sim.restart()?;

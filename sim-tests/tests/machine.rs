@@ -1,7 +1,7 @@
 //! What is known of the machine: probes, drivers and devices that fail, hang, lie and vanish cost
 //! themselves, and nobody else.
 
-use drover_core::input::{LocalInput, RestartScope};
+use drover_core::agent::requests::{CollectGarbage, RestartScope};
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
 use drover_core::model::policy::RestartMode;
@@ -124,7 +124,7 @@ fn garbage_waits_until_jobs_were_looked_at() {
         sim.until(LATE, |sim| sim.all_over("sum", ClientStatus::Failed))?;
         sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(3);
         sim.restart()?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(Span::secs(300))?;
         let starts = sim.world.starts_of("main");
         sim.expect_that(starts == 1, "its replacement waits for its time")?;

@@ -1,7 +1,8 @@
 //! The same thing done at every moment of a small life: a crash, an operator's wish, the end of
 //! the agent.
 
-use drover_core::input::{LocalInput, RestartScope, ShutdownMode};
+use drover_core::agent::requests::{CollectGarbage, RestartScope};
+use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use drover_core::model::policy::RestartMode;
 use drover_core::model::task::Hook;
@@ -127,7 +128,7 @@ fn it_is_stopped_at_every_step() {
 fn it_is_purged_and_collected_at_every_step() {
     at_every_step(60, |sim| {
         sim.deregister("web", true);
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.run(SOON)?;
         sim.peace()?;
         sim.expect_that(

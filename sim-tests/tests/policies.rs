@@ -1,8 +1,10 @@
 //! Policies are kept to the letter: how often, how soon, and for how long.
 
+use drover_core::agent::Input;
+use drover_core::agent::requests::{CollectAlloc, CollectGarbage, Evaluate, RestartScope};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, RestartScope};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
@@ -268,7 +270,7 @@ fn what_waits_to_be_replaced_is_not_collected() {
         sim.register(&hopeless());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.run(Span::secs(4))?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.peace()
     });
@@ -283,7 +285,7 @@ fn one_that_ended_is_cleaned_away_when_asked() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         let alloc = sim.live("web").map(|alloc| alloc.record().id);
         let alloc = alloc.unwrap_or_default();
-        let early = sim.operate(OperatorInput::Collect { alloc });
+        let early = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.reply(early).is_some())?;
         let refused = matches!(sim.reply(early), Some(Reply::Refused(Refusal::Conflict(_))));
         sim.expect_that(refused, "it runs")?;
@@ -291,16 +293,16 @@ fn one_that_ended_is_cleaned_away_when_asked() {
         sim.until(SOON, |sim| {
             sim.allocs("web").len() == 2 && sim.runs("web", "main")
         })?;
-        let asked = sim.operate(OperatorInput::Collect { alloc });
+        let asked = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.allocs("web").len() == 1)?;
         let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
         sim.expect_that(done, "it is cleaned away")?;
-        let again = sim.operate(OperatorInput::Collect { alloc });
+        let again = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.reply(again).is_some())?;
         let again = matches!(sim.reply(again), Some(Reply::Done { .. }));
         sim.expect_that(again, "nothing is left to do")?;
-        let unknown = OperatorInput::Collect { alloc: AllocId(1) };
-        let unknown = sim.operate(unknown);
+        let unknown = CollectAlloc { alloc: AllocId(1) };
+        let unknown = sim.ask(unknown);
         sim.until(SOON, |sim| sim.reply(unknown).is_some())?;
         let unknown = matches!(
             sim.reply(unknown),
@@ -320,7 +322,7 @@ fn what_waits_to_be_replaced_is_not_cleaned_away_alone() {
         sim.run(Span::secs(4))?;
         let alloc = sim.allocs("web").first().map(|alloc| alloc.record().id);
         let alloc = alloc.unwrap_or_default();
-        let asked = sim.operate(OperatorInput::Collect { alloc });
+        let asked = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         let refused = matches!(sim.reply(asked), Some(Reply::Refused(Refusal::Conflict(_))));
         sim.expect_that(refused, "it is needed")?;
@@ -478,7 +480,7 @@ fn who_was_replaced_often_enough_stays_as_it_is() {
         sim.register(&job("sum", JobType::Batch, [group]));
         sim.until(SOON, |sim| sim.allocs("sum").len() == 3)?;
         sim.run(DAYS)?;
-        sim.ask(LocalInput::Evaluate {
+        sim.ask(Evaluate {
             job: JobKey::local("sum"),
         });
         sim.run(SOON)?;

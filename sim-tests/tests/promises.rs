@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use drover_core::agent::requests::Evaluate;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::JobType;
 use drover_core::task::runner::Phase;
@@ -186,7 +186,7 @@ fn nobody_tells(sim: &Sim) -> Scenario {
 #[test]
 fn what_is_not_there_is_refused() {
     for_seeds(20, |sim| {
-        let asked = sim.ask(LocalInput::Evaluate {
+        let asked = sim.ask(Evaluate {
             job: JobKey::local("nobody"),
         });
         sim.until(SOON, |sim| sim.reply(asked).is_some())?;

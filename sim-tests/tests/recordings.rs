@@ -241,7 +241,7 @@ fn the_story_names_who_acts() {
         "→ the agent begins",
         "← main: look for",
         "found running",
-        "stop job shop",
+        "deregister shop",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use drover_core::input::LocalInput;
+use drover_core::agent::requests::{CollectGarbage, Register};
 use drover_core::model::job::JobType;
 use drover_core::time::Span;
 use drover_io_sim::replay::{Player, Recording, Segment, verify};
@@ -60,7 +60,7 @@ fn life(seed: u64) -> Segment {
             }
             job.meta
                 .insert("owner".to_owned(), format!("somebody {nth}"));
-            sim.ask(LocalInput::Register {
+            sim.ask(Register {
                 job: Arc::new(job),
                 expect_index: None,
             });
@@ -139,7 +139,7 @@ fn life_of_destroys(seed: u64) -> Segment {
     if seed % 2 == 1 {
         sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
     }
-    sim.ask(LocalInput::Collect);
+    sim.ask(CollectGarbage);
     let _ = sim.run(Span::secs(600));
     sim.recording().unwrap()
 }

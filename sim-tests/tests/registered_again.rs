@@ -1,8 +1,8 @@
 //! A batch job that is registered again: what is complete does not run again in the same version, and does
 //! in a new one. A job that was stopped, or of which everything was garbage-collected, gets a new version.
 
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::ids::JobKey;
-use drover_core::input::LocalInput;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::Sim;
@@ -71,7 +71,7 @@ fn purged_batch_job_registered_again_runs_again() {
 fn collected_batch_job_registered_again_runs_again() {
     for_seeds(60, |sim| {
         run_to_completion(sim)?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, |sim| sim.allocs("sum").is_empty())?;
         sim.run(Span::secs(60))?;
         expect_starts(sim, 1)?;

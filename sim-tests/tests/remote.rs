@@ -1,10 +1,11 @@
 //! Jobs that ran on another node: its end is awaited, its disk is fetched, and whatever goes wrong
 //! there holds up nobody for ever.
 
+use drover_core::agent::requests::{CollectAlloc, CollectGarbage};
 use drover_core::alloc::runner::Phase;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::{LocalInput, OperatorInput, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
@@ -327,7 +328,7 @@ fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
             return Ok(());
         }
         stopped_while_it_waits(sim, &keeper())?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
         sim.register(&keeper());
         sim.run(Span::secs(300))?;
@@ -372,7 +373,7 @@ fn a_copy_that_nobody_names_waits_as_before() {
         }
         let job = changed(&keeper(), |group| group.count = Some(2));
         stopped_while_it_waits(sim, &job)?;
-        sim.ask(LocalInput::Collect);
+        sim.ask(CollectGarbage);
         sim.until(SOON, |sim| sim.allocs("db").is_empty())?;
         sim.take_over_some(&job, 1);
         sim.run(SOON)?;
@@ -398,7 +399,7 @@ fn what_is_taken_back_before_it_is_saved_is_not_written() {
         sim.world.disk.full = true;
         let alloc = sim.allocs("db").first().map(|alloc| alloc.record().id);
         let alloc = alloc.unwrap_or_default();
-        sim.operate(OperatorInput::Collect { alloc });
+        sim.ask(CollectAlloc { alloc });
         sim.run(Span::secs(5))?;
         sim.expect_that(sim.live("db").is_some(), "placed anew")?;
         sim.world.disk.full = false;
@@ -421,7 +422,7 @@ fn what_was_passed_on_is_not_fetched_again() {
         let alloc = ran.unwrap_or_default();
         sim.deregister("db", false);
         sim.run(SOON)?;
-        sim.operate(OperatorInput::Collect { alloc });
+        sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.allocs("db").len() == 1)?;
         sim.register(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;

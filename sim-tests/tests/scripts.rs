@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use drover_core::input::RestartScope;
+use drover_core::agent::requests::RestartScope;
 use drover_core::model::event::EventType;
 use drover_core::model::task::Task;
 use drover_core::model::template::{ChangeMode, ChangeScript};

@@ -1,6 +1,6 @@
 //! Services: who is registered is who runs, through restarts, ends and deaths of the agent.
 
-use drover_core::input::RestartScope;
+use drover_core::agent::requests::RestartScope;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
 use drover_core::model::value::Value;

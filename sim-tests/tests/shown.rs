@@ -1,8 +1,10 @@
 //! What people who ask are told, and what becomes of requests that suppose too much.
 
+use drover_core::agent::Input;
+use drover_core::agent::requests::{Register, RestartScope};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{JobKey, RequestId};
-use drover_core::input::{HookInput, HookOutput, Input, LocalInput, RestartScope, ShutdownMode};
+use drover_core::input::{HookInput, HookOutput, ShutdownMode};
 use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::eval::{DeploymentStatus, Trigger};
 use drover_core::model::event::EventType;
@@ -22,7 +24,7 @@ fn status(sim: &Sim, job: &str) -> &'static str {
 
 /// Registers a job if it still has this index.
 fn expecting(sim: &mut Sim, job: &Job, index: u64) -> Result<Reply, Violation> {
-    let request = sim.ask(LocalInput::Register {
+    let request = sim.ask(Register {
         job: arc(job),
         expect_index: Some(index),
     });

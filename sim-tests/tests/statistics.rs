@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use drover_core::agent::requests::RestartScope;
 use drover_core::ids::TaskName;
-use drover_core::input::RestartScope;
 use drover_core::model::job::JobType;
 use drover_core::stats::board::AllocUsage;
 use drover_core::stats::running::Running;

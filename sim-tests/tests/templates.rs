@@ -1,8 +1,10 @@
 //! Templates: a start finds what is rendered, and a task is told of each change once, whatever
 //! happens meanwhile.
 
+use drover_core::agent::Input;
+use drover_core::agent::requests::RestartScope;
 use drover_core::ids::TaskKey;
-use drover_core::input::{Input, RestartScope, TemplateInput};
+use drover_core::input::TemplateInput;
 use drover_core::model::event::EventType;
 use drover_core::model::job::Job;
 use drover_core::model::task::Task;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::agent::requests::{DeleteVariable, PutVariable, Request};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::RequestId;
-use drover_core::input::LocalInput;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
@@ -18,18 +18,19 @@ fn key(path: &str) -> VariableKey {
     }
 }
 
-fn put(value: &str, expect: Option<u64>) -> LocalInput {
+fn put(value: &str, expect: Option<u64>) -> Request {
     let items = BTreeMap::from([("key".to_owned(), value.to_owned())]);
-    LocalInput::PutVariable {
+    PutVariable {
         key: key("nomad/jobs/web"),
         items: Items::new(items).unwrap_or_default(),
         expect,
     }
+    .into()
 }
 
-fn delete(expect: Option<u64>) -> LocalInput {
+fn delete(expect: Option<u64>) -> Request {
     let key = key("nomad/jobs/web");
-    LocalInput::DeleteVariable { key, expect }
+    DeleteVariable { key, expect }.into()
 }
 
 /// What the variable holds, and the index of its last change.
@@ -39,7 +40,7 @@ fn there(sim: &Sim) -> Option<(String, u64)> {
     Some((value.unwrap_or_default(), one.meta.modify_index))
 }
 
-fn answered(sim: &mut Sim, asked: LocalInput) -> Result<Reply, Violation> {
+fn answered(sim: &mut Sim, asked: Request) -> Result<Reply, Violation> {
     let request: RequestId = sim.ask(asked);
     sim.until(SOON, |sim| sim.reply(request).is_some())?;
     let reply = sim.reply(request).cloned();

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use drover_core::input::LocalInput;
+use drover_core::agent::requests::CollectGarbage;
 use drover_core::model::node::Node;
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ pub(super) async fn regions(State(api): State<Api>, params: Params) -> Answer {
 }
 
 pub(super) async fn collect(State(api): State<Api>) -> Answer {
-    match api.door.local(LocalInput::Collect).await? {
+    match api.door.request(CollectGarbage).await? {
         drover_core::effect::Reply::Done { .. } => answer::empty(),
         other => Err(ApiError::unexpected(other)),
     }

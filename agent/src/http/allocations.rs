@@ -1,9 +1,9 @@
 //! Allocations: list, show, stop.
 
 use axum::extract::{Path, State};
+use drover_core::agent::requests::StopAlloc;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
-use drover_core::input::OperatorInput;
 use serde_json::json;
 
 use super::Api;
@@ -58,11 +58,7 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
 
 pub(super) async fn stop(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let alloc: AllocId = uuid("alloc", &id)?;
-    match api
-        .door
-        .operator(OperatorInput::StopAlloc { alloc })
-        .await?
-    {
+    match api.door.request(StopAlloc { alloc }).await? {
         Reply::Stopping { eval, index } => {
             let eval = eval.map(|id| id.to_string()).unwrap_or_default();
             answer::written(&params, index, &json!({ "EvalID": eval, "Index": index }))

@@ -1,9 +1,9 @@
 //! Requests about the tasks of an allocation: restart, signal.
 
 use axum::extract::{Path, Request, State};
+use drover_core::agent::requests::{self, CollectAlloc, Restart, RestartScope, Signal};
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, TaskName};
-use drover_core::input::{OperatorInput, RestartScope};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -39,18 +39,18 @@ pub(super) async fn act(
     }
     let alloc: AllocId = uuid("alloc", &id)?;
     let input = match action.as_str() {
-        "restart" => restart(alloc, body::shape_or_default(request).await?)?,
-        "signal" => signal(alloc, request).await?,
-        "gc" => OperatorInput::Collect { alloc },
+        "restart" => restart(alloc, body::shape_or_default(request).await?)?.into(),
+        "signal" => signal(alloc, request).await?.into(),
+        "gc" => requests::Request::from(CollectAlloc { alloc }),
         _ => return Err(ApiError::not_found("resource not found")),
     };
-    match api.door.operator(input).await? {
+    match api.door.request(input).await? {
         Reply::Done { .. } => answer::json(&params, &json!({ "Index": 0 })),
         other => Err(ApiError::unexpected(other)),
     }
 }
 
-fn restart(alloc: AllocId, asked: RestartRequest) -> Result<OperatorInput, ApiError> {
+fn restart(alloc: AllocId, asked: RestartRequest) -> Result<Restart, ApiError> {
     let tasks = match (asked.task_name.as_str(), asked.all_tasks) {
         ("", true) => RestartScope::All,
         ("", false) => RestartScope::Running,
@@ -60,17 +60,17 @@ fn restart(alloc: AllocId, asked: RestartRequest) -> Result<OperatorInput, ApiEr
             return Err(ApiError::bad(words));
         }
     };
-    Ok(OperatorInput::Restart { alloc, tasks })
+    Ok(Restart { alloc, tasks })
 }
 
-async fn signal(alloc: AllocId, request: Request) -> Result<OperatorInput, ApiError> {
+async fn signal(alloc: AllocId, request: Request) -> Result<Signal, ApiError> {
     let asked: Result<SignalRequest, ApiError> = body::shape(request).await;
     let asked = asked.map_err(|mut error| {
         error.message = format!("Failed to decode body: {}", error.message);
         error
     })?;
     let task = Some(asked.task).filter(|task| !task.is_empty());
-    Ok(OperatorInput::Signal {
+    Ok(Signal {
         alloc,
         task: task.map(TaskName::from),
         signal: asked.signal,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::extract::Request;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use drover_core::agent::requests::DispatchJob;
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::LocalInput;
 use drover_core::model::dispatch::{Dispatch, MAX_META, MAX_PAYLOAD, MAX_PREFIX, MAX_TOKEN};
 use drover_io_real::facts;
 use serde::Deserialize;
@@ -33,11 +33,7 @@ pub(super) async fn dispatch(api: &Api, params: &Params, job: JobKey, request: R
     let asked: Asked = body::shape_or_default(request).await?;
     let token = params.non_empty("idempotency_token").unwrap_or_default();
     let dispatch = Arc::new(bounded(asked, token)?);
-    match api
-        .door
-        .local(LocalInput::Dispatch { job, dispatch })
-        .await?
-    {
+    match api.door.request(DispatchJob { job, dispatch }).await? {
         Reply::Dispatched {
             job,
             eval,

@@ -3,9 +3,9 @@
 use axum::extract::{Request, State};
 use axum::http::Method;
 use drover_core::agent::View;
+use drover_core::agent::requests::{Deregister, Evaluate};
 use drover_core::effect::Reply;
 use drover_core::ids::JobKey;
-use drover_core::input::LocalInput;
 use drover_core::store::record::JobRecord;
 use drover_core::text::quote;
 use serde_json::Value;
@@ -246,10 +246,7 @@ async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
         })?;
         jobs::evaluated_with(number)?;
     }
-    let reply = api
-        .door
-        .local(LocalInput::Deregister { job: key, purge })
-        .await?;
+    let reply = api.door.request(Deregister { job: key, purge }).await?;
     match reply {
         Reply::Stopping { eval, index } => {
             let shown = if eval.is_some() { index } else { 0 };
@@ -272,7 +269,7 @@ async fn evaluate(api: &Api, params: &Params, key: JobKey) -> Answer {
         .door
         .ask(move |view| view.job(&wanted).map(|record| record.job.job_modify_index))
         .await?;
-    match api.door.local(LocalInput::Evaluate { job: key }).await? {
+    match api.door.request(Evaluate { job: key }).await? {
         Reply::Stopping {
             eval: Some(eval),
             index,

@@ -1,8 +1,8 @@
 //! All jobs: listing, submitting, parsing, validating.
 
 use axum::extract::{Request, State};
+use drover_core::agent::requests::{self, Register, TakeOver};
 use drover_core::effect::Reply;
-use drover_core::input::LocalInput;
 use drover_core::model::job::Job;
 use drover_core::model::node::DriverInfo;
 use drover_core::model::remote::{Handed, RemotePrevious};
@@ -124,11 +124,11 @@ pub(super) async fn submit(
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
     let input = if from.is_empty() {
-        LocalInput::Register { job, expect_index }
+        requests::Request::from(Register { job, expect_index })
     } else {
-        LocalInput::TakeOver { job, from }
+        TakeOver { job, from }.into()
     };
-    match api.door.local(input).await? {
+    match api.door.request(input).await? {
         Reply::Registered {
             eval,
             index,

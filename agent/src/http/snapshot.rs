@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use drover_core::agent::View;
+use drover_core::agent::requests::{HandOver, TransferComplete};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::{AllocId, JobKey, TaskName};
-use drover_core::input::{LocalInput, OperatorInput};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::snapshot;
 use tokio::runtime::Handle;
@@ -73,8 +73,8 @@ pub(super) async fn get(
         drop(place);
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
-            let complete = OperatorInput::TransferComplete { alloc: id };
-            let _ = door.operator(complete).await;
+            let complete = TransferComplete { alloc: id };
+            let _ = door.request(complete).await;
         }
     });
     let stream = futures::stream::poll_fn(move |cx| taken.poll_recv(cx));
@@ -168,7 +168,7 @@ impl Write for Pieces {
 /// What another node needs in order to take over a job: which allocations its copies replace, and
 /// the tokens for their disks. Those are kept for it from now on.
 pub(super) async fn hand_over(api: &Api, params: &Params, job: JobKey) -> Answer {
-    let slots = match api.door.local(LocalInput::HandOver { job }).await? {
+    let slots = match api.door.request(HandOver { job }).await? {
         Reply::HandedOver(slots) => slots,
         Reply::Refused(Refusal::Conflict(why)) => {
             return Err(ApiError::new(StatusCode::CONFLICT, why));

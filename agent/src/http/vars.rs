@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use drover_core::agent::requests::{DeleteVariable, PutVariable};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::input::LocalInput;
 use drover_core::model::variable::{Items, VariableKey, check_namespace, check_path};
 use serde::Deserialize;
 
@@ -91,12 +91,12 @@ async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request)
         key.namespace = given.namespace.into();
     }
     let items = Items::new(given.items).map_err(ApiError::bad)?;
-    let input = LocalInput::PutVariable {
+    let input = PutVariable {
         key: key.clone(),
         items: items.clone(),
         expect,
     };
-    match api.door.local(input).await? {
+    match api.door.request(input).await? {
         Reply::Variable(meta) => {
             let variable = VariableShape {
                 stub: VariableStub::of(&key, meta),
@@ -110,11 +110,11 @@ async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request)
 
 async fn delete(api: &Api, params: &Params, key: VariableKey) -> Answer {
     let expect = expected(params)?;
-    let input = LocalInput::DeleteVariable {
+    let input = DeleteVariable {
         key: key.clone(),
         expect,
     };
-    match api.door.local(input).await? {
+    match api.door.request(input).await? {
         Reply::Done { index } => {
             let mut response = StatusCode::NO_CONTENT.into_response();
             answer::state_headers(response.headers_mut(), index);

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drover_core::agent::requests::{Deregister, Register};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::input::{LocalInput, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::job::Job;
 use tokio::net::TcpListener;
 
@@ -181,21 +182,21 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         .door
         .ask(move |view| view.job(&asked).is_some() && view.job_status(&asked) == "dead");
     if over.await.unwrap_or(false) {
-        let deregister = LocalInput::Deregister {
+        let deregister = Deregister {
             job: key,
             purge: false,
         };
         running
             .door
-            .local(deregister)
+            .request(deregister)
             .await
             .map_err(|gone| gone.to_string())?;
     }
-    let register = LocalInput::Register {
+    let register = Register {
         job: Arc::new(job),
         expect_index: None,
     };
-    match running.door.local(register).await {
+    match running.door.request(register).await {
         Ok(Reply::Registered { .. }) => Ok(()),
         Ok(Reply::Refused(
             Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),

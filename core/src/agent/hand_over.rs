@@ -1,83 +1,20 @@
-//! Jobs that move from node to node: taking over, handing over, and what is awaited meanwhile. Where disks
+//! Jobs that move from node to node: what is handed over, and what is awaited meanwhile. Where disks
 //! lie and until when they are kept is in the slots' records ([`crate::store::disk`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Agent, View, cx};
+use super::{Agent, View};
 use crate::alloc::runner::AllocRunner;
 use crate::claims;
-use crate::effect::{Refusal, Reply};
-use crate::ids::{AllocId, JobKey, Slot};
-use crate::model::job::Job;
-use crate::model::remote::{Handed, RemotePrevious};
-use crate::store::disk::{Disk, RETENTION_LEASE};
+use crate::ids::{JobKey, Slot};
+use crate::model::remote::RemotePrevious;
+use crate::store::disk::Disk;
 use crate::store::record::AllocRecord;
-use crate::time::Now;
 
 impl Agent {
-    /// Runs a job that ran on other nodes. Asked again it changes nothing, as registering does.
-    pub(super) fn take_over(&mut self, now: Now, job: &Arc<Job>, from: Vec<Handed>) -> Reply {
-        let key = job.key();
-        let known = self.local.jobs.get(&key);
-        let runs = known.is_some_and(|known| !known.job.stop);
-        if runs && known.is_some_and(|known| !known.is_same(job)) {
-            let id = &key.id;
-            let why = format!("job \"{id}\" runs on this node already: stop it first");
-            return Reply::Refused(Refusal::Conflict(why));
-        }
-        let reply = self.register(now, job, None);
-        // Copies that are not named still wait for whom they waited for.
-        for Handed { group, index, from } in from.into_iter().filter(|_| !runs) {
-            let slot = Slot {
-                job: key.clone(),
-                group,
-                index,
-            };
-            let mut disk = self.disk_of(&slot);
-            disk.replace_elsewhere(from);
-            cx(&self.config, &mut self.shared, now).save_disk(slot, Some(disk));
-        }
-        reply
-    }
-
-    /// Lets another node take over a job. What is not all here cannot be handed over: the other node would
-    /// await the latest allocations only, and not whom those await.
-    pub(super) fn hand_over(&mut self, now: Now, key: &JobKey) -> Reply {
-        let view = self.view();
-        let id = &key.id;
-        if view.job(key).is_none() {
-            return Reply::Refused(Refusal::NotFound("job not found".to_owned()));
-        }
-        if let Some(awaited) = view.awaited_elsewhere(key) {
-            let (alloc, address) = (awaited.alloc.short(), &awaited.address);
-            let why = format!(
-                "job \"{id}\" still waits for allocation {alloc} at {address}: move it from there, \
-                 or when it runs here"
-            );
-            return Reply::Refused(Refusal::Conflict(why));
-        }
-        if let Some(ending) = view.still_ends(key) {
-            let why = format!(
-                "allocation {} of job \"{id}\" has not ended yet, and the one after it waits for that: \
-                 move the job when that one runs, or when the job is stopped and over",
-                ending.id.short()
-            );
-            return Reply::Refused(Refusal::Conflict(why));
-        }
-        let latest = view.handed_over(key).map(|alloc| (alloc.slot(), alloc.id));
-        let latest: Vec<(Slot, AllocId)> = latest.collect();
-        let until = now.wall + RETENTION_LEASE;
-        for (slot, alloc) in &latest {
-            let mut disk = self.disk_of(slot);
-            disk.lease(*alloc, until);
-            cx(&self.config, &mut self.shared, now).save_disk(slot.clone(), Some(disk));
-        }
-        Reply::HandedOver(latest)
-    }
-
     /// The disk of a slot. Without a record it is the latest allocation's own.
-    fn disk_of(&self, slot: &Slot) -> Disk {
+    pub(super) fn disk_of(&self, slot: &Slot) -> Disk {
         let known = self.shared.disks.get(slot).map(|disk| Disk::clone(disk));
         known.unwrap_or_else(|| {
             let allocs = self.view().allocs_of(&slot.job).map(AllocRunner::record);

@@ -6,16 +6,16 @@ mod collected;
 mod collection;
 mod granting;
 mod hand_over;
+mod input;
 mod machine;
-mod operator;
 mod pending;
 mod plugins;
+pub mod requests;
 mod restore;
 mod room;
 mod scheduling;
 mod services;
 mod shown;
-mod variables;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use self::collected::Collected;
 pub use crate::scheduler::PREEMPTION_MARGIN;
+pub use input::Input;
 pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};
 pub use plugins::{Condition, Listened};
-pub use scheduling::MAX_CHILDREN;
 pub use services::{Registration, choose};
 pub use shown::ShownAlloc;
 pub use view::{AllocView, View};
@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
 use crate::effect::{Effect, Refusal, Reply, Told};
 use crate::ids::{AllocId, JobKey};
-use crate::input::{Input, NodeInput, ShutdownMode, StoreInput};
+use crate::input::{NodeInput, ShutdownMode, StoreInput};
 use crate::ledger::Ledger;
 use crate::local::Local;
 use crate::op::Op;
@@ -169,10 +169,7 @@ impl Agent {
                 }
                 touched.insert(key.alloc);
             }
-            Input::Local(request, input) => self.on_local(now, request, input),
-            Input::Operator(request, input) => {
-                touched.extend(self.on_operator(now, request, input));
-            }
+            Input::Request(request, what) => touched = self.on_request(now, request, &what),
             Input::Node(input) => touched = self.on_node(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
         }
@@ -186,7 +183,7 @@ impl Agent {
 
     /// Answers a request that comes too late; anything else is nothing to an agent that ends.
     fn refuse(&mut self, input: &Input) {
-        let (Input::Local(request, _) | Input::Operator(request, _)) = input else {
+        let Input::Request(request, _) = input else {
             return;
         };
         let why = "the agent is shutting down".to_owned();

@@ -138,11 +138,12 @@ fn plugins_of<'a>(alloc: &'a AllocRunner, task: &str) -> BTreeSet<&'a str> {
 mod tests {
     use super::*;
     use crate::agent::Agent;
+    use crate::agent::Input;
     use crate::config::{Config, ProbeConfig};
     use crate::device::said::SaidGroup;
     use crate::effect::{Effect, NodeEffect, Told};
     use crate::fingerprint::{Fingerprint, Plugin};
-    use crate::input::{DeviceNews, DriverFingerprint, DriverHealth, DriverNews, Input, NodeInput};
+    use crate::input::{DeviceNews, DriverFingerprint, DriverHealth, DriverNews, NodeInput};
     use crate::model::node::Node;
     use crate::op::Op;
     use crate::store::Saved;

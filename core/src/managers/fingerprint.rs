@@ -251,9 +251,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::agent::Agent;
+    use crate::agent::Input;
     use crate::config::Config;
     use crate::fingerprint::Network;
-    use crate::input::{Input, NodeInput};
+    use crate::input::NodeInput;
     use crate::model::node::Node;
     use crate::model::processors::Processors;
     use crate::store::Saved;

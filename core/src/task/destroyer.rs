@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::TaskSpec;
 use crate::cx::Cx;
-use crate::effect::DriverEffect;
+use crate::effect::request;
 use crate::ids::{LaunchId, TaskKey};
 use crate::op::Op;
 use crate::operations::{Operation, Owner, Purpose};
@@ -48,7 +48,7 @@ impl Destroyer {
         let owner = Owner::Task(spec.key.clone());
         let op = cx.operation(owner, Purpose::Destroy, cx.config.patience.destroy);
         self.step = Step::Asked(op);
-        let effect = DriverEffect::Destroy { op, launch };
+        let effect = request::Destroy { op, launch };
         cx.drive_after_save(&spec.driver, &spec.key, effect);
     }
 

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::cx::Cx;
 use crate::driver::config::schema_for;
 use crate::driver::schema;
-use crate::effect::{DriverEffect, TaskConfig};
+use crate::effect::{TaskConfig, request};
 use crate::ids::{LaunchId, Run};
 use crate::interpolate::{self, Names};
 use crate::model::alloc::DriverNetwork;
@@ -45,7 +45,7 @@ impl TaskRunner {
         });
         self.save(cx);
         let op = self.operation(cx, Purpose::Start, cx.config.patience.start);
-        let start = DriverEffect::Start {
+        let start = request::Start {
             op,
             launch: id,
             config,
@@ -57,7 +57,7 @@ impl TaskRunner {
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
         let op = self.operation(cx, Purpose::Recover, cx.config.patience.recover);
         let logs = self.spec.task().log_config.unwrap_or_default();
-        let effect = DriverEffect::Recover { op, launch, logs };
+        let effect = request::Recover { op, launch, logs };
         cx.drive(&self.spec.driver, &self.spec.key, effect);
         Phase::Recovering(op)
     }

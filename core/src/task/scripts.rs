@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::runner::{Kill, Scope, TaskRunner};
 use super::templates::UNTOLD;
 use crate::cx::Cx;
-use crate::effect::{DriverEffect, Program};
+use crate::effect::{Program, request};
 use crate::ids::LaunchId;
 use crate::model::event::{EventType, TaskEvent};
 use crate::model::template::ChangeScript;
@@ -71,7 +71,7 @@ impl TaskRunner {
 
     fn execute(&mut self, cx: &mut Cx<'_>, launch: LaunchId, script: Script, program: Program) {
         self.scripts.push(script);
-        let effect = DriverEffect::Exec {
+        let effect = request::Exec {
             op: script.op,
             launch,
             program: Arc::new(program),

@@ -3,7 +3,7 @@
 
 use super::runner::{PendingSignal, Phase, TaskRunner};
 use crate::cx::Cx;
-use crate::effect::{DriverEffect, Effect, Refusal, Reply};
+use crate::effect::{Effect, Refusal, Reply, request};
 use crate::ids::{LaunchId, RequestId};
 use crate::model::event::{EventType, TaskEvent};
 use crate::op::{Failure, Op};
@@ -48,12 +48,12 @@ impl TaskRunner {
         signal: &str,
         request: Option<RequestId>,
         words: &str,
-    ) -> DriverEffect {
+    ) -> request::Signal {
         let event = TaskEvent::new(EventType::Signaling, cx.now.wall, words);
         self.push(cx, event.detail("signal", signal));
         let op = self.operation(cx, Purpose::Signal, cx.config.patience.signal);
         self.signals.push(PendingSignal { op, request });
-        DriverEffect::Signal {
+        request::Signal {
             op,
             launch,
             signal: signal.to_owned(),

@@ -5,7 +5,7 @@
 
 use super::runner::{Kill, Phase, Stop, TaskRunner};
 use crate::cx::Cx;
-use crate::effect::{DriverEffect, Effect, HookEffect};
+use crate::effect::{Effect, HookEffect, request};
 use crate::ids::LaunchId;
 use crate::model::event::{EventType, TaskEvent};
 use crate::operations::Purpose;
@@ -122,7 +122,7 @@ impl TaskRunner {
         let grace = self.grace(cx);
         let op = self.operation(cx, Purpose::Stop, grace);
         let signal = self.spec.task().kill_signal.clone();
-        let effect = DriverEffect::Stop {
+        let effect = request::Stop {
             op,
             launch,
             signal,

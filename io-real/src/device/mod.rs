@@ -10,8 +10,9 @@ pub use measured::Measured;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use drover_core::agent::Input;
 use drover_core::device::said::SaidGroup;
-use drover_core::input::{DeviceNews, HookOutput, Input, NodeInput};
+use drover_core::input::{DeviceNews, HookOutput, NodeInput};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::op::{Failure, Op};
 use futures::future::BoxFuture;

@@ -5,7 +5,7 @@
 
 use drover_core::effect::DriverEffect;
 use drover_core::ids::TaskKey;
-use drover_core::input::{DriverInput, Found};
+use drover_core::input::DriverInput;
 use drover_core::op::Failure;
 
 use super::Inbox;
@@ -26,7 +26,7 @@ impl Answer {
         Answer {
             inbox: inbox.clone(),
             task: task.clone(),
-            lost: Some(failed(effect, failure)),
+            lost: Some(effect.get().failed(failure)),
         }
     }
 
@@ -48,46 +48,10 @@ impl Drop for Answer {
     }
 }
 
-/// The answer to an effect that failed.
-pub(crate) fn failed(effect: &DriverEffect, failure: Failure) -> DriverInput {
-    match *effect {
-        DriverEffect::Start { op, launch, .. } => DriverInput::StartFailed {
-            op,
-            launch,
-            failure,
-        },
-        DriverEffect::Recover { op, launch, .. } => DriverInput::Recovered {
-            op,
-            launch,
-            found: Found::Gone(failure.message),
-            network: None,
-        },
-        DriverEffect::Stop { op, launch, .. } => DriverInput::Stopped {
-            op,
-            launch,
-            result: Err(failure),
-        },
-        DriverEffect::Signal { op, launch, .. } => DriverInput::Signaled {
-            op,
-            launch,
-            result: Err(failure),
-        },
-        DriverEffect::Exec { op, launch, .. } => DriverInput::Executed {
-            op,
-            launch,
-            result: Err(failure),
-        },
-        DriverEffect::Destroy { op, launch } => DriverInput::Destroyed {
-            op,
-            launch,
-            result: Err(failure),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drover_core::effect::request;
     use drover_core::ids::LaunchId;
     use drover_core::op::Op;
     use tokio::sync::mpsc;
@@ -96,13 +60,13 @@ mod tests {
         let (op, launch) = (Op(7), LaunchId(1));
         let signal = String::new();
         vec![
-            DriverEffect::Recover {
+            DriverEffect::Recover(request::Recover {
                 op,
                 launch,
                 logs: drover_core::model::task::LogConfig::default(),
-            },
-            DriverEffect::Signal { op, launch, signal },
-            DriverEffect::Destroy { op, launch },
+            }),
+            DriverEffect::Signal(request::Signal { op, launch, signal }),
+            DriverEffect::Destroy(request::Destroy { op, launch }),
         ]
     }
 
@@ -128,7 +92,7 @@ mod tests {
         let (sender, mut inputs) = mpsc::unbounded_channel();
         let inbox = Inbox::new(sender);
         for effect in effects() {
-            let answer = failed(&effect, Failure::fatal("no"));
+            let answer = effect.get().failed(Failure::fatal("no"));
             Answer::owed(&inbox, &TaskKey::default(), &effect).give(answer);
             assert!(inputs.try_recv().is_ok());
             assert!(inputs.try_recv().is_err());

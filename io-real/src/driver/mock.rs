@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drover_core::driver::config::{MockCommand, MockConfig, MockOutput};
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::{DriverNetwork, ExitResult};
@@ -86,10 +86,10 @@ impl Driver for Mock {
     fn carry_out(&self, task: TaskKey, effect: DriverEffect) {
         let world = self.world.clone();
         match effect {
-            DriverEffect::Start { op, launch, config } => {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
                 tokio::spawn(world.start(task, op, launch, config));
             }
-            DriverEffect::Recover { op, launch, .. } => {
+            DriverEffect::Recover(request::Recover { op, launch, .. }) => {
                 world.tasks().never.insert(launch);
                 let found = Found::Gone("tasks of the mock driver end with the agent".to_owned());
                 let recovered = DriverInput::Recovered {
@@ -100,7 +100,7 @@ impl Driver for Mock {
                 };
                 world.inbox.say(&task, recovered);
             }
-            DriverEffect::Stop { op, launch, .. } => {
+            DriverEffect::Stop(request::Stop { op, launch, .. }) => {
                 let world = world.clone();
                 tokio::spawn(async move {
                     world.stop(launch).await;
@@ -114,13 +114,13 @@ impl Driver for Mock {
                     );
                 });
             }
-            DriverEffect::Signal { op, launch, .. } => {
+            DriverEffect::Signal(request::Signal { op, launch, .. }) => {
                 let result = world.signal(launch);
                 world
                     .inbox
                     .say(&task, DriverInput::Signaled { op, launch, result });
             }
-            DriverEffect::Exec { op, launch, .. } => {
+            DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                 tokio::spawn(async move {
                     let result = world.exec(launch).await;
                     world
@@ -128,7 +128,7 @@ impl Driver for Mock {
                         .say(&task, DriverInput::Executed { op, launch, result });
                 });
             }
-            DriverEffect::Destroy { op, launch } => {
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 world.tasks().never.insert(launch);
                 let running = world.tasks().running.remove(&launch);
                 let exit = running.map(|_| killed());

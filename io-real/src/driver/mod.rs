@@ -9,13 +9,13 @@ mod shims;
 mod signal;
 mod stream;
 
-pub(crate) use answer::failed;
 pub(crate) use signal::names as signal_names;
 pub use stream::DriverStream;
 
+use drover_core::agent::Input;
 use drover_core::effect::DriverEffect;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, Input};
+use drover_core::input::DriverInput;
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
@@ -92,17 +92,17 @@ impl Driver for RawExec {
         let world = self.world.clone();
         let owed = Answer::owed(&world.inbox, &task, &effect);
         match effect {
-            DriverEffect::Start { op, launch, config } => {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
                 // Before anything that comes later can be begun.
                 world.held.begin(launch);
                 tokio::spawn(world.start(owed, task, op, launch, config));
             }
-            DriverEffect::Recover { op, launch, logs } => {
+            DriverEffect::Recover(request::Recover { op, launch, logs }) => {
                 tokio::spawn(world.recover(owed, task, op, launch, logs));
             }
-            DriverEffect::Stop {
+            DriverEffect::Stop(request::Stop {
                 op, launch, signal, ..
-            } => {
+            }) => {
                 tokio::spawn(async move {
                     let result = match world.signal(&task, launch, signal).await {
                         // What is over cannot be asked to end; it did.
@@ -112,24 +112,24 @@ impl Driver for RawExec {
                     owed.give(DriverInput::Stopped { op, launch, result });
                 });
             }
-            DriverEffect::Signal { op, launch, signal } => {
+            DriverEffect::Signal(request::Signal { op, launch, signal }) => {
                 tokio::spawn(async move {
                     let result = world.signal(&task, launch, signal).await;
                     let result = result.map_err(|error| failure(&error));
                     owed.give(DriverInput::Signaled { op, launch, result });
                 });
             }
-            DriverEffect::Exec {
+            DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
-            } => {
+            }) => {
                 tokio::spawn(async move {
                     let result = world.exec(task, launch, program).await;
                     owed.give(DriverInput::Executed { op, launch, result });
                 });
             }
-            DriverEffect::Destroy { op, launch } => {
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 tokio::spawn(async move {
                     let own = world.clone();
                     let work = move || own.destroy(launch);

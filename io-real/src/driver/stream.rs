@@ -1,6 +1,7 @@
 //! The way of a driver's reports about itself to the core.
 
-use drover_core::input::{DriverFingerprint, DriverHealth, DriverNews, Input, NodeInput};
+use drover_core::agent::Input;
+use drover_core::input::{DriverFingerprint, DriverHealth, DriverNews, NodeInput};
 use drover_core::model::node::DriverInfo;
 use drover_core::op::Op;
 

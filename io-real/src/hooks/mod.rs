@@ -13,9 +13,10 @@ mod template;
 
 use std::io;
 
+use drover_core::agent::Input;
 use drover_core::effect::{DriverEffect, HookEffect};
 use drover_core::ids::{AllocId, TaskKey, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input, NodeInput};
+use drover_core::input::{HookInput, HookOutput, NodeInput};
 use drover_core::op::{Failure, Op};
 use drover_core::work::HookWork;
 

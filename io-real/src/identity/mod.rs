@@ -20,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drover_core::effect::DriverEffect;
+use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::{AllocId, TaskKey};
 use drover_core::time::Timestamp;
 use drover_core::work::{IdentityWork, Issuing};
@@ -101,7 +101,7 @@ impl Issuer {
     /// A start is about to leave, or what runs beside the task: the task's variables go with it.
     pub fn complete(&self, key: &TaskKey, effect: &mut DriverEffect) {
         let env = match effect {
-            DriverEffect::Start { config, .. } => {
+            DriverEffect::Start(request::Start { config, .. }) => {
                 // Each start has its own; what runs beside it has the same.
                 let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
                 given.remove(key);
@@ -112,11 +112,13 @@ impl Issuer {
                 }
                 return;
             }
-            DriverEffect::Exec { program, .. } => &mut Arc::make_mut(program).task.env,
-            DriverEffect::Recover { .. }
-            | DriverEffect::Stop { .. }
-            | DriverEffect::Signal { .. }
-            | DriverEffect::Destroy { .. } => return,
+            DriverEffect::Exec(request::Exec { program, .. }) => {
+                &mut Arc::make_mut(program).task.env
+            }
+            DriverEffect::Recover(request::Recover { .. })
+            | DriverEffect::Stop(request::Stop { .. })
+            | DriverEffect::Signal(request::Signal { .. })
+            | DriverEffect::Destroy(request::Destroy { .. }) => return,
         };
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         env.extend(given.get(key).cloned().unwrap_or_default());

@@ -18,10 +18,9 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::Effect;
-use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 

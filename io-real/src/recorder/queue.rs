@@ -4,10 +4,9 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, StoreEffect};
-use drover_core::input::Input;
 use drover_core::store::{Batch, CommitId, Saved};
 use drover_core::time::Now;
 

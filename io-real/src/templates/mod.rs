@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use drover_core::input::{HookInput, HookOutput, Input, TemplateInput};
+use drover_core::agent::Input;
+use drover_core::input::{HookInput, HookOutput, TemplateInput};
 use drover_core::model::variable::Reads;
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;

@@ -1,9 +1,10 @@
 //! The driver `raw_exec` with all that it needs, and the core's side of it.
 
 use super::groups::Groups;
-use drover_core::effect::{DriverEffect, TaskConfig};
+use drover_core::agent::Input;
+use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
-use drover_core::input::{DriverInput, Found, Input};
+use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;
@@ -184,7 +185,7 @@ impl World {
 
     pub fn ask_start(&mut self, launch: u128, config: TaskConfig) -> Op {
         let (launch, config) = (LaunchId(launch), Arc::new(config));
-        self.ask(|op| DriverEffect::Start { op, launch, config })
+        self.ask(|op| DriverEffect::Start(request::Start { op, launch, config }))
     }
 
     pub fn start(&mut self, launch: u128, config: TaskConfig) -> Result<(), Failure> {
@@ -214,7 +215,7 @@ impl World {
 
     pub fn recover(&mut self, launch: u128) -> Found {
         let (launch, logs) = (LaunchId(launch), LogConfig::default());
-        let asked = self.ask(|op| DriverEffect::Recover { op, launch, logs });
+        let asked = self.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs }));
         match self.hear() {
             DriverInput::Recovered { op, found, .. } if op == asked => found,
             other => panic!("{other:?}"),
@@ -224,18 +225,20 @@ impl World {
     pub fn stop(&mut self, launch: u128, signal: &str) {
         let (launch, signal) = (LaunchId(launch), signal.to_owned());
         let grace = drover_core::time::Span::secs(5);
-        self.ask(|op| DriverEffect::Stop {
-            op,
-            launch,
-            signal,
-            grace,
+        self.ask(|op| {
+            DriverEffect::Stop(request::Stop {
+                op,
+                launch,
+                signal,
+                grace,
+            })
         });
     }
 
     /// Destroys a launch that ended already, or never began.
     pub fn destroy(&mut self, launch: u128) -> Result<Option<ExitResult>, Failure> {
         let launch = LaunchId(launch);
-        let asked = self.ask(|op| DriverEffect::Destroy { op, launch });
+        let asked = self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
         match self.hear() {
             DriverInput::Destroyed { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
@@ -245,7 +248,7 @@ impl World {
     /// Destroys a launch that may run: how it ended is told then, and perhaps before.
     pub fn end(&mut self, launch: u128) -> ExitResult {
         let launch = LaunchId(launch);
-        self.ask(|op| DriverEffect::Destroy { op, launch });
+        self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
         let mut exits = Vec::new();
         loop {
             match self.hear() {
@@ -266,16 +269,18 @@ impl World {
     /// Destroys a launch, whatever became of it, and lets whoever tells its end do so.
     pub fn end_quietly(&mut self, launch: u128) {
         let launch = LaunchId(launch);
-        let asked = self.ask(|op| DriverEffect::Destroy { op, launch });
+        let asked = self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
         while !matches!(self.hear(), DriverInput::Destroyed { op, .. } if op == asked) {}
     }
 
     /// Lets the driver work until something has come to pass.
     pub fn until(&mut self, mut come: impl FnMut(&Self) -> bool) {
         while !come(self) {
-            self.ask(|op| DriverEffect::Destroy {
-                op,
-                launch: LaunchId(u128::MAX),
+            self.ask(|op| {
+                DriverEffect::Destroy(request::Destroy {
+                    op,
+                    launch: LaunchId(u128::MAX),
+                })
             });
             let heard = self.hear();
             assert!(matches!(heard, DriverInput::Destroyed { .. }), "{heard:?}");
@@ -298,9 +303,11 @@ impl World {
     /// Nothing more is said, and nobody is left who could.
     pub fn assert_silence(&mut self) {
         // What is under way finds its end in the answer to something that comes after.
-        self.ask(|op| DriverEffect::Destroy {
-            op,
-            launch: LaunchId(u128::MAX),
+        self.ask(|op| {
+            DriverEffect::Destroy(request::Destroy {
+                op,
+                launch: LaunchId(u128::MAX),
+            })
         });
         let heard = self.hear();
         assert!(matches!(heard, DriverInput::Destroyed { launch, .. } if launch.0 == u128::MAX));

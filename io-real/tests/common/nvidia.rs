@@ -3,9 +3,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use drover_core::agent::Input;
 use drover_core::device::said::SaidGroup;
 use drover_core::device::said_stats::SaidStats;
-use drover_core::input::{DeviceNews, HookOutput, Input, NodeInput};
+use drover_core::input::{DeviceNews, HookOutput, NodeInput};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::op::{Failure, Op};
 use drover_core::stats::devices::DeviceUsage;

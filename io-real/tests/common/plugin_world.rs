@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use crate::plugins::{Plugins, configure, kill, map, soon};
-use drover_core::effect::{DriverEffect, Program, TaskConfig};
+use drover_core::agent::Input;
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
-use drover_core::input::{DriverInput, Found, Input};
+use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::LogConfig;
 use drover_core::model::value::Value;
@@ -165,7 +166,7 @@ impl World {
     pub fn ask_start(&mut self, launch: u128, config: TaskConfig) -> Op {
         let (op, config) = (self.op(), Arc::new(config));
         let launch = LaunchId(launch);
-        let effect = DriverEffect::Start { op, launch, config };
+        let effect = DriverEffect::Start(request::Start { op, launch, config });
         self.driver.carry_out(key(), effect);
         op
     }
@@ -182,8 +183,10 @@ impl World {
     pub fn ask_destroy(&mut self, launch: u128) -> Op {
         let op = self.op();
         let launch = LaunchId(launch);
-        self.driver
-            .carry_out(key(), DriverEffect::Destroy { op, launch });
+        self.driver.carry_out(
+            key(),
+            DriverEffect::Destroy(request::Destroy { op, launch }),
+        );
         op
     }
 
@@ -197,11 +200,11 @@ impl World {
 
     pub async fn recover(&mut self, launch: u128) -> Found {
         let asked = self.op();
-        let effect = DriverEffect::Recover {
+        let effect = DriverEffect::Recover(request::Recover {
             op: asked,
             launch: LaunchId(launch),
             logs: LogConfig::default(),
-        };
+        });
         self.driver.carry_out(key(), effect);
         match self.hear().await {
             DriverInput::Recovered { op, found, .. } if op == asked => found,
@@ -211,23 +214,23 @@ impl World {
 
     pub fn ask_stop(&mut self, launch: u128, signal: &str, grace: Span) -> Op {
         let op = self.op();
-        let effect = DriverEffect::Stop {
+        let effect = DriverEffect::Stop(request::Stop {
             op,
             launch: LaunchId(launch),
             signal: signal.to_owned(),
             grace,
-        };
+        });
         self.driver.carry_out(key(), effect);
         op
     }
 
     pub async fn signal(&mut self, launch: u128, signal: &str) -> Result<(), Failure> {
         let asked = self.op();
-        let effect = DriverEffect::Signal {
+        let effect = DriverEffect::Signal(request::Signal {
             op: asked,
             launch: LaunchId(launch),
             signal: signal.to_owned(),
-        };
+        });
         self.driver.carry_out(key(), effect);
         match self.hear().await {
             DriverInput::Signaled { op, result, .. } if op == asked => result,
@@ -237,7 +240,7 @@ impl World {
 
     pub async fn exec(&mut self, launch: u128, script: &str, time: Span) -> Result<i32, Failure> {
         let asked = self.op();
-        let effect = DriverEffect::Exec {
+        let effect = DriverEffect::Exec(request::Exec {
             op: asked,
             launch: LaunchId(launch),
             program: Arc::new(Program {
@@ -246,7 +249,7 @@ impl World {
                 timeout: time,
                 task: sh(script),
             }),
-        };
+        });
         self.driver.carry_out(key(), effect);
         match self.hear().await {
             DriverInput::Executed { op, result, .. } if op == asked => result,

@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drover_core::agent::Agent;
+use drover_core::agent::requests::{HandOver, Request, TakeOver, TransferComplete};
 use drover_core::alloc::remote::DISK_TRIES;
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::effect::Reply;
 use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
-use drover_core::input::{LocalInput, OperatorInput};
 use drover_core::model::group::EphemeralDisk;
 use drover_core::model::remote::RemotePrevious;
 use drover_core::store::disk::{AFTER_TRANSFER, Disk, RETENTION_LEASE};
@@ -98,10 +98,10 @@ impl Disks {
         world: &World,
         agent: &Agent,
         request: RequestId,
-        asked: &LocalInput,
+        asked: &Request,
     ) {
         match asked {
-            LocalInput::TakeOver { job, from } => {
+            Request::TakeOver(TakeOver { job, from }) => {
                 let known = agent.view().job(&job.key());
                 if known.is_some_and(|known| !known.job.stop) {
                     return;
@@ -122,7 +122,7 @@ impl Disks {
                 });
                 self.taken_over.insert(request, slots);
             }
-            LocalInput::HandOver { job } => {
+            Request::HandOver(HandOver { job }) => {
                 self.leases.retain(|slot, _| slot.job != *job);
                 let since = world.now().wall;
                 let lease = Lease {
@@ -131,23 +131,14 @@ impl Disks {
                 };
                 self.handed_over.insert(request, (job.clone(), lease));
             }
-            LocalInput::Register { .. }
-            | LocalInput::Dispatch { .. }
-            | LocalInput::Deregister { .. }
-            | LocalInput::Evaluate { .. }
-            | LocalInput::Collect
-            | LocalInput::PutVariable { .. }
-            | LocalInput::DeleteVariable { .. } => {}
-        }
-    }
-
-    pub(super) fn is_read(&mut self, world: &World, asked: &OperatorInput) {
-        if let OperatorInput::TransferComplete { alloc } = asked {
-            // Also by who was asked before, and is answered later.
-            let asked = self.handed_over.values_mut().map(|(_, lease)| lease);
-            for lease in asked.chain(self.leases.values_mut()) {
-                lease.read.entry(*alloc).or_insert(world.now().wall);
+            Request::TransferComplete(TransferComplete { alloc }) => {
+                // Also by who was asked before, and is answered later.
+                let asked = self.handed_over.values_mut().map(|(_, lease)| lease);
+                for lease in asked.chain(self.leases.values_mut()) {
+                    lease.read.entry(*alloc).or_insert(world.now().wall);
+                }
             }
+            _ => {}
         }
     }
 

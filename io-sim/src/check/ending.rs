@@ -75,18 +75,14 @@ impl Checker {
         key: &TaskKey,
         effect: &DriverEffect,
     ) -> Verdict {
-        let launch = match effect {
-            DriverEffect::Start { launch, .. }
-            | DriverEffect::Stop { launch, .. }
-            | DriverEffect::Destroy { launch, .. } => *launch,
-            DriverEffect::Signal { .. }
-            | DriverEffect::Exec { .. }
-            | DriverEffect::Recover { .. } => return Ok(()),
-        };
+        use DriverEffect::{Destroy, Start, Stop};
+        if !matches!(effect, Start(_) | Stop(_) | Destroy(_)) {
+            return Ok(());
+        }
         if self.ending.mode != Some(ShutdownMode::KeepTasks) {
             return Ok(());
         }
-        let busy = self.ending.busy.contains(&launch);
+        let busy = self.ending.busy.contains(&effect.launch());
         self.holds(Property::AKeptTaskIsLeftAlone, busy, || {
             format!("{key:?} {effect:?}")
         })

@@ -72,12 +72,7 @@ impl Checker {
                 self.sometimes(Property::SometimesAnEndOvertakesItsStart, starting);
             }
             DriverInput::StartLost { op, .. } => self.start_is_lost(agent, key, *op),
-            DriverInput::StartFailed { .. }
-            | DriverInput::Stopped { .. }
-            | DriverInput::Signaled { .. }
-            | DriverInput::Executed { .. }
-            | DriverInput::Destroyed { .. }
-            | DriverInput::Said { .. } => {}
+            _ => {}
         }
     }
 

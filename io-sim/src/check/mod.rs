@@ -47,14 +47,14 @@ mod variables;
 mod waits;
 mod words;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::{Config, Retention, RoomLimits};
-use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told};
-use drover_core::ids::{AllocId, RequestId};
-use drover_core::input::Input;
+use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told, request};
+use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
 
 pub use property::Property;
+pub(crate) use replies::Facts;
 
 use crate::check::claims::Claims;
 use crate::check::disks::Disks;
@@ -224,15 +224,11 @@ impl Checker {
             }
             Some(Input::Store(said)) => self.store_says(said),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
-            Some(Input::Local(request, asked)) => {
-                self.replies.asked(*request, input);
+            Some(Input::Request(request, asked)) => {
+                self.replies.asked(*request, asked);
                 self.variables.asked(agent, *request, asked);
                 self.disks.asked(world, agent, *request, asked);
-            }
-            Some(Input::Operator(request, asked)) => {
-                self.replies.asked(*request, input);
                 self.operator_asks(agent, asked);
-                self.disks.is_read(world, asked);
             }
             Some(Input::Node(said)) => {
                 self.words.heard(agent, said);
@@ -293,11 +289,6 @@ impl Checker {
     /// The answer to a request, once there is one.
     pub fn reply(&self, request: RequestId) -> Option<&Reply> {
         self.replies.of(request)
-    }
-
-    /// The tasks of this allocation may run again: an operator said so.
-    pub(crate) fn asked_again(&mut self, alloc: AllocId) {
-        self.lives.asked_again.insert(alloc);
     }
 
     pub(crate) fn agent_died(&mut self) {
@@ -367,7 +358,7 @@ impl Checker {
         let Some(alloc) = alloc else { return Ok(()) };
         self.a_kept_task_is_left_alone(key, effect)?;
         match effect {
-            DriverEffect::Start { launch, config, .. } => {
+            DriverEffect::Start(request::Start { launch, config, .. }) => {
                 self.devices_of_a_start(alloc, key, config)?;
                 self.a_start_is_told_its_ports(alloc, key, config)?;
                 self.a_start_is_told_its_dispatch(alloc, key, config)?;
@@ -377,23 +368,23 @@ impl Checker {
                 }
                 self.start_effect(world, agent, alloc, key, *launch)
             }
-            DriverEffect::Stop { launch, grace, .. } => {
+            DriverEffect::Stop(request::Stop { launch, grace, .. }) => {
                 self.ending.stop_left(*launch, world.at + *grace);
                 self.a_finished_allocation_is_quiet(alloc, key)?;
                 self.a_stop_is_remembered_first(world, key, *launch)?;
                 self.kills_follow_their_order(world, alloc, key)
             }
-            DriverEffect::Destroy { launch, .. } => {
+            DriverEffect::Destroy(request::Destroy { launch, .. }) => {
                 let asked = self.ending.destroy_left(*launch);
                 let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
                 self.sometimes(Property::SometimesForceIsNeeded, asked && alive);
                 self.a_destroy_is_remembered_first(world, key, *launch)
             }
-            DriverEffect::Exec {
+            DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
-            } => {
+            }) => {
                 self.a_finished_allocation_is_quiet(alloc, key)?;
                 match alloc.task(&key.task) {
                     Some(task) => {
@@ -403,11 +394,11 @@ impl Checker {
                     None => Ok(()),
                 }
             }
-            DriverEffect::Signal { .. } => self.a_finished_allocation_is_quiet(alloc, key),
-            DriverEffect::Recover { launch, .. } => {
+            DriverEffect::Recover(request::Recover { launch, .. }) => {
                 self.lives.to_find.remove(launch);
                 Ok(())
             }
+            _ => self.a_finished_allocation_is_quiet(alloc, key),
         }
     }
 }

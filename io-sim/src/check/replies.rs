@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use drover_core::agent::requests::{Deregister, Request};
 use drover_core::effect::{Refusal, Reply};
-use drover_core::ids::{AllocId, JobKey, RequestId};
-use drover_core::input::{Input, LocalInput, OperatorInput};
-use drover_core::model::dispatch::Dispatch;
-use drover_core::model::job::Job;
-use drover_core::model::variable::VariableKey;
+use drover_core::ids::{AllocId, JobKey, RequestId, Slot};
+use drover_core::model::variable::{Variable, VariableKey};
+use drover_core::store::disk::Disk;
+use drover_core::store::record::{AllocRecord, JobRecord};
 
 use super::disks::saved_disk;
 use super::lives::{saved_alloc, saved_job};
 use super::variables::saved_variable;
 use super::{Checker, Property, Verdict};
+use crate::requests::simulated;
 use crate::world::World;
 
 /// What is remembered of requests.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Replies {
+pub(crate) struct Replies {
     /// What this life of the agent was asked.
-    asked: BTreeMap<RequestId, Input>,
+    asked: BTreeMap<RequestId, Request>,
     given: BTreeMap<RequestId, Reply>,
     /// The index that was told last, and the highest that was acknowledged.
     told: u64,
@@ -28,18 +29,47 @@ pub(super) struct Replies {
     purged: Vec<JobKey>,
 }
 
+/// What an answer can be compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    world: &'a World,
+    /// What else was asked.
+    pub(crate) replies: &'a Replies,
+}
+
+impl<'a> Facts<'a> {
+    /// The job that the disk holds.
+    pub(crate) fn job(self, key: &JobKey) -> Option<&'a JobRecord> {
+        saved_job(self.world, key)
+    }
+
+    /// The allocation that the disk holds.
+    pub(crate) fn alloc(self, id: AllocId) -> Option<&'a AllocRecord> {
+        saved_alloc(self.world, id)
+    }
+
+    /// The variable that the disk holds.
+    pub(crate) fn variable(self, key: &VariableKey) -> Option<&'a Variable> {
+        saved_variable(self.world, key)
+    }
+
+    /// The disk of a slot, as the disk of the machine says.
+    pub(crate) fn disk(self, slot: &Slot) -> Option<&'a Disk> {
+        saved_disk(self.world, slot)
+    }
+}
+
 impl Replies {
     pub(super) fn agent_died(&mut self) {
         self.asked.clear();
         self.told = 0;
     }
 
-    pub(super) fn asked(&mut self, request: RequestId, input: Option<&Input>) {
-        if let Some(Input::Local(_, LocalInput::Deregister { job, purge: true })) = input {
+    pub(super) fn asked(&mut self, request: RequestId, asked: &Request) {
+        if let Request::Deregister(Deregister { job, purge: true }) = asked {
             self.purged.push(job.clone());
         }
-        self.asked
-            .extend(input.map(|input| (request, input.clone())));
+        self.asked.insert(request, asked.clone());
     }
 
     pub(super) fn of(&self, request: RequestId) -> Option<&Reply> {
@@ -50,51 +80,38 @@ impl Replies {
         core::mem::replace(&mut self.told, index)
     }
 
+    fn any(&self, asked: impl Fn(&Request) -> bool) -> bool {
+        self.asked.values().any(asked)
+    }
+
     /// Whether this life was asked to clean up.
     pub(super) fn collects(&self) -> bool {
-        let collect = |asked: &Input| matches!(asked, Input::Local(_, LocalInput::Collect));
-        self.asked.values().any(collect)
+        self.any(|asked| matches!(asked, Request::CollectGarbage(_)))
     }
 
     /// Whether somebody asked to forget the job, or all garbage.
-    fn may_forget(&self, key: &JobKey) -> bool {
+    pub(crate) fn may_forget(&self, key: &JobKey) -> bool {
         self.purged.contains(key) || self.collects()
     }
 
     /// Whether this life was asked to clean away this allocation.
     pub(super) fn collects_one(&self, id: AllocId) -> bool {
-        let collect = |asked: &Input| match asked {
-            Input::Operator(_, OperatorInput::Collect { alloc }) => *alloc == id,
-            _ => false,
-        };
-        self.asked.values().any(collect)
+        self.any(|asked| matches!(asked, Request::CollectAlloc(one) if one.alloc == id))
     }
 
     /// Whether this life was asked to forget the job.
     pub(super) fn purges(&self, key: &JobKey) -> bool {
-        let purge = |asked: &Input| match asked {
-            Input::Local(_, LocalInput::Deregister { job, purge }) => *purge && job == key,
-            _ => false,
-        };
-        self.asked.values().any(purge)
+        self.any(|asked| matches!(asked, Request::Deregister(one) if one.purge && one.job == *key))
     }
 
     /// Whether this life was asked to stop the job.
     pub(super) fn stops(&self, key: &JobKey) -> bool {
-        let stop = |asked: &Input| match asked {
-            Input::Local(_, LocalInput::Deregister { job, .. }) => job == key,
-            _ => false,
-        };
-        self.asked.values().any(stop)
+        self.any(|asked| matches!(asked, Request::Deregister(one) if one.job == *key))
     }
 
     /// Whether this life was asked to delete the variable.
-    fn deletes(&self, of: &VariableKey) -> bool {
-        let delete = |asked: &Input| match asked {
-            Input::Local(_, LocalInput::DeleteVariable { key, .. }) => key == of,
-            _ => false,
-        };
-        self.asked.values().any(delete)
+    pub(crate) fn deletes(&self, of: &VariableKey) -> bool {
+        self.any(|asked| matches!(asked, Request::DeleteVariable(one) if one.key == *of))
     }
 
     pub(super) fn acknowledged(&self) -> u64 {
@@ -122,7 +139,7 @@ impl Checker {
         let Some(asked) = asked else { return Ok(()) };
         self.a_variable_changes_for_who_knows_it(request, &asked, reply)?;
         // That a signal was passed on is no change that lasts.
-        if !matches!(asked, Input::Operator(_, OperatorInput::Signal { .. })) {
+        if !matches!(asked, Request::Signal(_)) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
         }
         self.a_reply_is_remembered_first(world, &asked, reply)
@@ -144,70 +161,20 @@ impl Checker {
     fn a_reply_is_remembered_first(
         &mut self,
         world: &World,
-        asked: &Input,
+        asked: &Request,
         reply: &Reply,
     ) -> Verdict {
-        let holds = match (asked, reply) {
-            (
-                Input::Local(
-                    _,
-                    LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
-                ),
-                Reply::Registered { job_index, .. },
-            ) => match saved_job(world, &job.key()) {
-                Some(saved) => saved.job.job_modify_index >= *job_index,
-                None => self.replies.may_forget(&job.key()),
-            },
-            (
-                Input::Local(_, LocalInput::Dispatch { dispatch, .. }),
-                Reply::Dispatched { job, .. },
-            ) => match saved_job(world, job) {
-                Some(saved) => is_made_by(&saved.job, dispatch),
-                None => self.replies.may_forget(job),
-            },
-            (
-                Input::Local(_, LocalInput::Deregister { job, .. }),
-                Reply::Stopping {
-                    eval: Some(_),
-                    index,
-                },
-            ) => saved_job(world, job)
-                .is_none_or(|saved| saved.job.stop || saved.job.job_modify_index > *index),
-            (
-                Input::Operator(_, OperatorInput::StopAlloc { alloc }),
-                Reply::Stopping { eval: Some(_), .. },
-            ) => saved_alloc(world, *alloc)
-                .is_none_or(|saved| saved.desired.is_terminal() || saved.finished),
-            (_, Reply::HandedOver(slots)) => slots.iter().all(|(slot, alloc)| {
-                let goes = saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying);
-                goes || saved_disk(world, slot).is_some_and(|disk| disk.lease.is_some())
-            }),
-            (Input::Operator(_, OperatorInput::Collect { alloc }), Reply::Done { .. }) => {
-                saved_alloc(world, *alloc).is_none_or(|saved| saved.destroying)
-            }
-            (Input::Local(_, LocalInput::PutVariable { key, .. }), Reply::Variable(meta)) => {
-                match saved_variable(world, key) {
-                    Some(saved) => saved.meta.modify_index >= meta.modify_index,
-                    None => self.replies.deletes(key),
-                }
-            }
-            (Input::Local(_, LocalInput::DeleteVariable { key, .. }), Reply::Done { index }) => {
-                saved_variable(world, key).is_none_or(|saved| saved.meta.create_index > *index)
-            }
-            _ => return Ok(()),
+        let facts = Facts {
+            world,
+            replies: &self.replies,
+        };
+        let Some(holds) = simulated(asked).is_remembered(facts, reply) else {
+            return Ok(());
         };
         self.holds(Property::AReplyIsRememberedFirst, holds, || {
             format!("{asked:?} {reply:?}")
         })
     }
-}
-
-/// Whether the job bears what the dispatch brought, or an earlier one of the same token.
-fn is_made_by(job: &Job, dispatch: &Dispatch) -> bool {
-    let bears = |(key, value): (&String, &String)| job.meta.get(key) == Some(value);
-    let same = job.payload == dispatch.payload && dispatch.meta.iter().all(bears);
-    let again = !dispatch.token.is_empty();
-    job.dispatched && job.dispatch_idempotency_token == dispatch.token && (same || again)
 }
 
 fn index_of(reply: &Reply) -> u64 {

@@ -1,8 +1,8 @@
 //! What restarts cost: counted here again, from what was reported and what the world saw start.
 
+use drover_core::agent::requests::{self, Request, RestartScope};
 use drover_core::alloc::runner::AllocRunner;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{OperatorInput, RestartScope};
 use drover_core::model::event::TaskEvent;
 use drover_core::model::policy::{RestartMode, RestartRules};
 use drover_core::task::runner::TaskRunner;
@@ -80,14 +80,11 @@ impl TaskMemory {
 
 impl Checker {
     /// An operator asks something of tasks: what it makes free.
-    pub(super) fn operator_asks(
-        &mut self,
-        agent: &drover_core::agent::Agent,
-        asked: &OperatorInput,
-    ) {
-        let OperatorInput::Restart { alloc: id, tasks } = asked else {
+    pub(super) fn operator_asks(&mut self, agent: &drover_core::agent::Agent, asked: &Request) {
+        let Request::Restart(requests::Restart { alloc: id, tasks }) = asked else {
             return;
         };
+        self.lives.asked_again.insert(*id);
         if *tasks == RestartScope::All {
             self.lives.rerun.insert(*id);
         }

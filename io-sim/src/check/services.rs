@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::{Agent, Registration};
-use drover_core::effect::{DriverEffect, Effect};
+use drover_core::agent::{Agent, Input, Registration};
+use drover_core::effect::{DriverEffect, Effect, request};
 use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Found, Input, ShutdownMode};
+use drover_core::input::{DriverInput, Found, ShutdownMode};
 use drover_core::model::alloc::TaskLife;
 use drover_core::task::runner::TaskRunner;
 
@@ -34,12 +34,7 @@ impl Services {
             | DriverInput::StartLost { .. }
             | DriverInput::Destroyed { result: Ok(_), .. } => true,
             DriverInput::Recovered { found, .. } => *found != Found::Running,
-            DriverInput::Started { .. }
-            | DriverInput::Stopped { .. }
-            | DriverInput::Signaled { .. }
-            | DriverInput::Executed { .. }
-            | DriverInput::Destroyed { .. }
-            | DriverInput::Said { .. } => false,
+            _ => false,
         };
         if over {
             self.over.insert(said.launch());
@@ -50,7 +45,8 @@ impl Services {
         if let Effect::Driver(
             _,
             _,
-            DriverEffect::Stop { launch, .. } | DriverEffect::Destroy { launch, .. },
+            DriverEffect::Stop(request::Stop { launch, .. })
+            | DriverEffect::Destroy(request::Destroy { launch, .. }),
         ) = effect
         {
             self.over.insert(*launch);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::effect::TaskConfig;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, HookOutput, Input, TemplateInput};
+use drover_core::input::{DriverInput, HookOutput, TemplateInput};
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::model::template::{ChangeMode, Template};
 use drover_core::op::Op;

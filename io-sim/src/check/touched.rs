@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::Agent;
+use drover_core::agent::requests::{Request, Subject};
+use drover_core::agent::{Agent, Input};
 use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
 use drover_core::ids::{AllocId, JobKey};
-use drover_core::input::{Input, LocalInput, OperatorInput};
 use drover_core::store::{Batch, Key};
 
 /// Everything is looked at once in so many steps.
@@ -55,38 +55,24 @@ impl Touched {
                 self.siblings(agent, key.alloc)
             }
             Some(Input::Hook(hook)) => self.siblings(agent, hook.alloc),
-            Some(Input::Operator(
-                _,
-                OperatorInput::StopAlloc { alloc }
-                | OperatorInput::Collect { alloc }
-                | OperatorInput::TransferComplete { alloc }
-                | OperatorInput::Restart { alloc, .. }
-                | OperatorInput::Signal { alloc, .. },
-            )) => self.siblings(agent, *alloc),
-            Some(Input::Local(
-                _,
-                LocalInput::Register { job, .. } | LocalInput::TakeOver { job, .. },
-            )) => self.job(agent, &job.key()),
-            Some(Input::Local(
-                _,
-                LocalInput::Deregister { job, .. }
-                | LocalInput::Evaluate { job }
-                | LocalInput::HandOver { job },
-            )) => {
-                self.job(agent, job);
-            }
-            Some(Input::Local(
-                _,
-                LocalInput::PutVariable { .. } | LocalInput::DeleteVariable { .. },
-            )) => {}
-            // Children of it may go, and one comes.
-            Some(Input::Local(_, LocalInput::Dispatch { .. })) => self.everything(),
-            Some(Input::Local(_, LocalInput::Collect) | Input::Shutdown(_)) => self.everything(),
+            Some(Input::Request(_, asked)) => self.request(agent, asked),
+            Some(Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
             // Who found no place may have one now.
             Some(Input::Node(_)) => self.everything(),
             // Several may be due at once, of which only the first has its name here.
             None => self.everything(),
+        }
+    }
+
+    fn request(&mut self, agent: &Agent, asked: &Request) {
+        match asked.get().subject() {
+            Subject::Alloc(alloc) => self.siblings(agent, alloc),
+            // Children of it may go, and one comes.
+            Subject::Job(job) if is_parameterized(agent, &job) => self.everything(),
+            Subject::Job(job) => self.job(agent, &job),
+            Subject::Variable(_) => {}
+            Subject::Everything => self.everything(),
         }
     }
 
@@ -133,4 +119,9 @@ impl Touched {
             | Key::Variable(_) => None,
         }));
     }
+}
+
+fn is_parameterized(agent: &Agent, job: &JobKey) -> bool {
+    let known = agent.view().job(job);
+    known.is_some_and(|known| known.job.is_parameterized())
 }

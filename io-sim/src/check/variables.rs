@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
+use drover_core::agent::requests::{DeleteVariable, PutVariable, Request, Subject};
 use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::RequestId;
-use drover_core::input::{Input, LocalInput};
 use drover_core::model::variable::{Variable, VariableKey};
 use drover_core::store::{Key, Record};
 
@@ -36,12 +36,11 @@ impl Variables {
     }
 
     /// Somebody is about to ask. An agent that ends refuses everybody.
-    pub(super) fn asked(&mut self, agent: &Agent, request: RequestId, asked: &LocalInput) {
+    pub(super) fn asked(&mut self, agent: &Agent, request: RequestId, asked: &Request) {
         if agent.view().shutdown().is_some() {
             return;
         }
-        if let LocalInput::PutVariable { key, .. } | LocalInput::DeleteVariable { key, .. } = asked
-        {
+        if let Subject::Variable(key) = asked.get().subject() {
             let there = agent.view().variables().get(key);
             let there = there.map_or(0, |one| one.meta.modify_index);
             self.there.insert(request, there);
@@ -54,14 +53,14 @@ impl Checker {
     pub(super) fn a_variable_changes_for_who_knows_it(
         &mut self,
         request: RequestId,
-        asked: &Input,
+        asked: &Request,
         reply: &Reply,
     ) -> Verdict {
         let Some(there) = self.variables.there.remove(&request) else {
             return Ok(());
         };
-        let (Input::Local(_, LocalInput::PutVariable { expect, .. })
-        | Input::Local(_, LocalInput::DeleteVariable { expect, .. })) = asked
+        let (Request::PutVariable(PutVariable { expect, .. })
+        | Request::DeleteVariable(DeleteVariable { expect, .. })) = asked
         else {
             return Ok(());
         };

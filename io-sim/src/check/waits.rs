@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use drover_core::agent::{Agent, Wait};
+use drover_core::agent::{Agent, Input, Wait};
 use drover_core::alloc::runner::{AllocRunner, Phase as AllocPhase};
 use drover_core::ids::LaunchId;
-use drover_core::input::{DriverInput, Input};
+use drover_core::input::DriverInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};

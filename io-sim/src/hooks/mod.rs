@@ -14,9 +14,9 @@ mod template;
 
 use std::sync::Arc;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::ids::{AllocId, TaskKey, TaskName};
-use drover_core::input::{HookInput, HookOutput, Input};
+use drover_core::input::{HookInput, HookOutput};
 use drover_core::op::{Failure, Op};
 use drover_core::time::Span;
 use drover_core::work::HookWork;

@@ -4,9 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use drover_core::agent::requests::{Register, Restart, RestartScope, StopAlloc};
 use drover_core::config::Config;
 use drover_core::ids::{AllocId, LaunchId};
-use drover_core::input::{LocalInput, OperatorInput, RestartScope};
 use drover_core::model::alloc::ExitResult;
 use drover_core::model::job::Job;
 use drover_core::model::node::Node;
@@ -157,7 +157,7 @@ impl Run<'_> {
                 task.env.insert("RENEWAL".to_owned(), renewal);
             }
         }
-        self.sim.ask(LocalInput::Register {
+        self.sim.ask(Register {
             job: Arc::new(job),
             expect_index: None,
         });
@@ -189,12 +189,12 @@ impl Run<'_> {
                 if let Some(alloc) = self.latest() {
                     self.watcher.order.restarted.insert(alloc);
                     let tasks = RestartScope::Running;
-                    self.sim.operate(OperatorInput::Restart { alloc, tasks });
+                    self.sim.ask(Restart { alloc, tasks });
                 }
             }
             Happening::StopAlloc => {
                 if let Some(alloc) = self.latest() {
-                    self.sim.operate(OperatorInput::StopAlloc { alloc });
+                    self.sim.ask(StopAlloc { alloc });
                 }
             }
             Happening::Renew => {

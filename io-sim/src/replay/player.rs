@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::{Effect, StoreEffect};
-use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now};
 use drover_recorder::file::End;

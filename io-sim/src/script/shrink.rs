@@ -112,7 +112,7 @@ impl Shrinker {
         for id in ids {
             self.attempt_with(|script| {
                 script.jobs.retain(|job| job.id != id);
-                script.acts.retain(|act| act.what.job() != Some(&id));
+                script.acts.retain(|act| act.what.get().job() != Some(&id));
                 let prefix = format!("{id}.");
                 (script.overrides.chosen).retain(|choice| !choice.entity.starts_with(&prefix));
             });

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use drover_core::agent::Input;
+use drover_core::agent::requests::{DispatchJob, HandOver, Request, TakeOver};
 use drover_core::claims::resources::Amounts;
 use drover_core::effect::Reply;
 use drover_core::ids::{JobKey, RequestId};
-use drover_core::input::{Input, LocalInput, OperatorInput, ShutdownMode};
+use drover_core::input::ShutdownMode;
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
 use drover_core::time::Span;
@@ -16,10 +18,13 @@ use crate::machine::DRIVER;
 use crate::world::Later;
 
 impl Sim {
-    /// Asks something of the scheduling side.
-    pub fn ask(&mut self, input: LocalInput) -> RequestId {
+    /// Asks something.
+    pub fn ask(&mut self, what: impl Into<Request>) -> RequestId {
         let request = self.request();
-        self.send(Source::Operator, Input::Local(request, input));
+        let what = what.into();
+        self.requests
+            .insert(request, (self.world.life, what.clone()));
+        self.send(Source::Operator, Input::Request(request, what));
         request
     }
 
@@ -34,7 +39,7 @@ impl Sim {
             tag: nth,
             ..Dispatch::default()
         };
-        self.ask(LocalInput::Dispatch {
+        self.ask(DispatchJob {
             job: JobKey::local(job),
             dispatch: Arc::new(dispatch),
         })
@@ -59,7 +64,7 @@ impl Sim {
     pub fn take_over_some(&mut self, job: &Job, copies: usize) -> RequestId {
         let mut from = self.world.remotes.hand(job);
         from.truncate(copies);
-        self.ask(LocalInput::TakeOver {
+        self.ask(TakeOver {
             job: Arc::new(job.clone()),
             from,
         })
@@ -68,22 +73,7 @@ impl Sim {
     /// Another node takes over a job.
     pub fn hand_over(&mut self, job: &str) -> RequestId {
         let job = JobKey::local(job);
-        self.ask(LocalInput::HandOver { job })
-    }
-
-    /// Asks something of an allocation.
-    pub fn operate(&mut self, input: OperatorInput) -> RequestId {
-        let request = self.request();
-        let (OperatorInput::Restart { alloc, .. }
-        | OperatorInput::StopAlloc { alloc }
-        | OperatorInput::Collect { alloc }
-        | OperatorInput::TransferComplete { alloc }
-        | OperatorInput::Signal { alloc, .. }) = &input;
-        if matches!(&input, OperatorInput::Restart { .. }) {
-            self.checker.asked_again(*alloc);
-        }
-        self.send(Source::Operator, Input::Operator(request, input));
-        request
+        self.ask(HandOver { job })
     }
 
     /// Tells the agent to end.
@@ -118,10 +108,6 @@ impl Sim {
     }
 
     fn send(&mut self, source: Source, input: Input) {
-        if let Input::Local(request, _) | Input::Operator(request, _) = &input {
-            self.requests
-                .insert(*request, (self.world.life, input.clone()));
-        }
         let at = self.world.at;
         let entity = Arc::from("people");
         self.world.say(source, at, &entity, input);

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use drover_core::agent::{Agent, TimerName};
-use drover_core::effect::{DriverEffect, Effect, HookEffect, Reply, StoreEffect, Told};
+use drover_core::agent::requests::{Request, Subject};
+use drover_core::agent::{Agent, Input, TimerName};
+use drover_core::effect::{Effect, HookEffect, Reply, StoreEffect, Told};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
-use drover_core::input::Found;
-use drover_core::input::{DriverInput, Input, LocalInput, OperatorInput, StoreInput};
+use drover_core::input::{DriverInput, Found, StoreInput};
 use drover_core::model::alloc::ExitResult;
-use drover_core::op::Failure;
 use drover_core::operations::Owner;
 use drover_core::store::{Batch, Key, Record};
 
@@ -37,39 +36,23 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
         Some(Input::Store(StoreInput::Failed(id, why))) => {
             (Column::Store, format!("not saved {}: {why}", id.0))
         }
-        Some(Input::Local(request, input)) => {
-            let what = match input {
-                LocalInput::Register { job, .. } => format!("register {}", job.id),
-                LocalInput::TakeOver { job, .. } => format!("take over {}", job.id),
-                LocalInput::HandOver { job } => format!("hand over {}", job.id),
-                LocalInput::Dispatch { job, .. } => format!("dispatch {}", job.id),
-                LocalInput::Deregister { job, purge: false } => format!("stop job {}", job.id),
-                LocalInput::Deregister { job, purge: true } => format!("purge job {}", job.id),
-                LocalInput::Evaluate { job } => format!("look again at {}", job.id),
-                LocalInput::Collect => "collect garbage".to_owned(),
-                LocalInput::PutVariable { key, expect, .. } => {
-                    format!("put {}{}", key.path, of_change(*expect))
-                }
-                LocalInput::DeleteVariable { key, expect } => {
-                    format!("delete {}{}", key.path, of_change(*expect))
-                }
-            };
-            (Column::People, format!("{} {what}", request.0))
-        }
-        Some(Input::Operator(request, input)) => {
-            let (alloc, what) = match input {
-                OperatorInput::StopAlloc { alloc } => (alloc, "stop".to_owned()),
-                OperatorInput::Collect { alloc } => (alloc, "clean away".to_owned()),
-                OperatorInput::TransferComplete { alloc } => (alloc, "transferred".to_owned()),
-                OperatorInput::Restart { alloc, tasks } => (alloc, format!("restart {tasks:?}")),
-                OperatorInput::Signal { alloc, signal, .. } => (alloc, signal.clone()),
-            };
-            let alloc = names.alloc(*alloc);
-            (Column::People, format!("{} {what} {alloc}", request.0))
-        }
+        Some(Input::Request(request, asked)) => (
+            Column::People,
+            format!("{} {}", request.0, asks(names, asked)),
+        ),
         Some(Input::Node(news)) => (Column::Agent, words(news)),
         Some(Input::Template(key, news)) => (Column::Of(names.task(key)), words(news)),
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
+    }
+}
+
+fn asks(names: &Names, asked: &Request) -> String {
+    let what = asked.get().name();
+    match asked.get().subject() {
+        Subject::Job(job) => format!("{what} {}", job.id),
+        Subject::Alloc(alloc) => format!("{what} {}", names.alloc(alloc)),
+        Subject::Variable(key) => format!("{what} {}", key.path),
+        Subject::Everything => what.to_owned(),
     }
 }
 
@@ -121,32 +104,25 @@ fn run_of(names: &Names, launch: LaunchId) -> String {
 }
 
 fn heard(said: &DriverInput) -> String {
-    match said {
-        DriverInput::Started { .. } => "started".to_owned(),
-        DriverInput::StartFailed { failure, .. } => {
-            format!("start failed ({})", failure.message)
-        }
-        DriverInput::StartLost { .. } => "start lost".to_owned(),
-        DriverInput::Recovered { found, .. } => match found {
-            Found::Running => "found running".to_owned(),
-            Found::Exited(exit) => format!("found ended {}", ended(exit)),
-            Found::NeverStarted => "found never started".to_owned(),
-            Found::Rebooted => "ended by the machine's restart".to_owned(),
-            Found::Gone(_) => "not found".to_owned(),
-        },
-        DriverInput::Exited { result, .. } => format!("exited {}", ended(result)),
-        DriverInput::Stopped { result, .. } => verdict("stop passed on", result),
-        DriverInput::Signaled { result, .. } => verdict("signal passed on", result),
-        DriverInput::Executed { result, .. } => match result {
-            Ok(code) => format!("script ended with {code}"),
-            Err(failure) => format!("script not run ({})", failure.message),
-        },
-        DriverInput::Destroyed { result, .. } => match result {
-            Ok(Some(exit)) => format!("destroyed, ended {}", ended(exit)),
-            Ok(None) => "destroyed".to_owned(),
-            Err(failure) => format!("not destroyed ({})", failure.message),
-        },
-        DriverInput::Said { message, .. } => format!("says: {message}"),
+    let what = said.name();
+    match (said, said.failure()) {
+        (_, Some(failure)) => format!("{what} ({})", failure.message),
+        (DriverInput::Exited { result, .. }, _) => format!("exited {}", ended(result)),
+        (
+            DriverInput::Recovered {
+                found: Found::Exited(exit),
+                ..
+            },
+            _,
+        ) => format!("{what} {}", ended(exit)),
+        (
+            DriverInput::Executed {
+                result: Ok(code), ..
+            },
+            _,
+        ) => format!("script ended with {code}"),
+        (DriverInput::Said { message, .. }, _) => format!("says: {message}"),
+        _ => what.to_owned(),
     }
 }
 
@@ -157,26 +133,12 @@ fn ended(exit: &ExitResult) -> String {
     }
 }
 
-fn verdict(what: &str, result: &Result<(), Failure>) -> String {
-    match result {
-        Ok(()) => what.to_owned(),
-        Err(failure) => format!("not {what} ({})", failure.message),
-    }
-}
-
 /// What leaves the agent; nothing for what nobody wants to read.
 pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)> {
     Some(match effect {
         Effect::Driver(_, key, effect) => {
-            let (what, launch) = match effect {
-                DriverEffect::Start { launch, .. } => ("start", launch),
-                DriverEffect::Recover { launch, .. } => ("look for", launch),
-                DriverEffect::Stop { launch, .. } => ("stop", launch),
-                DriverEffect::Signal { launch, .. } => ("signal", launch),
-                DriverEffect::Exec { launch, .. } => ("run script beside", launch),
-                DriverEffect::Destroy { launch, .. } => ("destroy", launch),
-            };
-            let launch = run_of(names, *launch);
+            let what = effect.get().name();
+            let launch = run_of(names, effect.launch());
             (Column::Of(names.task(key)), format!("{what} {launch}"))
         }
         Effect::Hook(HookEffect::Run {
@@ -246,8 +208,4 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Variable(key), None) => format!("variable {} gone", key.path),
     };
     batch.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-fn of_change(expect: Option<u64>) -> String {
-    expect.map_or_else(String::new, |index| format!(" of change {index}"))
 }

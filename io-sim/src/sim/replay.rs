@@ -2,10 +2,9 @@
 
 use std::hash::Hasher;
 
-use drover_core::agent::Agent;
+use drover_core::agent::{Agent, Input};
 use drover_core::config::Config;
 use drover_core::effect::Effect;
-use drover_core::input::Input;
 use drover_core::store::Saved;
 use drover_core::time::Now;
 use drover_recorder::file::End;

@@ -294,7 +294,7 @@ mod tests {
             ("VariableKey", "path", Rule::Show),
             ("VariableMeta", "modify_index", Rule::Show),
             ("Variable", "items", Rule::HideTexts),
-            ("LocalInput", "items", Rule::HideTexts),
+            ("PutVariable", "items", Rule::HideTexts),
             ("Told", "alloc", Rule::Show),
             ("Told", "event", Rule::HideTexts),
             ("Unheard", "of", Rule::HideTexts),

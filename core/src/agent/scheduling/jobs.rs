@@ -5,26 +5,19 @@ use std::sync::Arc;
 
 use super::rollout::new_deployment;
 use crate::agent::{Agent, cx};
-use crate::effect::{Refusal, Reply};
+use crate::effect::Reply;
 use crate::ids::{JobKey, Slot};
-use crate::model::eval::{DeploymentStatus, Trigger};
+use crate::model::eval::{DeploymentStatus, Evaluation, Trigger};
 use crate::model::job::Job;
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
 use crate::store::{Key, Record};
 use crate::time::Now;
 
 impl Agent {
-    pub(in crate::agent) fn register(
-        &mut self,
-        now: Now,
-        job: &Arc<Job>,
-        expect: Option<u64>,
-    ) -> Reply {
+    /// Takes a job in, as a new version if it differs from what is known.
+    pub(in crate::agent) fn register(&mut self, now: Now, job: &Arc<Job>) -> Reply {
         let key = job.key();
         let known = self.local.jobs.get(&key).cloned();
-        if let Some(refusal) = wrong_index(known.as_deref(), expect) {
-            return Reply::Refused(refusal);
-        }
         let unchanged = known
             .as_ref()
             .is_some_and(|known| known.is_same(job) && !self.is_collected(known));
@@ -122,18 +115,16 @@ impl Agent {
         versions
     }
 
-    pub(super) fn deregister(&mut self, now: Now, key: &JobKey, purge: bool) -> Reply {
-        if !self.stop_job(now, key, purge) {
-            return Reply::Stopping {
-                eval: None,
-                index: self.shared.index,
-            };
-        }
-        let eval = self.evaluate(now, key, Trigger::JobDeregister);
-        Reply::Stopping {
-            eval: Some(eval.id),
-            index: eval.create_index,
-        }
+    /// Nothing of a job is to run any more, nor to be known if it is to be purged. None if there is no such
+    /// job.
+    pub(in crate::agent) fn deregister(
+        &mut self,
+        now: Now,
+        key: &JobKey,
+        purge: bool,
+    ) -> Option<Arc<Evaluation>> {
+        let stopped = self.stop_job(now, key, purge);
+        stopped.then(|| self.evaluate(now, key, Trigger::JobDeregister))
     }
 
     /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
@@ -195,19 +186,4 @@ impl Agent {
         self.forget_records_of(key, None);
         cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
-}
-
-fn wrong_index(known: Option<&JobRecord>, expect: Option<u64>) -> Option<Refusal> {
-    let expect = expect?;
-    let actual = known.map(|known| known.job.job_modify_index);
-    let why = match actual {
-        Some(actual) if actual == expect => return None,
-        None if expect == 0 => return None,
-        Some(_) if expect == 0 => "job already exists".to_owned(),
-        Some(actual) => format!("job exists with conflicting job modify index: {actual}"),
-        None => "job does not exist".to_owned(),
-    };
-    Some(Refusal::Conflict(format!(
-        "Enforcing job modify index {expect}: {why}"
-    )))
 }

@@ -1,4 +1,4 @@
-//! The scheduling side of the agent: requests about jobs, and the plans that are made of them
+//! The scheduling side of the agent: jobs, evaluations, and the plans that are made of them
 //! ([`crate::scheduler`]) and carried out (`apply.rs`).
 
 mod apply;
@@ -7,18 +7,13 @@ mod evaluations;
 mod jobs;
 mod rollout;
 
-pub use dispatch::MAX_CHILDREN;
-
 use std::collections::BTreeSet;
 
 use super::Agent;
 use crate::alloc::runner::AllocRunner;
 use crate::claims::Held;
 use crate::claims::resources::{Amounts, Capacity};
-use crate::effect::{Effect, Refusal, Reply};
-use crate::ids::{AllocId, JobKey, RequestId};
-use crate::input::LocalInput;
-use crate::model::eval::Trigger;
+use crate::ids::{AllocId, JobKey};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::placement::PlacementFailure;
@@ -36,49 +31,6 @@ fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
 }
 
 impl Agent {
-    pub(super) fn on_local(&mut self, now: Now, request: RequestId, input: LocalInput) {
-        let reply = match input {
-            _ if self.shutdown.is_some() => {
-                Reply::Refused(Refusal::Conflict("the agent is shutting down".to_owned()))
-            }
-            LocalInput::Register { job, expect_index } => self.register(now, &job, expect_index),
-            LocalInput::TakeOver { job, from } => self.take_over(now, &job, from),
-            LocalInput::HandOver { job } => self.hand_over(now, &job),
-            LocalInput::Dispatch { job, dispatch } => self.dispatch(now, &job, &dispatch),
-            LocalInput::Deregister { job, purge } => self.deregister(now, &job, purge),
-            LocalInput::Evaluate { job } => self.look_again(now, &job),
-            LocalInput::PutVariable { key, items, expect } => {
-                self.put_variable(now, key, items, expect)
-            }
-            LocalInput::DeleteVariable { key, expect } => self.delete_variable(now, key, expect),
-            LocalInput::Collect => {
-                self.collect_all = true;
-                self.collect_due = true;
-                Reply::Done {
-                    index: self.shared.index,
-                }
-            }
-        };
-        self.shared.ledger.after_save(Effect::Reply(request, reply));
-    }
-
-    fn look_again(&mut self, now: Now, key: &JobKey) -> Reply {
-        match self.local.jobs.get(key) {
-            None => Reply::Refused(Refusal::NotFound("job not found".to_owned())),
-            Some(known) if known.job.is_parameterized() => {
-                let why = "a parameterized job runs nothing itself".to_owned();
-                Reply::Refused(Refusal::Conflict(why))
-            }
-            Some(_) => {
-                let eval = self.evaluate(now, key, Trigger::JobRegister);
-                Reply::Stopping {
-                    eval: Some(eval.id),
-                    index: eval.create_index,
-                }
-            }
-        }
-    }
-
     /// What plans depend on, as it is now.
     fn snapshot(&self, now: Now, due: Vec<JobKey>) -> Snapshot<'_> {
         let capacity = self.capacity();

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use drover_core::agent::Input;
 use drover_core::driver::said::SaidTaskEvent;
 use drover_core::ids::{LaunchId, TaskKey};
-use drover_core::input::{DriverInput, Input};
+use drover_core::input::DriverInput;
 
 use super::World;
 use crate::plugin::Plugin;

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use drover_core::driver::spec::Spec;
-use drover_core::effect::{DriverEffect, Program, TaskConfig};
+use drover_core::effect::{DriverEffect, Program, TaskConfig, request};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::{DriverInput, Found};
 use drover_core::model::alloc::DriverNetwork;
@@ -155,7 +155,7 @@ impl Driver for PluginDriver {
         let world = self.world.clone();
         let owed = Answer::owed(&world.inbox, &task, &effect);
         match effect {
-            DriverEffect::Start { op, launch, config } => {
+            DriverEffect::Start(request::Start { op, launch, config }) => {
                 // Before anything that comes later can be begun.
                 if world.held.begin(launch) {
                     tokio::spawn(world.start(owed, task, op, launch, config));
@@ -167,37 +167,37 @@ impl Driver for PluginDriver {
                     });
                 }
             }
-            DriverEffect::Recover { op, launch, logs } => {
+            DriverEffect::Recover(request::Recover { op, launch, logs }) => {
                 tokio::spawn(world.recover(owed, task, op, launch, logs));
             }
-            DriverEffect::Stop {
+            DriverEffect::Stop(request::Stop {
                 op,
                 launch,
                 signal,
                 grace,
-            } => {
+            }) => {
                 tokio::spawn(async move {
                     let result = world.stop(launch, &signal, grace).await;
                     owed.give(DriverInput::Stopped { op, launch, result });
                 });
             }
-            DriverEffect::Signal { op, launch, signal } => {
+            DriverEffect::Signal(request::Signal { op, launch, signal }) => {
                 tokio::spawn(async move {
                     let result = world.signal(launch, &signal).await;
                     owed.give(DriverInput::Signaled { op, launch, result });
                 });
             }
-            DriverEffect::Exec {
+            DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
-            } => {
+            }) => {
                 tokio::spawn(async move {
                     let result = world.exec(launch, &program).await;
                     owed.give(DriverInput::Executed { op, launch, result });
                 });
             }
-            DriverEffect::Destroy { op, launch } => {
+            DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 tokio::spawn(async move {
                     let result = world.destroy(&task, launch).await;
                     if result.is_ok() {

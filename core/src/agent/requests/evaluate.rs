@@ -1,0 +1,38 @@
+//! `job eval`: what a job wants is compared once more with what runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, OperatorRequest, Subject, conflict, stopping, unknown_job};
+use crate::effect::Reply;
+use crate::ids::JobKey;
+use crate::model::eval::Trigger;
+
+/// Make an evaluation of this job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Evaluate {
+    /// Which.
+    pub job: JobKey,
+}
+
+impl OperatorRequest for Evaluate {
+    fn name(&self) -> &'static str {
+        "evaluate"
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Job(self.job.clone())
+    }
+
+    fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        Some(match asked.agent.local.jobs.get(&self.job) {
+            None => unknown_job(),
+            Some(known) if known.job.is_parameterized() => {
+                conflict("a parameterized job runs nothing itself")
+            }
+            Some(_) => {
+                let trigger = Trigger::JobRegister;
+                stopping(&asked.agent.evaluate(asked.now, &self.job, trigger))
+            }
+        })
+    }
+}

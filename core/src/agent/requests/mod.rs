@@ -1,0 +1,209 @@
+//! What operators can ask: one file for each request. It says what the request takes, what is checked, what
+//! it does and what it answers; whoever passes requests on, shows or counts them knows them as
+//! [`OperatorRequest`]s.
+//!
+//! An answer leaves when what was done is saved. A request about an allocation is taken also while the
+//! agent ends its tasks; all others are refused then.
+
+mod collect_alloc;
+mod collect_garbage;
+mod delete_variable;
+mod deregister;
+mod dispatch;
+mod evaluate;
+mod hand_over;
+mod put_variable;
+mod register;
+mod restart;
+mod signal;
+mod stop_alloc;
+mod take_over;
+mod transfer_complete;
+
+pub use collect_alloc::CollectAlloc;
+pub use collect_garbage::CollectGarbage;
+pub use delete_variable::DeleteVariable;
+pub use deregister::Deregister;
+pub use dispatch::{DispatchJob, MAX_CHILDREN};
+pub use evaluate::Evaluate;
+pub use hand_over::HandOver;
+pub use put_variable::PutVariable;
+pub use register::Register;
+pub use restart::{Restart, RestartScope};
+pub use signal::Signal;
+pub use stop_alloc::StopAlloc;
+pub use take_over::TakeOver;
+pub use transfer_complete::TransferComplete;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Agent, cx};
+use crate::cx::Cx;
+use crate::effect::{Effect, Refusal, Reply};
+use crate::ids::{AllocId, JobKey, RequestId};
+use crate::model::eval::Evaluation;
+use crate::model::variable::VariableKey;
+use crate::time::Now;
+
+/// What is the same of all requests.
+pub trait OperatorRequest {
+    /// What is asked, in a word or two.
+    fn name(&self) -> &'static str;
+
+    /// What it is about.
+    fn subject(&self) -> Subject<'_>;
+
+    /// Checks it, does it, and answers. None if the answer follows.
+    fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply>;
+
+    /// The same, where only a record is left of the allocation, which is of this job.
+    fn handle_collected(&self, asked: &mut Asked<'_>, job: &JobKey) -> Reply {
+        let _ = (asked, job);
+        conflict("the allocation is over, and its directory was garbage-collected")
+    }
+}
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A job.
+    Job(JobKey),
+    /// An allocation.
+    Alloc(AllocId),
+    /// A variable.
+    Variable(&'a VariableKey),
+    /// All there is.
+    Everything,
+}
+
+/// The agent that is asked.
+pub struct Asked<'a> {
+    agent: &'a mut Agent,
+    now: Now,
+    /// Where an answer that follows goes to.
+    request: RequestId,
+}
+
+impl Asked<'_> {
+    fn cx(&mut self) -> Cx<'_> {
+        cx(&self.agent.config, &mut self.agent.shared, self.now)
+    }
+
+    fn done(&self) -> Reply {
+        let index = self.agent.shared.index;
+        Reply::Done { index }
+    }
+}
+
+/// The requests: a line for each. What else they were called is what recordings call them.
+macro_rules! requests {
+    ($($(#[serde(alias = $was:literal)])? $name:ident,)*) => {
+        /// What an operator asks.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Request {
+            $(#[allow(missing_docs, reason = "its type says it")]
+            $(#[serde(alias = $was)])?
+            $name($name),)*
+        }
+
+        impl Request {
+            /// As what is the same of all.
+            pub fn get(&self) -> &dyn OperatorRequest {
+                match self {
+                    $(Request::$name(request) => request,)*
+                }
+            }
+        }
+
+        $(impl From<$name> for Request {
+            fn from(request: $name) -> Request {
+                Request::$name(request)
+            }
+        })*
+    };
+}
+
+requests! {
+    Register,
+    TakeOver,
+    HandOver,
+    #[serde(alias = "Dispatch")]
+    DispatchJob,
+    Deregister,
+    Evaluate,
+    CollectGarbage,
+    PutVariable,
+    DeleteVariable,
+    StopAlloc,
+    #[serde(alias = "Collect")]
+    CollectAlloc,
+    #[serde(alias = "Delivered")]
+    TransferComplete,
+    Restart,
+    Signal,
+}
+
+impl Agent {
+    /// Answers, or sees to it that the answer follows. Returns what it touched.
+    pub(super) fn on_request(
+        &mut self,
+        now: Now,
+        request: RequestId,
+        what: &Request,
+    ) -> BTreeSet<AllocId> {
+        let what = what.get();
+        let mut touched = BTreeSet::new();
+        let mut collected = None;
+        match what.subject() {
+            Subject::Alloc(id) if self.allocs.contains_key(&id) => {
+                touched.insert(id);
+            }
+            Subject::Alloc(id) => {
+                collected = self.collected.get(id).map(|known| known.alloc.job.clone());
+            }
+            Subject::Job(_) | Subject::Variable(_) | Subject::Everything
+                if self.shutdown.is_some() =>
+            {
+                let reply = conflict("the agent is shutting down");
+                self.shared.ledger.after_save(Effect::Reply(request, reply));
+                return touched;
+            }
+            Subject::Job(_) | Subject::Variable(_) | Subject::Everything => {}
+        }
+        let mut asked = Asked {
+            agent: self,
+            now,
+            request,
+        };
+        let reply = match collected {
+            Some(job) => Some(what.handle_collected(&mut asked, &job)),
+            None => what.handle(&mut asked),
+        };
+        if let Some(reply) = reply {
+            self.shared.ledger.after_save(Effect::Reply(request, reply));
+        }
+        touched
+    }
+}
+
+fn conflict(why: &str) -> Reply {
+    Reply::Refused(Refusal::Conflict(why.to_owned()))
+}
+
+fn unknown(id: AllocId) -> Reply {
+    Reply::Refused(Refusal::NotFound(format!("Unknown allocation \"{id}\"")))
+}
+
+fn unknown_job() -> Reply {
+    Reply::Refused(Refusal::NotFound("job not found".to_owned()))
+}
+
+fn stopping(eval: &Arc<Evaluation>) -> Reply {
+    Reply::Stopping {
+        eval: Some(eval.id),
+        index: eval.create_index,
+    }
+}

@@ -1,0 +1,54 @@
+//! `job run`: a job is taken in, as a new version if it differs from what is known.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, OperatorRequest, Subject};
+use crate::effect::{Refusal, Reply};
+use crate::model::job::Job;
+use crate::store::record::JobRecord;
+
+/// Run this job. It is complete, canonical and valid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Register {
+    /// The job.
+    pub job: Arc<Job>,
+    /// The `JobModifyIndex` that the job must still have; 0 for a new one.
+    pub expect_index: Option<u64>,
+}
+
+impl OperatorRequest for Register {
+    fn name(&self) -> &'static str {
+        "register"
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Job(self.job.key())
+    }
+
+    fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        let known = asked.agent.local.jobs.get(&self.job.key());
+        Some(
+            match wrong_index(known.map(|known| &**known), self.expect_index) {
+                Some(refusal) => Reply::Refused(refusal),
+                None => asked.agent.register(asked.now, &self.job),
+            },
+        )
+    }
+}
+
+fn wrong_index(known: Option<&JobRecord>, expect: Option<u64>) -> Option<Refusal> {
+    let expect = expect?;
+    let actual = known.map(|known| known.job.job_modify_index);
+    let why = match actual {
+        Some(actual) if actual == expect => return None,
+        None if expect == 0 => return None,
+        Some(_) if expect == 0 => "job already exists".to_owned(),
+        Some(actual) => format!("job exists with conflicting job modify index: {actual}"),
+        None => "job does not exist".to_owned(),
+    };
+    Some(Refusal::Conflict(format!(
+        "Enforcing job modify index {expect}: {why}"
+    )))
+}

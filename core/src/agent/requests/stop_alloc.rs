@@ -1,0 +1,45 @@
+//! `alloc stop`: one allocation ends, and its job replaces it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, OperatorRequest, Subject, cx, stopping, unknown};
+use crate::alloc::runner::Update;
+use crate::effect::Reply;
+use crate::ids::{AllocId, JobKey};
+use crate::model::eval::Trigger;
+
+/// Stop the allocation; its job replaces it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StopAlloc {
+    /// Which.
+    pub alloc: AllocId,
+}
+
+impl OperatorRequest for StopAlloc {
+    fn name(&self) -> &'static str {
+        "stop"
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject::Alloc(self.alloc)
+    }
+
+    fn handle(&self, asked: &mut Asked<'_>) -> Option<Reply> {
+        let cx = &mut cx(&asked.agent.config, &mut asked.agent.shared, asked.now);
+        let Some(alloc) = asked.agent.allocs.get_mut(&self.alloc) else {
+            return Some(unknown(self.alloc));
+        };
+        let job = alloc.job_key().clone();
+        // What is over stays what it was: a batch job that completed is not run again for this.
+        if !alloc.record().finished {
+            alloc.update(cx, Update::Stop("alloc was stopped by an operator"));
+        }
+        let eval = asked.agent.evaluate(asked.now, &job, Trigger::AllocStop);
+        Some(stopping(&eval))
+    }
+
+    /// As of any that is over: its job is considered again.
+    fn handle_collected(&self, asked: &mut Asked<'_>, job: &JobKey) -> Reply {
+        stopping(&asked.agent.evaluate(asked.now, job, Trigger::AllocStop))
+    }
+}

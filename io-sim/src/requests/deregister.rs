@@ -1,0 +1,46 @@
+//! See the core's request of the same name.
+
+use drover_core::agent::requests;
+use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
+use serde::{Deserialize, Serialize};
+
+use super::Simulated;
+use crate::check::{Facts, Verdict};
+use crate::script::{ActKind, Jobs};
+use crate::sim::Sim;
+
+/// A job is stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deregister {
+    /// Which.
+    pub job: String,
+    /// Whether it is forgotten as well.
+    pub purge: bool,
+}
+
+impl ActKind for Deregister {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, _: &mut Jobs<'_>) -> Verdict {
+        let (job, purge) = (JobKey::local(&self.job), self.purge);
+        sim.ask(requests::Deregister { job, purge });
+        Ok(())
+    }
+}
+
+impl Simulated for requests::Deregister {
+    fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
+        let Reply::Stopping {
+            eval: Some(_),
+            index,
+        } = reply
+        else {
+            return None;
+        };
+        let saved = facts.job(&self.job);
+        Some(saved.is_none_or(|saved| saved.job.stop || saved.job.job_modify_index > *index))
+    }
+}

@@ -1,0 +1,55 @@
+//! What operators ask in simulated worlds: for each request ([`drover_core::agent::requests`]) one file with
+//! what people of a script do with it ([`ActKind`]) and what its answer says of the disk ([`Simulated`]).
+
+mod collect_alloc;
+mod collect_garbage;
+mod delete_variable;
+mod deregister;
+mod dispatch;
+mod evaluate;
+mod hand_over;
+mod put_variable;
+mod register;
+mod restart;
+mod signal;
+mod stop_alloc;
+mod take_over;
+mod transfer_complete;
+
+pub use collect_alloc::CollectAlloc;
+pub use collect_garbage::Collect;
+pub use delete_variable::DeleteVariable;
+pub use deregister::Deregister;
+pub use dispatch::Dispatch;
+pub use evaluate::Evaluate;
+pub use hand_over::HandOver;
+pub use put_variable::{Expect, PutVariable};
+pub use register::{Change, Register};
+pub use restart::{Restart, RestartTask};
+pub use signal::{Signal, SignalTask};
+pub use stop_alloc::StopAlloc;
+pub use take_over::{TakeOver, TakeOverOne};
+pub use transfer_complete::TransferComplete;
+
+use drover_core::agent::requests::Request;
+use drover_core::effect::Reply;
+
+use crate::check::Facts;
+
+/// A request, as the reference model knows it.
+pub(crate) trait Simulated {
+    /// Whether the disk holds what this answer says, or something later. None if the answer says nothing of
+    /// the kind.
+    fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool>;
+}
+
+/// The request, as the reference model knows it.
+pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
+    macro_rules! each {
+        ($($name:ident)*) => { match request { $(Request::$name(it) => it,)* } };
+    }
+    each! {
+        Register TakeOver HandOver DispatchJob Deregister Evaluate CollectGarbage PutVariable DeleteVariable
+        StopAlloc CollectAlloc TransferComplete Restart Signal
+    }
+}

@@ -1,0 +1,105 @@
+//! See the core's request of the same name.
+
+use std::sync::Arc;
+
+use drover_core::agent::requests;
+use drover_core::effect::Reply;
+use drover_core::model::job::Job;
+use drover_core::model::template::Wait;
+use drover_core::time::Span;
+use serde::{Deserialize, Serialize};
+
+use super::Simulated;
+use crate::check::{Facts, Verdict};
+use crate::script::{ActKind, Jobs};
+use crate::sim::Sim;
+
+/// A job is handed in, as it is or after a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Register {
+    /// Which.
+    pub job: String,
+    /// What is changed first, for good.
+    pub change: Option<Change>,
+}
+
+impl ActKind for Register {
+    fn job(&self) -> Option<&str> {
+        Some(&self.job)
+    }
+
+    fn act(&self, sim: &mut Sim, jobs: &mut Jobs<'_>) -> Verdict {
+        if let Some(job) = jobs.get_mut(self.job.as_str()) {
+            if let Some(change) = self.change {
+                change.make(job);
+            }
+            sim.ask(requests::Register {
+                job: Arc::new(job.clone()),
+                expect_index: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Simulated for requests::Register {
+    fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
+        is_remembered(&self.job, facts, reply)
+    }
+}
+
+pub(super) fn is_remembered(job: &Job, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
+    let Reply::Registered { job_index, .. } = reply else {
+        return None;
+    };
+    Some(match facts.job(&job.key()) {
+        Some(saved) => saved.job.job_modify_index >= *job_index,
+        None => facts.replies.may_forget(&job.key()),
+    })
+}
+
+/// A change of a job's first group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// The first task's environment: it is replaced.
+    Env(u64),
+    /// The first task's kill timeout, how long changes of its templates are collected, and for how much longer its
+    /// tokens are good: it is updated in place.
+    KillTimeout(Span),
+    /// The number of copies.
+    Count(i64),
+    /// How important it is.
+    Priority(i64),
+}
+
+impl Change {
+    /// Makes it.
+    pub fn make(self, job: &mut Job) {
+        if let Change::Priority(priority) = self {
+            job.priority = priority;
+        }
+        let Some(group) = job.task_groups.first_mut() else {
+            return;
+        };
+        match (self, group.tasks.first_mut()) {
+            (Change::Env(value), Some(task)) => {
+                task.env.insert("V".to_owned(), value.to_string());
+            }
+            (Change::KillTimeout(span), Some(task)) => {
+                task.kill_timeout = Some(span);
+                for template in &mut task.templates {
+                    template.wait = Some(Wait {
+                        min: span,
+                        max: Span(span.0.saturating_mul(4)),
+                    });
+                }
+                let mut identities = task.identity.iter_mut().chain(&mut task.identities);
+                if let Some(identity) = identities.find(|one| one.ttl.0 > 0) {
+                    identity.ttl.0 = identity.ttl.0.saturating_add(span.0);
+                }
+            }
+            (Change::Count(count), _) => group.count = Some(count),
+            (Change::Priority(_), _) | (Change::Env(_) | Change::KillTimeout(_), None) => {}
+        }
+    }
+}
