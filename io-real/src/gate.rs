@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
@@ -82,6 +82,12 @@ impl Gate {
     }
 
     fn begin<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        // What the work spawns belongs to the caller's runtime: that of the gate only has threads.
+        let caller = Handle::current();
+        let work = move || {
+            let _entered = caller.enter();
+            work()
+        };
         match &self.0.threads {
             Some(threads) => threads.spawn_blocking(work),
             None => spawn_blocking(work),
@@ -115,5 +121,17 @@ mod tests {
         assert_eq!(gate.run(|| 7).await.unwrap(), 7);
         drop(end);
         assert!(hung.await.unwrap().unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn what_work_spawns_runs_beside_its_caller() {
+        let spawned = Gate::of(1).run(|| tokio::spawn(async { 7 })).await.unwrap();
+        assert_eq!(
+            timeout(Duration::from_secs(20), spawned)
+                .await
+                .unwrap()
+                .unwrap(),
+            7
+        );
     }
 }
