@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 /// How long anything may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a client rests between two looks at the state, so that looking costs the agent little.
 const REST: Duration = Duration::from_millis(2);
 
@@ -61,7 +61,7 @@ impl Client {
     fn connect(addr: &str) -> std::io::Result<Client> {
         let stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Client {
             host: addr.to_owned(),
             stream: BufReader::new(stream),
@@ -145,7 +145,7 @@ impl Client {
             if done(&list[0]) {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "nothing becomes of: {list}");
+            assert!(begin.elapsed() < TIMEOUT, "nothing becomes of: {list}");
             sleep(REST);
         }
     }
@@ -189,7 +189,7 @@ fn stamp(socket: &str) {
         .and_then(|own| own.send_to(&now, socket))
         .expect("nobody wants to know");
     loop {
-        sleep(PATIENCE);
+        sleep(TIMEOUT);
     }
 }
 
@@ -206,7 +206,7 @@ fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
         if let Ok(Some(client)) = asked {
             break client;
         }
-        assert!(begin.elapsed() < PATIENCE, "the agent does not answer");
+        assert!(begin.elapsed() < TIMEOUT, "the agent does not answer");
         sleep(Duration::from_micros(200));
     };
     let answered = begin.elapsed();
@@ -215,7 +215,7 @@ fn launch(addr: &str, log: &str, program: &[&str], tasks: Option<(&str, u64)>) {
         // It says that they run, and it has its hand on each of them.
         client.wait_for(job, |job| of_group(job, "Running") == count);
         while pidfds(child.id()) < count {
-            assert!(begin.elapsed() < PATIENCE, "the agent does not find them");
+            assert!(begin.elapsed() < TIMEOUT, "the agent does not find them");
             sleep(REST);
         }
         held = begin.elapsed();
@@ -252,7 +252,7 @@ fn pidfds(pid: u32) -> u64 {
 fn latency(addr: &str, count: usize, socket: &str) {
     let own = env::current_exe().unwrap();
     let stamps = UnixDatagram::bind(socket).unwrap();
-    stamps.set_read_timeout(Some(PATIENCE)).unwrap();
+    stamps.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut client = Client::new(addr);
     let (mut started, mut seen) = (Vec::new(), Vec::new());
     for number in 0..count {
@@ -356,7 +356,7 @@ const QUIET: [&str; 5] = ["bridge", "cgroup", "cni", "landlock", "plugins_cni"];
 /// machine told it or failed, and the driver is there.
 fn learn(addr: &str, log: &str, program: &[&str]) {
     let (begin, child) = spawn(log, program);
-    let told = |probe: &Value| {
+    let is_reported = |probe: &Value| {
         let quiet = QUIET.contains(&probe["Name"].as_str().unwrap_or_default());
         quiet || probe["State"] != "ok" || probe["Known"] != 0
     };
@@ -365,11 +365,11 @@ fn learn(addr: &str, log: &str, program: &[&str]) {
         let (_, nodes) = client.ask("GET", "/v1/nodes", "").ok()?;
         let path = format!("/v1/node/{}", nodes[0]["ID"].as_str()?);
         let (_, node) = client.ask("GET", &path, "").ok()?;
-        let all = node["Probes"].as_array()?.iter().all(told);
+        let all = node["Probes"].as_array()?.iter().all(is_reported);
         Some(all && node["Attributes"]["driver.raw_exec"] == "1")
     };
     while knows() != Some(true) {
-        assert!(begin.elapsed() < PATIENCE, "not all is known");
+        assert!(begin.elapsed() < TIMEOUT, "not all is known");
         sleep(Duration::from_micros(500));
     }
     println!("{} {}", child.id(), begin.elapsed().as_micros());

@@ -9,7 +9,7 @@ use drover_core::text::quote;
 use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate};
 use drover_template::Options;
 
-use crate::jobspec::{self, Issue, Places};
+use crate::jobspec::{self, Issue, Positions};
 
 /// Where the text of a job file comes from, and what its variables are.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Refused {
         Refused(vec![message.into()])
     }
 
-    /// The mistakes as the field lists them.
+    /// The mistakes as Nomad lists them.
     pub fn list(&self) -> String {
         let (count, plural) = (self.0.len(), if self.0.len() == 1 { "" } else { "s" });
         let mut text = format!("{count} error{plural} occurred:\n");
@@ -58,7 +58,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// The warnings as the field lists them; empty if there are none.
+    /// The warnings as Nomad lists them; empty if there are none.
     pub fn warning_text(&self) -> String {
         let (count, plural) = (
             self.warnings.len(),
@@ -81,7 +81,7 @@ pub struct Read {
     pub warnings: Vec<String>,
     file: String,
     lines: Vec<String>,
-    places: Places,
+    positions: Positions,
 }
 
 /// Reads a job file.
@@ -106,7 +106,7 @@ pub fn read_file(text: &str, name: &str, options: &FileOptions) -> Result<Read, 
             warnings: parsed.warnings.iter().map(ToString::to_string).collect(),
             file: name.to_owned(),
             lines: text.lines().map(str::to_owned).collect(),
-            places: parsed.places,
+            positions: parsed.positions,
         }),
         Err(errors) => Err(Refused(vec![errors.to_string()])),
     }
@@ -123,7 +123,7 @@ impl Read {
             warnings: Vec::new(),
             file: name.to_owned(),
             lines: Vec::new(),
-            places: Places::default(),
+            positions: Positions::default(),
         })
     }
 
@@ -141,12 +141,12 @@ impl Read {
         }
         // The reader warned of what it saw; validation may have seen the same.
         let mut warnings = self.warnings.clone();
-        let places: Vec<_> = self
+        let positions: Vec<_> = self
             .warnings
             .iter()
             .filter_map(|w| w.split(' ').next())
             .collect();
-        let seen = |text: &String| places.contains(&text.split(' ').next().unwrap_or_default());
+        let seen = |text: &String| positions.contains(&text.split(' ').next().unwrap_or_default());
         let more: Vec<String> = report.warnings.iter().map(|p| self.in_file(p)).collect();
         warnings.extend(more.into_iter().filter(|text| !seen(text)));
         Ok(Admitted { job, warnings })
@@ -154,12 +154,12 @@ impl Read {
 
     /// The line on which this part is written, if it is; paths are those of validation.
     pub fn line_of(&self, path: &str) -> Option<usize> {
-        self.places.get(path).map(|place| place.line)
+        self.positions.get(path).map(|place| place.line)
     }
 
     /// A problem as the reader would have said it.
     fn in_file(&self, problem: &Problem) -> String {
-        let Some(place) = self.places.nearest(&problem.path) else {
+        let Some(place) = self.positions.nearest(&problem.path) else {
             return format!("{}: {problem}", self.file);
         };
         let line = self.lines.get(place.line.saturating_sub(1));

@@ -8,9 +8,9 @@
 )]
 
 pub mod admission;
+pub mod agent_handle;
 pub mod cli;
 pub mod config;
-pub mod door;
 pub mod http;
 pub mod jobspec;
 pub mod runtime;

@@ -27,11 +27,11 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::agent_handle::{AgentHandle, Message, RequestInbox};
 use crate::cli::args::Connection;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
-use crate::door::{Door, Inside, Knock};
 use crate::http::{self, Limits, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
@@ -47,7 +47,7 @@ fn nothing_measured(dir: &Path) -> Measures {
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
-    let (door, inside) = Door::new(Arc::new(root));
+    let (agent_handle, request_inbox) = AgentHandle::new(Arc::new(root));
     let settings = Settings {
         version: http::agent::VERSION.to_owned(),
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
@@ -56,8 +56,8 @@ pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Outpu
         ..Settings::default()
     };
     let world = World::new(dir.to_owned());
-    let router = http::router(door, settings, nothing_measured(dir));
-    (router, world.own(inside))
+    let router = http::router(agent_handle, settings, nothing_measured(dir));
+    (router, world.own(request_inbox))
 }
 
 /// An agent with its API.
@@ -209,18 +209,18 @@ impl World {
         }
     }
 
-    async fn own(mut self, mut inside: Inside) {
-        self.settle(&inside);
-        while let Some(knock) = inside.knocks.recv().await {
-            match knock {
-                Knock::Ask(question) => question(self.agent.view()),
-                Knock::Request(what, reply) => {
+    async fn own(mut self, mut request_inbox: RequestInbox) {
+        self.settle(&request_inbox);
+        while let Some(message) = request_inbox.messages.recv().await {
+            match message {
+                Message::Ask(question) => question(self.agent.view()),
+                Message::Request(what, reply) => {
                     let id = self.request(reply);
                     self.agent.handle(self.now(), Input::Request(id, what));
                 }
-                Knock::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
+                Message::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
             }
-            self.settle(&inside);
+            self.settle(&request_inbox);
         }
     }
 
@@ -239,10 +239,10 @@ impl World {
     }
 
     /// Until nothing is due any more, however late that is.
-    fn settle(&mut self, inside: &Inside) {
+    fn settle(&mut self, request_inbox: &RequestInbox) {
         loop {
             while let Some(effect) = self.agent.poll_effect() {
-                for input in self.carry_out(effect, inside) {
+                for input in self.carry_out(effect, request_inbox) {
                     self.agent.handle(self.now(), input);
                 }
             }
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, inside: &Inside) -> Vec<Input> {
+    fn carry_out(&mut self, effect: Effect, request_inbox: &RequestInbox) -> Vec<Input> {
         match effect {
             Effect::Store(StoreEffect::Commit(id, _)) => vec![Input::Store(StoreInput::Saved(id))],
             Effect::Driver(_, key, effect) => self.drive(&key, effect),
@@ -289,8 +289,8 @@ impl World {
                 }
                 Vec::new()
             }
-            Effect::Tell(told) => {
-                inside.tell(told);
+            Effect::Notify(notification) => {
+                request_inbox.notify(notification);
                 Vec::new()
             }
         }

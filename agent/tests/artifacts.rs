@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use support::{Agent, Does, PATIENCE, Program, Server, World, free_addr, is_gone};
+use support::{Agent, Does, Program, Server, TIMEOUT, World, free_addr, is_gone};
 
 const TAR_GZ: &[u8] = include_bytes!("archives/a.tar.gz");
 const TAR_XZ: &[u8] = include_bytes!("archives/a.tar.xz");
@@ -79,7 +79,7 @@ fn work(world: &World) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_kind_of_archive_becomes_what_it_holds() {
+fn every_archive_kind_is_unpacked() {
     let (world, server) = (world(), Server::new());
     let mut artifacts = String::new();
     for (name, bytes) in [
@@ -120,7 +120,7 @@ fn every_kind_of_archive_becomes_what_it_holds() {
 }
 
 #[test]
-fn the_example_works() {
+fn artifact_example_runs() {
     let (world, server) = (world(), Server::new());
     server.gives("/hello.tar.gz", TAR_GZ);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/artifact.nomad.hcl");
@@ -134,7 +134,7 @@ fn the_example_works() {
 }
 
 #[test]
-fn what_is_not_what_was_meant_fails_the_task() {
+fn wrong_checksum_fails_task() {
     let (world, server) = (world(), Server::new());
     server.gives("/a.tar.gz", TAR_GZ);
     server.gives("/a.zip", b"this is no zip archive");
@@ -146,7 +146,7 @@ fn what_is_not_what_was_meant_fails_the_task() {
             format!("options {{ checksum = \"sha256:{wrong}\" }}"),
             "checksums do not match",
         ),
-        ("/missing", String::new(), "the server says 404"),
+        ("/missing", String::new(), "the server answered 404"),
         ("/a.zip", String::new(), "it is no zip archive"),
         (
             "/a.tar.gz//nothing",
@@ -177,7 +177,7 @@ fn what_is_not_what_was_meant_fails_the_task() {
 }
 
 #[test]
-fn who_is_stopped_does_not_wait_for_a_server_that_stalls() {
+fn stopped_task_does_not_wait_for_stalled_server() {
     let (world, server) = (world(), Server::new());
     let stalls = server.stalls("/never");
     let job = world.file(
@@ -185,7 +185,7 @@ fn who_is_stopped_does_not_wait_for_a_server_that_stalls() {
         &job("echo it runs", &artifact(&server.url("/never"), "")),
     );
     let program = Program::start(world.up(&job));
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     program.interrupt();
     let out = program.end().ok();
     assert!(out.contains("Killing") && !out.contains("it runs"), "{out}");
@@ -194,7 +194,7 @@ fn who_is_stopped_does_not_wait_for_a_server_that_stalls() {
 }
 
 #[test]
-fn an_agent_that_is_killed_in_the_middle_fetches_again() {
+fn agent_killed_during_fetch_fetches_again() {
     let (world, server) = (world(), Server::new());
     let stalls = server.stalls("/a.tar.gz");
     let (data, addr) = (world.path("data"), free_addr());
@@ -211,7 +211,7 @@ fn an_agent_that_is_killed_in_the_middle_fetches_again() {
     }});
     let (status, body) = agent.put("/v1/jobs", &job).unwrap();
     assert_eq!(status, 200, "{body}");
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     agent.kill_9();
     is_gone(stream);
     assert_eq!(work(&world).len(), 1, "what it was about to fetch");
@@ -225,7 +225,7 @@ fn an_agent_that_is_killed_in_the_middle_fetches_again() {
 }
 
 #[test]
-fn what_git_started_ends_with_the_agent() {
+fn git_processes_end_with_agent() {
     if Command::new("git").arg("--version").output().is_err() {
         eprintln!("skipped: there is no git here");
         return;
@@ -235,13 +235,13 @@ fn what_git_started_ends_with_the_agent() {
     let source = format!("git::{}", server.url("/r.git"));
     let job = world.file("job.hcl", &job("echo it runs", &artifact(&source, "")));
     let program = Program::start(world.up(&job));
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     program.kill_9();
     is_gone(stream);
 }
 
 #[test]
-fn the_same_is_fetched_once() {
+fn same_artifact_is_fetched_once() {
     let (world, server) = (world(), Server::new());
     server.gives("/a.tar.gz", TAR_GZ);
     let sum = format!("options {{ checksum = \"sha256:{SUM}\" }}\n");
@@ -259,7 +259,7 @@ fn the_same_is_fetched_once() {
 }
 
 #[test]
-fn what_is_for_one_server_is_not_told_to_another() {
+fn credentials_are_not_sent_to_other_server() {
     let (world, one, other) = (world(), Server::new(), Server::new());
     other.gives("/words", b"words\n");
     one.does("/there", Does::SendsOn(other.url("/words")));
@@ -274,15 +274,15 @@ fn what_is_for_one_server_is_not_told_to_another() {
     assert!(one.asked("/there")[0].contains("x-token: hunter2"));
     assert!(one.asked("/there")[0].contains("authorization: basic bwu6ahvudgvymg=="));
     assert!(one.asked("/words")[0].contains("x-token: hunter2"));
-    let told = &other.asked("/words")[0];
+    let shown = &other.asked("/words")[0];
     assert!(
-        !told.contains("hunter2") && !told.contains("authorization"),
-        "{told}"
+        !shown.contains("hunter2") && !shown.contains("authorization"),
+        "{shown}"
     );
 }
 
 #[test]
-fn objects_are_asked_for_with_a_signature() {
+fn s3_request_is_signed() {
     let (world, server) = (world(), Server::new());
     server.gives("/bucket/words", b"words\n");
     let options = "options {\n aws_access_key_id = \"me\"\n aws_access_key_secret = \"hunter2\"\n \
@@ -304,7 +304,7 @@ fn objects_are_asked_for_with_a_signature() {
 /// Files of the machine are artifacts only where that is allowed, and a link there leads nowhere
 /// else, though everybody may read what it leads to.
 #[test]
-fn files_of_the_node_are_fetched_where_that_is_allowed() {
+fn local_file_artifact_is_fetched_if_allowed() {
     let world = world();
     fs::create_dir(world.path("files")).unwrap();
     fs::write(world.path("files/words"), "words\n").unwrap();
@@ -338,7 +338,7 @@ fn files_of_the_node_are_fetched_where_that_is_allowed() {
 }
 
 #[test]
-fn repositories_are_checked_out_as_they_were() {
+fn git_repository_is_checked_out() {
     let git = |dir: &Path, args: &[&str]| {
         let mut git = Command::new("git");
         let set = [

@@ -132,7 +132,7 @@ fn all_of(node: &Node, all: &[Value], owner: &str, data: Option<&Path>) {
 }
 
 #[test]
-fn only_what_is_nobodys_is_removed() {
+fn only_orphans_are_removed() {
     if !is_root() {
         return;
     }
@@ -199,7 +199,7 @@ fn only_what_is_nobodys_is_removed() {
 
 /// Launches begin and end all the time: each is somebody's for as long as anything of it is there.
 #[test]
-fn what_comes_and_goes_is_never_leaked() {
+fn short_lived_things_are_never_reported_leaked() {
     let world = World::new();
     let agent = Agent::start(&world.data(), &free_addr());
     let task = json!({
@@ -229,7 +229,7 @@ fn what_comes_and_goes_is_never_leaked() {
 }
 
 #[test]
-fn a_group_without_processes_is_told_by_who_made_it() {
+fn empty_cgroup_is_attributed_by_creator() {
     if !is_root() {
         return;
     }
@@ -282,7 +282,7 @@ fn uuid(world: &World) -> String {
 }
 
 #[test]
-fn what_lies_in_our_directory_and_nobody_knows_is_removed() {
+fn unknown_files_in_data_dir_are_removed() {
     let world = World::new();
     let own = node(&world, "own");
     let lost = own.data.join("alloc").join(NOBODY);
@@ -329,7 +329,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn strangers_change_nothing_and_without_an_agent_nobody_can_tell() {
+fn audit_needs_running_agent_and_root() {
     let world = World::new();
     let agent = Agent::start(&world.data(), &free_addr());
     let lost = world.data().join("alloc").join(NOBODY);
@@ -346,6 +346,6 @@ fn strangers_change_nothing_and_without_an_agent_nobody_can_tell() {
     agent.kill_9();
     let address = format!("http://{addr}");
     let failed = Program::run(["system", "audit", "-address", &address]).failed();
-    assert!(failed.contains("whose things are"), "{failed}");
+    assert!(failed.contains("owners apart"), "{failed}");
     assert!(failed.contains("no agent answers"), "{failed}");
 }

@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use support::{Agent, Ended, PATIENCE, Program, World, command, exchange, free_addr, shims};
+use support::{Agent, Ended, Program, TIMEOUT, World, command, exchange, free_addr, shims};
 
 /// An agent with a job that must live through everything.
 struct Kept {
@@ -113,7 +113,7 @@ fn task(body: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_job_files_have_their_places() {
+fn job_file_mistakes_have_positions() {
     let kept = Kept::new();
     let good = "driver = \"raw_exec\"\nconfig {\n  command = \"/bin/true\"\n}";
     let cases: Vec<(String, Vec<&str>)> = vec![
@@ -304,7 +304,7 @@ fn hostile_json_is_refused() {
 }
 
 #[test]
-fn bad_requests_are_answered_and_cost_nothing() {
+fn bad_requests_are_answered_cheaply() {
     let kept = Kept::new();
     let head = |first: &str, more: &str| {
         kept.send(&format!(
@@ -400,7 +400,7 @@ fn bad_requests_are_answered_and_cost_nothing() {
 }
 
 #[test]
-fn tasks_cannot_lead_readers_astray() {
+fn task_output_cannot_mislead_readers() {
     let kept = Kept::new();
     let secret = kept.world.file("secret", "not for you");
     let script = format!(
@@ -416,7 +416,7 @@ fn tasks_cannot_lead_readers_astray() {
     let id = run_job(&kept.agent, "hostile", &script);
     let follow = format!("/v1/client/fs/cat/{id}?path=alloc/data/plain");
     // The last thing that it does before it says so.
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let get = |path: &str| support::request(&kept.agent.addr, "GET", path, None).unwrap();
     while get(&follow) != (200, "plain\n".to_owned()) {
         assert!(Instant::now() < until, "the task does not get ready");
@@ -445,9 +445,9 @@ fn tasks_cannot_lead_readers_astray() {
             let (status, body) = get(&format!("/v1/client/fs/{verb}/{id}?offset=0&path={trap}"));
             // What a pipe or a directory is may be told, what is behind a trap not.
             let harmless = trap == "alloc/data" || trap == "alloc/data/pipe" || trap.is_empty();
-            let told = harmless && matches!(verb, "stat" | "ls");
+            let succeeded = harmless && matches!(verb, "stat" | "ls");
             assert!(
-                told || matches!(status, 400 | 404 | 500),
+                succeeded || matches!(status, 400 | 404 | 500),
                 "{verb} {trap}: {status} {body}"
             );
             assert!(
@@ -490,7 +490,7 @@ fn tasks_cannot_lead_readers_astray() {
 }
 
 #[test]
-fn an_agent_that_cannot_start_says_why() {
+fn agent_that_cannot_start_reports_reason() {
     let kept = Kept::new();
     let job = kept.world.file(
         "job.hcl",
@@ -566,8 +566,8 @@ fn an_agent_that_cannot_start_says_why() {
     has(
         &out,
         &[
-            "No place for group \"g\": driver \"docker\" of task \"t\" is not there",
-            "==> Job \"x\" has no place on this node",
+            "Placement failed for group \"g\": driver \"docker\" of task \"t\" is not there",
+            "==> Job \"x\" cannot be placed on this node",
         ],
     );
     let out = kept
@@ -578,7 +578,7 @@ fn an_agent_that_cannot_start_says_why() {
 }
 
 #[test]
-fn a_damaged_store_is_told_and_left_alone() {
+fn damaged_store_is_reported_and_unchanged() {
     let world = World::new();
     let data = world.data();
     let kept = Kept::within(world, data.clone());
@@ -674,7 +674,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_is_lived_through() {
+fn agent_survives_full_disk() {
     let world = World::new();
     let data = world.data();
     let Some(disk) = Disk::mount(&data) else {

@@ -151,7 +151,7 @@ fn has(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_service_is_run_and_looked_at() {
+fn service_runs_and_is_shown() {
     let setup = Setup::new();
     let file = setup.file("talker.hcl", TALKER);
     let out = setup.run(&["job", "validate", &file]).ok();
@@ -266,7 +266,7 @@ fn a_service_is_run_and_looked_at() {
 }
 
 #[test]
-fn driver_of_a_node_has_the_time_of_its_last_change() {
+fn node_driver_has_update_time() {
     let setup = Setup::new();
     let node = setup.json(&["node", "status", "-self", "-json"]);
     let changed = node["Drivers"]["raw_exec"]["UpdateTime"].as_str().unwrap();
@@ -337,7 +337,7 @@ fn tasks_are_signalled_restarted_and_stopped() {
 }
 
 #[test]
-fn logs_are_shown_in_parts() {
+fn logs_are_shown_by_offset_and_tail() {
     let setup = Setup::new();
     let file = setup.file("counter.hcl", COUNTER);
     has(
@@ -433,7 +433,7 @@ fn job_files_have_variables() {
     let err = setup
         .run(&["job", "validate", "-var", "nonsense", &file])
         .failed();
-    has(&err, &["-var nonsense: a variable is NAME=VALUE"]);
+    has(&err, &["-var nonsense: expected NAME=VALUE"]);
     let err = setup
         .run(&["job", "validate", "-var-file", "/nowhere/at/all", &file])
         .failed();
@@ -458,7 +458,7 @@ fn job_files_have_variables() {
 }
 
 #[test]
-fn a_job_may_come_through_a_pipe() {
+fn job_file_is_read_from_stdin() {
     let setup = Setup::new();
     let mut command = command(["job", "run", "-output", "-"]);
     let mut child = command
@@ -480,7 +480,7 @@ fn a_job_may_come_through_a_pipe() {
 }
 
 #[test]
-fn the_agent_is_found_by_option_and_environment() {
+fn agent_address_comes_from_option_or_environment() {
     let setup = Setup::new();
     let addr = format!("http://{}", setup.agent.addr);
     let nobody = format!("http://{}", free_addr());
@@ -542,38 +542,41 @@ fn the_agent_is_found_by_option_and_environment() {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_told() {
-    let tell = |args: &[&str]| Program::run(args).failed();
+fn command_line_mistakes_are_reported() {
+    let failure = |args: &[&str]| Program::run(args).failed();
     has(
-        &tell(&["jobs", "run"]),
+        &failure(&["jobs", "run"]),
         &["unrecognized subcommand 'jobs'", "similar", "'job'"],
     );
     has(
-        &tell(&["job", "run", "-detatch", "x.hcl"]),
+        &failure(&["job", "run", "-detatch", "x.hcl"]),
         &["-detatch", "detach"],
     );
-    has(&tell(&["job", "run"]), &["<FILE>", "Usage:"]);
+    has(&failure(&["job", "run"]), &["<FILE>", "Usage:"]);
     for agent in [&["agent"][..], &["up", "/nowhere/job.hcl"]] {
         let args = [agent, &["-address", "http://127.0.0.1:1"]].concat();
-        has(&tell(&args), &["-http ADDR:PORT"]);
+        has(&failure(&args), &["-http ADDR:PORT"]);
     }
     has(
-        &tell(&["job", "run", "/nowhere/job.hcl"]),
+        &failure(&["job", "run", "/nowhere/job.hcl"]),
         &["cannot open /nowhere/job.hcl: No such file"],
     );
     has(
-        &tell(&["job", "validate", "/"]),
+        &failure(&["job", "validate", "/"]),
         &["cannot read /: Is a directory"],
     );
-    has(&tell(&["alloc", "logs", "-n", "many", "abcd"]), &["many"]);
     has(
-        &tell(&["job", "status", "-t", "{{.ID}}"]),
+        &failure(&["alloc", "logs", "-n", "many", "abcd"]),
+        &["many"],
+    );
+    has(
+        &failure(&["job", "status", "-t", "{{.ID}}"]),
         &["-t is not supported; use -json"],
     );
 }
 
 #[test]
-fn beginnings_of_names_are_enough_unless_they_are_not() {
+fn ambiguous_id_prefix_is_refused() {
     let setup = Setup::new();
     let none = "copies = 0\n";
     let values = setup.file("values.hcl", none);
@@ -609,7 +612,7 @@ fn beginnings_of_names_are_enough_unless_they_are_not() {
 }
 
 #[test]
-fn a_job_without_a_place_has_its_own_exit_code() {
+fn unplaceable_job_has_own_exit_code() {
     let setup = Setup::new();
     let text = TALKER.replace("\"raw_exec\"", "\"docker\"");
     let file = setup.file("docker.hcl", &text);

@@ -13,7 +13,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use support::{PATIENCE, Program, World, free_addr, request};
+use support::{Program, TIMEOUT, World, free_addr, request};
 
 /// An agent with this configuration, once its API answers.
 fn agent(world: &World, text: &str, addr: &str) -> Program {
@@ -25,7 +25,7 @@ fn agent(world: &World, text: &str, addr: &str) -> Program {
     );
     let file = world.file("agent.hcl", &text);
     let agent = Program::start(["agent", "-config", file.to_str().unwrap()]);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !matches!(request(addr, "GET", "/v1/agent/health", None), Ok((200, _))) {
         assert!(Instant::now() < until, "the agent does not answer");
         std::thread::yield_now();
@@ -44,7 +44,7 @@ fn put(addr: &str, job: &Value) -> (u16, String) {
 }
 
 fn wait(addr: &str, path: &str, done: impl Fn(&Value) -> bool) -> Value {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let seen = get(addr, path);
         if done(&seen) {
@@ -72,7 +72,7 @@ fn shell(id: &str, script: &str) -> Value {
 }
 
 #[test]
-fn configuration_of_nomad_has_its_effects() {
+fn nomad_configuration_has_effect() {
     let world = World::new();
     let addr = free_addr();
     let text = r#"
@@ -101,7 +101,7 @@ fn configuration_of_nomad_has_its_effects() {
         }
     "#;
     let agent = agent(&world, text, &addr);
-    let warned = agent.err_line("settings without an effect here");
+    let warned = agent.err_line("settings without effect");
     assert!(
         warned.contains("leave_on_terminate, server.bootstrap_expect"),
         "{warned}"
@@ -161,7 +161,7 @@ fn configuration_of_nomad_has_its_effects() {
 }
 
 #[test]
-fn log_tells_of_starts_ends_restarts_and_failures_and_no_secrets() {
+fn log_has_task_events_without_secrets() {
     let world = World::new();
     let addr = free_addr();
     let agent = agent(&world, "log_level = \"info\"\nlog_json = true\n", &addr);
@@ -202,7 +202,7 @@ fn log_tells_of_starts_ends_restarts_and_failures_and_no_secrets() {
 }
 
 #[test]
-fn command_line_goes_before_the_configuration() {
+fn command_line_overrides_configuration() {
     let world = World::new();
     let file = world.file(
         "agent.hcl",
@@ -224,7 +224,7 @@ fn command_line_goes_before_the_configuration() {
 }
 
 #[test]
-fn task_that_waits_for_its_restart_is_on_top_and_its_group_is_a_service_still() {
+fn restarting_task_is_in_top_and_services() {
     let world = World::new();
     let addr = free_addr();
     let agent = agent(&world, "", &addr);
@@ -246,7 +246,7 @@ fn task_that_waits_for_its_restart_is_on_top_and_its_group_is_a_service_still() 
 }
 
 #[test]
-fn driver_that_is_not_there_is_warned_of_at_validation() {
+fn missing_driver_is_warned_about_at_validation() {
     let world = World::new();
     let addr = free_addr();
     let _agent = agent(&world, "", &addr);

@@ -74,7 +74,7 @@ fn directory_of_running_agent_is_not_destroyed() {
 }
 
 #[test]
-fn directory_is_destroyed_with_tasks_only_when_told() {
+fn directory_with_tasks_is_destroyed_only_with_flag() {
     let world = World::new();
     let (data, note) = (world.data(), world.path("note"));
     let agent = Agent::start(&data, &free_addr());
@@ -107,7 +107,7 @@ fn directory_is_destroyed_with_tasks_only_when_told() {
 }
 
 #[test]
-fn directory_with_something_else_in_it_is_not_destroyed() {
+fn directory_with_foreign_files_is_not_destroyed() {
     let world = World::new();
     let data = world.data();
     is_refused(&destroy(&data, &["-yes"]), &["cannot read", "No such file"]);
@@ -125,7 +125,7 @@ fn directory_with_something_else_in_it_is_not_destroyed() {
 }
 
 #[test]
-fn directory_that_is_a_mount_point_is_emptied() {
+fn mount_point_directory_is_emptied() {
     let world = World::new();
     let data = world.data();
     fs::create_dir(&data).unwrap();

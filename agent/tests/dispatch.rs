@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use support::{Agent, Ended, Program, World, command, free_addr};
 
 /// Tells what it was given.
-const MOULD: &str = r#"
+const PARAMETERIZED: &str = r#"
 job "sum" {
   type = "batch"
 
@@ -62,7 +62,7 @@ impl Setup {
             agent: Agent::start(&world.data(), &free_addr()),
             world,
         };
-        let file = setup.world.file("sum.hcl", MOULD);
+        let file = setup.world.file("sum.hcl", PARAMETERIZED);
         let out = setup.run(&["job", "run", &file.to_string_lossy()]).ok();
         assert_eq!(out, "Job registration successful");
         setup
@@ -90,13 +90,13 @@ impl Setup {
         id
     }
 
-    fn told(&self, job: &str) -> String {
+    fn shown(&self, job: &str) -> String {
         self.run(&["alloc", "logs", "-job", job]).ok()
     }
 }
 
 #[test]
-fn what_a_dispatch_brings_is_there() {
+fn dispatched_task_has_payload_and_meta() {
     let setup = Setup::new();
     let bytes: Vec<u8> = (0..16 * 1024)
         .map(|at| u8::try_from(at % 256).unwrap())
@@ -106,9 +106,9 @@ fn what_a_dispatch_brings_is_there() {
     let file = file.to_string_lossy();
     let id = setup.dispatched(&["-meta", "who=me", "-id-prefix-template", "eu", "sum", &file]);
     assert!(id.starts_with("sum/dispatch-eu-"), "{id}");
-    let told = setup.told(&id);
-    assert!(told.contains("who me, why (), parent sum"), "{told}");
-    assert!(told.trim_end().ends_with(" 16384"), "{told}");
+    let shown = setup.shown(&id);
+    assert!(shown.contains("who me, why (), parent sum"), "{shown}");
+    assert!(shown.trim_end().ends_with(" 16384"), "{shown}");
     // What is read from a pipe, and nothing.
     let addr = format!("http://{}", setup.agent.addr);
     let args = [
@@ -129,22 +129,25 @@ fn what_a_dispatch_brings_is_there() {
     child.stdin.take().unwrap().write_all(b"four").unwrap();
     let out = child.wait_with_output().unwrap();
     let id = setup.over(&String::from_utf8_lossy(&out.stdout));
-    let told = setup.told(&id);
+    let shown = setup.shown(&id);
     assert!(
-        told.contains("who you, why (so)") && told.trim_end().ends_with(" 4"),
-        "{told}"
+        shown.contains("who you, why (so)") && shown.trim_end().ends_with(" 4"),
+        "{shown}"
     );
     let id = setup.dispatched(&["-meta", "who=nobody", "sum"]);
-    assert_eq!(setup.told(&id).trim_end(), "who nobody, why (), parent sum");
+    assert_eq!(
+        setup.shown(&id).trim_end(),
+        "who nobody, why (), parent sum"
+    );
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_reason() {
+fn unsuitable_dispatch_is_refused_with_reason() {
     let setup = Setup::new();
     let refused = |args: &[&str], why: &str| {
         let args: Vec<&str> = ["job", "dispatch"].iter().chain(args).copied().collect();
-        let said = setup.run(&args).failed();
-        assert!(said.contains(why), "{why:?} is not in {said}");
+        let output = setup.run(&args).failed();
+        assert!(output.contains(why), "{why:?} is not in {output}");
     };
     refused(
         &["sum"],
@@ -154,7 +157,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
         &["-meta=who=a", "-meta=zz=b", "sum"],
         "unpermitted metadata keys: [zz]",
     );
-    refused(&["-meta=who", "sum"], "meta is KEY=VALUE");
+    refused(&["-meta=who", "sum"], "expected KEY=VALUE");
     let id = setup.dispatched(&["-meta=who=a", "sum"]);
     refused(&[&id], "is not a parameterized job");
     let large = setup.world.path("large");
@@ -183,21 +186,21 @@ fn what_does_not_fit_is_refused_with_the_reason() {
         ),
         (json!({ "Priority": 101, "Meta": { "who": "a" } }), 500),
     ] {
-        let (found, said) = put("/v1/job/sum/dispatch", body);
-        assert_eq!(found, status, "{said}");
+        let (found, output) = put("/v1/job/sum/dispatch", body);
+        assert_eq!(found, status, "{output}");
     }
     assert_eq!(put("/v1/job/nobody/dispatch", json!({})).0, 404);
     assert_eq!(put("/v1/job/sum/evaluate", json!({})).0, 500);
     let job = json!({ "Job": { "ID": "own", "Payload": "YQ==" } });
-    let (found, said) = put("/v1/jobs", job);
+    let (found, output) = put("/v1/jobs", job);
     assert!(
-        found == 500 && said.contains("comes with a dispatch"),
-        "{said}"
+        found == 500 && output.contains("comes with a dispatch"),
+        "{output}"
     );
 }
 
 #[test]
-fn a_parent_shows_its_children_and_goes_without_them() {
+fn parameterized_job_shows_children() {
     let setup = Setup::new();
     let token = "-idempotency-token=once";
     let args = ["-meta=who=a", token, "sum"];
@@ -236,9 +239,9 @@ fn a_parent_shows_its_children_and_goes_without_them() {
 
 /// Templates of a dispatched job read what those of the job that it was made of may.
 #[test]
-fn a_child_reads_the_variables_of_its_parent() {
+fn dispatched_job_reads_variables_of_parent() {
     let setup = Setup::new();
-    let job = MOULD.replace(
+    let job = PARAMETERIZED.replace(
         "dispatch_payload {",
         "template {
         data        = \"{{ with nomadVar `nomad/jobs/sum` }}{{ .key }}{{ end }}\"
@@ -253,6 +256,6 @@ fn a_child_reads_the_variables_of_its_parent() {
     let variable = ["var", "put", "nomad/jobs/sum", "key=of the parent"];
     setup.run(&variable).ok();
     let id = setup.dispatched(&["-meta", "who=me", "sum"]);
-    let told = setup.told(&id);
-    assert!(told.starts_with("of the parent\nwho me"), "{told}");
+    let shown = setup.shown(&id);
+    assert!(shown.starts_with("of the parent\nwho me"), "{shown}");
 }

@@ -12,19 +12,19 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use support::{Lone, PATIENCE, request};
+use support::{Lone, TIMEOUT, request};
 
 /// More than the agent serves from one address.
 const MANY: usize = 600;
 
 fn connect(addr: &str) -> TcpStream {
     let stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
 #[test]
-fn idle_connections_of_one_client_leave_the_agent_usable() {
+fn idle_connections_leave_agent_usable() {
     let setup = Lone::new();
     let addr = setup.agent.addr.clone();
     let idle: Vec<TcpStream> = (0..MANY).map(|_| connect(&addr)).collect();
@@ -37,7 +37,7 @@ fn idle_connections_of_one_client_leave_the_agent_usable() {
 }
 
 #[test]
-fn bodies_that_stall_leave_the_agent_usable() {
+fn stalled_bodies_leave_agent_usable() {
     let setup = Lone::new();
     let addr = setup.agent.addr.clone();
     let head = format!("PUT /v1/jobs HTTP/1.1\r\nHost: {addr}\r\nContent-Length: 1000\r\n\r\n{{");

@@ -17,7 +17,7 @@ use std::time::Instant;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
-use support::{Agent, PATIENCE, Program, World, command, free_addr};
+use support::{Agent, Program, TIMEOUT, World, command, free_addr};
 
 /// A task that shows its own token to us, and runs on.
 fn job(identity: &str) -> String {
@@ -56,7 +56,7 @@ impl Setup {
         let env = format!("env {{ OUT = {:?} }}\n{identity}", out.to_string_lossy());
         let file = setup.world.file("who.hcl", &job(&env));
         setup.run(&["job", "run", "-detach", &file.to_string_lossy()]);
-        setup.until(|setup| !setup.said().is_empty());
+        setup.until(|setup| !setup.tokens().is_empty());
         setup
     }
 
@@ -68,7 +68,7 @@ impl Setup {
     }
 
     /// What the task wrote, line by line.
-    fn said(&self) -> Vec<String> {
+    fn tokens(&self) -> Vec<String> {
         let text = fs::read_to_string(self.world.path("out")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
@@ -91,17 +91,21 @@ impl Setup {
 
     #[track_caller]
     fn until(&self, holds: impl Fn(&Setup) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !holds(self) {
-            assert!(Instant::now() < until, "it never was so: {:?}", self.said());
+            assert!(
+                Instant::now() < until,
+                "it never was so: {:?}",
+                self.tokens()
+            );
             std::thread::yield_now();
         }
     }
 }
 
 fn claims(token: &str) -> Value {
-    let said = token.split('.').nth(1).unwrap();
-    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(said).unwrap()).unwrap()
+    let tokens = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(tokens).unwrap()).unwrap()
 }
 
 /// The files below `dir` that have this text in them.
@@ -126,10 +130,10 @@ fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_task_has_its_token_and_nobody_else_has() {
+fn task_token_is_private() {
     let setup = Setup::new("identity {\n env = true\n file = true\n }");
-    let said = setup.said();
-    let token = said[0].strip_prefix("start ").unwrap();
+    let tokens = setup.tokens();
+    let token = tokens[0].strip_prefix("start ").unwrap();
     let claimed = claims(token);
     let alloc = setup.alloc();
     assert_eq!(claimed["sub"], "global:default:who:g:tell:default");
@@ -158,19 +162,19 @@ fn a_task_has_its_token_and_nobody_else_has() {
 }
 
 #[test]
-fn a_new_token_restarts_the_task_that_wants_it() {
+fn renewed_token_restarts_task() {
     let setup =
         Setup::new("identity {\n env = true\n ttl = \"2s\"\n change_mode = \"restart\"\n }");
-    setup.until(|setup| setup.said().len() > 1);
-    let said = setup.said();
-    assert_ne!(said[0], said[1], "a start has a token of its own");
-    let claimed = claims(said[1].strip_prefix("start ").unwrap());
+    setup.until(|setup| setup.tokens().len() > 1);
+    let tokens = setup.tokens();
+    assert_ne!(tokens[0], tokens[1], "a start has a token of its own");
+    let claimed = claims(tokens[1].strip_prefix("start ").unwrap());
     let [until, from] = ["exp", "iat"].map(|name| claimed[name].as_i64().unwrap());
     assert_eq!(until - from, 2);
 }
 
 #[test]
-fn a_new_token_is_signalled_also_after_the_agent_was_killed() {
+fn renewed_token_signals_task_after_agent_kill() {
     let identity = "identity {\n name = \"db\"\n file = true\n filepath = \"local/db.jwt\"\n \
                     ttl = \"4s\"\n change_mode = \"signal\"\n change_signal = \"SIGHUP\"\n }";
     let mut setup = Setup::new(identity);
@@ -183,11 +187,11 @@ fn a_new_token_is_signalled_also_after_the_agent_was_killed() {
     );
     agent.kill_9();
     setup.agent = Agent::start(&data, &addr);
-    setup.until(|setup| setup.said().iter().any(|line| line == "hup"));
+    setup.until(|setup| setup.tokens().iter().any(|line| line == "hup"));
     let second = fs::read_to_string(&file).unwrap();
     assert_ne!(first, second);
     let starts = setup
-        .said()
+        .tokens()
         .iter()
         .filter(|line| line.starts_with("start"))
         .count();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use support::{Agent, PATIENCE, Program, Server, World, free_addr, is_gone, request};
+use support::{Agent, Program, Server, TIMEOUT, World, free_addr, is_gone, request};
 use tar::{EntryType, Header};
 
 /// A service with a disk that moves; `script` finds it as its working directory.
@@ -64,7 +64,7 @@ fn stop(agent: &Agent) {
 
 /// Waits until a task has made this file.
 fn written(file: &Path) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !file.exists() {
         assert!(Instant::now() < until, "nobody writes {}", file.display());
         std::thread::yield_now();
@@ -80,7 +80,7 @@ fn moving(from: &str, to: &str, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_job_moves_with_all_that_is_on_its_disk() {
+fn job_move_transfers_disk() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
@@ -94,14 +94,14 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
     written(&dir.join("alloc/data/starts"));
     let out = Program::run(moving(&one.addr, &other.addr, &["db"])).ok();
     assert!(
-        out.contains("Taking over the disk of allocation") || out.contains("running"),
+        out.contains("Migrating the disk of allocation") || out.contains("running"),
         "{out}"
     );
     let after = alloc(&other, "running");
     let whole = other.get(&format!("/v1/allocation/{}", id(&after)));
     let events = whole["TaskStates"]["t"]["Events"].to_string();
     assert!(
-        events.contains("Took over the disk of allocation"),
+        events.contains("Migrated the disk of allocation"),
         "{events}"
     );
     let dir = world.path("other/alloc").join(id(&after));
@@ -129,7 +129,7 @@ fn a_job_moves_with_all_that_is_on_its_disk() {
 /// The last allocation of a job never had its turn: what it was to get lies where the one before it
 /// wrote it, but for what had come over already when that broke off.
 #[test]
-fn a_job_moves_with_what_its_last_allocation_was_to_get() {
+fn job_move_transfers_disk_of_previous_alloc() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
@@ -156,12 +156,12 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
     let moved = world.path("one/alloc").join(heir).join("t/local");
     fs::create_dir_all(&moved).unwrap();
     fs::write(moved.join("own"), "moved\n").unwrap();
-    let (status, handed) = one.put("/v1/job/db/handover", &json!({})).unwrap();
-    assert_eq!(status, 200, "{handed}");
-    let mut handed: Value = serde_json::from_str(&handed).unwrap();
-    handed["Allocs"][0]["Address"] = json!(format!("http://{}", one.addr));
+    let (status, handover) = one.put("/v1/job/db/handover", &json!({})).unwrap();
+    assert_eq!(status, 200, "{handover}");
+    let mut handover: Value = serde_json::from_str(&handover).unwrap();
+    handover["Allocs"][0]["Address"] = json!(format!("http://{}", one.addr));
     let mut body = job("cat words");
-    body["TakeOver"] = handed["Allocs"].take();
+    body["TakeOver"] = handover["Allocs"].take();
     let (status, answer) = other.put("/v1/jobs", &body).unwrap();
     assert_eq!(status, 200, "{answer}");
     let after = alloc(&other, "running");
@@ -174,7 +174,7 @@ fn a_job_moves_with_what_its_last_allocation_was_to_get() {
 }
 
 #[test]
-fn a_disk_is_given_to_nobody_without_its_token() {
+fn disk_snapshot_requires_token() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     one.put("/v1/jobs", &job("echo secret > words")).unwrap();
@@ -189,7 +189,7 @@ fn a_disk_is_given_to_nobody_without_its_token() {
 
 /// Nobody takes for the whole what was left of a disk while it was removed.
 #[test]
-fn a_disk_that_is_purged_while_it_is_given_away_is_no_whole_one() {
+fn disk_purged_during_transfer_is_incomplete() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let script = "truncate -s 64M first; truncate -s 64M second";
@@ -197,12 +197,12 @@ fn a_disk_that_is_purged_while_it_is_given_away_is_no_whole_one() {
     let alloc = id(&alloc(&one, "running"));
     let dir = world.path("one/alloc").join(&alloc);
     written(&dir.join("alloc/data/second"));
-    let (_, handed) = one.put("/v1/job/db/handover", &json!({})).unwrap();
-    let handed: Value = serde_json::from_str(&handed).unwrap();
-    let token = handed["Allocs"][0]["Token"].as_str().unwrap();
+    let (_, handover) = one.put("/v1/job/db/handover", &json!({})).unwrap();
+    let handover: Value = serde_json::from_str(&handover).unwrap();
+    let token = handover["Allocs"][0]["Token"].as_str().unwrap();
     stop(&one);
     let mut stream = TcpStream::connect(&one.addr).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let path = format!("/v1/client/allocation/{alloc}/snapshot");
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {}\r\nX-Nomad-Token: {token}\r\nConnection: close\r\n\r\n",
@@ -283,7 +283,7 @@ fn around(world: &World) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_disk_of_an_enemy_fails_its_allocation_and_touches_nothing() {
+fn hostile_disk_archive_fails_alloc() {
     let file = EntryType::Regular;
     let through = [
         entry("alloc/data/d", EntryType::Symlink, "../..", 0o777, b""),
@@ -355,18 +355,18 @@ fn a_disk_of_an_enemy_fails_its_allocation_and_touches_nothing() {
 }
 
 #[test]
-fn an_agent_that_is_killed_in_the_middle_fetches_the_disk_again() {
+fn agent_killed_during_transfer_fetches_disk_again() {
     let world = World::new();
     let server = node(b"");
     let stalls = server.stalls(&snapshot_path());
     let (data, addr) = (world.path("data"), free_addr());
     let agent = Agent::start(&data, &addr);
     taken_over(&agent, &server);
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     let waits = alloc(&agent, "pending");
     let words = waits["ClientDescription"].as_str().unwrap().to_owned();
     assert!(
-        words.starts_with("Taking over the disk of allocation 11111111 at http://"),
+        words.starts_with("Migrating the disk of allocation 11111111 at http://"),
         "{words}"
     );
     agent.kill_9();
@@ -392,26 +392,26 @@ fn an_agent_that_is_killed_in_the_middle_fetches_the_disk_again() {
 }
 
 #[test]
-fn who_waits_for_another_node_can_be_stopped() {
+fn alloc_waiting_for_other_node_can_be_stopped() {
     let world = World::new();
     let server = node(b"");
     let stalls = server.stalls(&snapshot_path());
     let agent = Agent::start(&world.path("data"), &free_addr());
     taken_over(&agent, &server);
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     stop(&agent);
     is_gone(stream);
 }
 
 /// A third node would await this one only, and run the job beside the first.
 #[test]
-fn what_still_waits_for_another_node_is_not_handed_on() {
+fn alloc_waiting_for_other_node_is_not_moved() {
     let world = World::new();
     let server = node(b"");
     let stalls = server.stalls(&snapshot_path());
     let agent = Agent::start(&world.path("data"), &free_addr());
     taken_over(&agent, &server);
-    let stream = stalls.recv_timeout(PATIENCE).unwrap();
+    let stream = stalls.recv_timeout(TIMEOUT).unwrap();
     let refused = || {
         let out = Program::run(moving(&agent.addr, "127.0.0.1:1", &["db"])).failed();
         let words = format!("waits for allocation 11111111 at http://{}", server.addr);
@@ -430,7 +430,7 @@ fn what_still_waits_for_another_node_is_not_handed_on() {
 }
 
 #[test]
-fn what_cannot_be_taken_over_is_refused_with_its_reason() {
+fn unsuitable_job_move_is_refused_with_reason() {
     let world = World::new();
     let agent = Agent::start(&world.path("data"), &free_addr());
     for (field, value, why) in [
@@ -457,7 +457,7 @@ fn what_cannot_be_taken_over_is_refused_with_its_reason() {
 
 /// A job that reads a variable runs on; the other node, which has none, is not given it.
 #[test]
-fn job_whose_variable_the_other_node_has_not_stays() {
+fn job_move_without_variable_is_refused() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
@@ -473,11 +473,11 @@ fn job_whose_variable_the_other_node_has_not_stays() {
     let args = moving(&one.addr, &other.addr, &["db"]);
     let err = Program::run(&args).failed();
     assert!(
-        err.contains("cannot run the job, which goes on here"),
+        err.contains("cannot run the job, which keeps running here"),
         "{err}"
     );
     assert!(
-        err.contains("\"nomad/jobs/db\", which is not there"),
+        err.contains("\"nomad/jobs/db\", which does not exist"),
         "{err}"
     );
     assert!(!err.contains("secret"), "{err}");
@@ -490,7 +490,7 @@ fn job_whose_variable_the_other_node_has_not_stays() {
 
 /// A device that the other node does not have, or has and gives to another job, keeps the job here.
 #[test]
-fn job_whose_device_the_other_node_has_not_free_stays() {
+fn job_move_without_free_device_is_refused() {
     let world = World::new();
     let with_device = |name: &str, id: &str| {
         let file = world.path(&format!("{name}.hcl"));
@@ -513,7 +513,7 @@ fn job_whose_device_the_other_node_has_not_free_stays() {
     let refused = |to: &Agent| {
         let err = Program::run(moving(&one.addr, &to.addr, &["db"])).failed();
         assert!(
-            err.contains("cannot run the job, which goes on here"),
+            err.contains("cannot run the job, which keeps running here"),
             "{err}"
         );
         assert!(err.contains("acme/fpga"), "{err}");
@@ -536,7 +536,7 @@ fn job_whose_device_the_other_node_has_not_free_stays() {
 
 /// What the other node can run, and fails there all the same, comes back if that is wanted.
 #[test]
-fn job_that_fails_on_the_other_node_is_taken_back_if_asked() {
+fn failed_job_move_is_reverted_on_request() {
     let world = World::new();
     let one = Agent::start(&world.path("one"), &free_addr());
     let other = Agent::start(&world.path("other"), &free_addr());
@@ -547,6 +547,6 @@ fn job_that_fails_on_the_other_node_is_taken_back_if_asked() {
     one.put("/v1/jobs", &job(&script)).unwrap();
     alloc(&one, "running");
     let ended = Program::run(moving(&one.addr, &other.addr, &["-rollback", "db"]));
-    assert!(ended.out.contains("it is taken back"), "{ended:?}");
+    assert!(ended.out.contains("it is moved back"), "{ended:?}");
     alloc(&one, "running");
 }

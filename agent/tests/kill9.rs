@@ -46,7 +46,7 @@ done
 "#;
 
 #[test]
-fn nothing_twice_and_nothing_lost() {
+fn killed_agent_starts_nothing_twice_and_loses_no_log() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: without root there are no control groups to know launches by");
         return;

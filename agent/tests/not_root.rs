@@ -66,7 +66,7 @@ fn up_works_without_root() {
     };
     // Its own directory is below its home.
     let data = home.join(".local/state/drover");
-    let remark = "no control groups here (not root?): tasks run without limits";
+    let remark = "no cgroups are available (not root?): tasks run without limits";
     let first = up();
     first.line(&format!(", data in {}", data.display()));
     first.line(&format!("t        | I am {NOBODY}"));
@@ -74,8 +74,8 @@ fn up_works_without_root() {
     assert_eq!(support::shims(&data).len(), 1);
     first.interrupt();
     let ended = first.end();
-    let told = ended.out.matches(remark).count() + ended.err.matches(remark).count();
-    assert_eq!(told, 1, "{ended:?}");
+    let remarks = ended.out.matches(remark).count() + ended.err.matches(remark).count();
+    assert_eq!(remarks, 1, "{ended:?}");
     let out = ended.ok();
     assert!(out.contains("t        | closing"), "{out}");
     assert!(out.ends_with("==> Job \"own\" is stopped"), "{out}");

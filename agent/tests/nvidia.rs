@@ -61,7 +61,7 @@ fn measured(stats: &Value) -> Vec<(&str, Vec<&str>)> {
 }
 
 #[test]
-fn a_task_gets_gpus_and_they_are_measured_once() {
+fn task_gets_gpus_measured_once() {
     let built = std::env::current_exe().unwrap();
     let built = built.parent().unwrap().parent().unwrap();
     let built = built.join("examples/libnvml_standin.so");

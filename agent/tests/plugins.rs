@@ -232,7 +232,7 @@ fn the_list_tells_the_truth(addr: &str, plugins: &Plugins) {
 }
 
 #[test]
-fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
+fn plugin_failures_leave_tasks_undisturbed() {
     let world = World::new();
     let Some(plugins) = Plugins::new(&world) else {
         return;
@@ -265,8 +265,8 @@ fn plugins_that_crash_hang_or_are_killed_leave_every_task_undisturbed() {
     let addr = up.addr();
     up.line("files=a");
     until(&addr, "bad plugins are told of", |node| {
-        let told = |name: &str| trouble(&node["Probes"], &format!("plugin {name}")).len() > 3;
-        told("crashing") && told("talking") && told("hanging")
+        let has_error = |name: &str| trouble(&node["Probes"], &format!("plugin {name}")).len() > 3;
+        has_error("crashing") && has_error("talking") && has_error("hanging")
     });
     nobody_noticed(&addr);
     all_are_measured(&addr);
@@ -318,7 +318,7 @@ fn metrics(addr: &str, list: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_asked_and_is_told() {
+fn disabled_plugin_is_not_started_and_shown() {
     let world = World::new();
     let Some(plugins) = Plugins::new(&world) else {
         return;

@@ -1,4 +1,4 @@
-//! More important jobs take the place of less important ones, as a user sees it.
+//! More important jobs preempt jobs of lower priority, as a user sees it.
 
 #![allow(
     clippy::unwrap_used,
@@ -90,7 +90,7 @@ fn id(alloc: &Value) -> &str {
 }
 
 #[test]
-fn a_more_important_service_takes_a_port_and_gives_it_back() {
+fn higher_priority_service_preempts_port_temporarily() {
     let setup = Setup::new(Lone::configured(CONFIG));
     let settings = setup.lone.agent.get("/v1/operator/scheduler/configuration");
     let preemption = &settings["SchedulerConfig"]["PreemptionConfig"];
@@ -125,7 +125,7 @@ fn a_more_important_service_takes_a_port_and_gives_it_back() {
 
 /// As it is set without a configuration.
 #[test]
-fn a_service_waits_unless_it_may_preempt() {
+fn service_without_preemption_waits() {
     let setup = Setup::new(Lone::new());
     setup.submit("low", 30);
     let low = setup.running("low");

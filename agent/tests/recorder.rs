@@ -66,7 +66,7 @@ fn text(file: &Path) -> Option<String> {
 
 /// Waits until the recording's file of this place has these words in it.
 fn recorded(data: &Path, place: usize, words: &str) {
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + support::TIMEOUT;
     let there = || {
         let text = text(files(data).get(place)?)?;
         text.contains(words).then_some(())
@@ -87,14 +87,14 @@ fn replay(data: &Path) -> String {
 
 /// How many steps the recording has, if it plays the same.
 #[track_caller]
-fn steps(said: &str) -> usize {
-    let (number, rest) = said.split_once(' ').unwrap();
-    assert!(rest.starts_with("steps, same effects"), "{said}");
+fn steps(output: &str) -> usize {
+    let (number, rest) = output.split_once(' ').unwrap();
+    assert!(rest.starts_with("steps, same effects"), "{output}");
     number.parse().unwrap()
 }
 
 #[test]
-fn what_a_killed_agent_recorded_plays_the_same() {
+fn recording_of_killed_agent_replays_identically() {
     let world = World::new();
     let data = world.data();
     let addr = free_addr();
@@ -120,9 +120,9 @@ fn what_a_killed_agent_recorded_plays_the_same() {
     recorded(&data, 1, "\"Destroyed\"");
     agent.kill_9();
 
-    let said = replay(&data);
-    assert!(steps(&said) > 20, "{said}");
-    assert!(said.contains("2 lives of the agent"), "{said}");
+    let output = replay(&data);
+    assert!(steps(&output) > 20, "{output}");
+    assert!(output.contains("2 runs of the agent"), "{output}");
     assert_eq!(files(&data).len(), 2);
     for file in files(&data) {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -138,7 +138,7 @@ fn agent_with(world: &World, options: &[&str]) -> (Program, String) {
     args.push(data.to_str().unwrap());
     args.extend(options);
     let program = Program::start(&args);
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + support::TIMEOUT;
     while !matches!(
         support::request(&addr, "GET", "/v1/agent/health", None),
         Ok((200, _))
@@ -158,7 +158,7 @@ fn put(addr: &str, job: &Value) {
 }
 
 fn wait_for_job(addr: &str, job: &str, status: &str) {
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + support::TIMEOUT;
     loop {
         let (_, body) = support::request(addr, "GET", &format!("/v1/job/{job}"), None).unwrap();
         let job: Value = serde_json::from_str(&body).unwrap();
@@ -172,7 +172,7 @@ fn wait_for_job(addr: &str, job: &str, status: &str) {
 
 /// Waits until the task of a job was started again so often.
 fn wait_for_restarts(addr: &str, job: &str, restarts: u64) {
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + support::TIMEOUT;
     loop {
         let path = format!("/v1/job/{job}/allocations");
         let (_, body) = support::request(addr, "GET", &path, None).unwrap();
@@ -187,7 +187,7 @@ fn wait_for_restarts(addr: &str, job: &str, restarts: u64) {
 }
 
 #[test]
-fn the_recording_stays_within_its_size_and_plays_from_what_is_left() {
+fn bounded_recording_replays_from_remaining_segments() {
     const SIZE: u64 = 48 * 1024;
     let world = World::new();
     let (agent, addr) = agent_with(&world, &["-recording-size", "48K"]);
@@ -204,12 +204,12 @@ fn the_recording_stays_within_its_size_and_plays_from_what_is_left() {
     assert!(files.len() > 1, "{files:?}");
     let first = files[0].file_name().unwrap().to_str().unwrap();
     assert!(first > "00000001.rec", "nothing was dropped: {files:?}");
-    let said = replay(&world.data());
-    assert!(steps(&said) > 100, "{said}");
+    let output = replay(&world.data());
+    assert!(steps(&output) > 100, "{output}");
 }
 
 #[test]
-fn a_recording_without_room_ends_with_one_warning_and_disturbs_nobody() {
+fn full_disk_ends_recording_with_one_warning() {
     let world = World::new();
     let (agent, addr) = agent_with(&world, &["-recording-size", "512"]);
     agent.err_line("the recording ends here");
@@ -224,7 +224,7 @@ fn a_recording_without_room_ends_with_one_warning_and_disturbs_nobody() {
 }
 
 #[test]
-fn nothing_is_recorded_where_nothing_is_wanted() {
+fn recording_size_zero_records_nothing() {
     let world = World::new();
     let (agent, addr) = agent_with(&world, &["-recording-size", "0"]);
     put(&addr, &job("quick", "1ms", &json!({})));
@@ -233,7 +233,7 @@ fn nothing_is_recorded_where_nothing_is_wanted() {
 }
 
 #[test]
-fn the_recording_can_be_elsewhere() {
+fn recording_dir_is_configurable() {
     let world = World::new();
     let elsewhere = world.path("tapes");
     let (agent, addr) = agent_with(&world, &["-recording-dir", elsewhere.to_str().unwrap()]);
@@ -241,15 +241,15 @@ fn the_recording_can_be_elsewhere() {
     agent.interrupt();
     agent.end();
     assert!(!world.data().join("recording").exists());
-    let said = Program::run(["replay".as_ref(), elsewhere.as_os_str()]).ok();
-    assert!(steps(&said) > 2, "{said}");
+    let output = Program::run(["replay".as_ref(), elsewhere.as_os_str()]).ok();
+    assert!(steps(&output) > 2, "{output}");
 }
 
 /// Secrets, each at another place; every one of them has this in it.
 const SECRET: &str = "hunter2";
 
 #[test]
-fn no_secret_of_a_job_reaches_the_disk() {
+fn job_secret_never_reaches_recording() {
     let world = World::new();
     let (agent, addr) = agent_with(&world, &["-recording-size", "1M"]);
     let mut secret = job(
@@ -301,6 +301,6 @@ fn no_secret_of_a_job_reaches_the_disk() {
         assert_eq!(found, None, "{}", file.display());
         assert!(text.contains("secret"), "the name of the job is there");
     }
-    let said = replay(&world.data());
-    assert!(steps(&said) > 20, "{said}");
+    let output = replay(&world.data());
+    assert!(steps(&output) > 20, "{output}");
 }

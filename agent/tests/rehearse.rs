@@ -107,7 +107,7 @@ fn findings(report: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn a_budget_that_can_be_used_up_is_told_with_its_setting_and_a_seed_that_shows_it() {
+fn exhaustible_budget_is_reported_with_setting_and_seed() {
     let world = World::new();
     let file = written(&world, FRAGILE);
     let ended = rehearse(&["-runs", "30", "-var", "image=nginx 1", &file]);
@@ -151,7 +151,7 @@ fn a_budget_that_can_be_used_up_is_told_with_its_setting_and_a_seed_that_shows_i
     assert!(
         story
             .out
-            .contains("tell Not Restarting: Exceeded allowed attempts 1")
+            .contains("emit Not Restarting: Exceeded allowed attempts 1")
     );
     assert!(
         story
@@ -161,7 +161,7 @@ fn a_budget_that_can_be_used_up_is_told_with_its_setting_and_a_seed_that_shows_i
 }
 
 #[test]
-fn a_generous_job_always_comes_back() {
+fn generous_policy_always_recovers() {
     let world = World::new();
     let file = written(&world, GENEROUS);
     let (code, report) = report(&["-runs", "30", "-json", &file]);
@@ -191,7 +191,7 @@ fn a_generous_job_always_comes_back() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_report() {
+fn same_seed_gives_same_report() {
     let file = "../examples/web.nomad.hcl";
     let of = |seed| rehearse(&["-runs", "5", "-seed", seed, file]);
     let (one, same, other) = (of("1"), of("1"), of("400"));
@@ -226,7 +226,7 @@ fn all_examples_can_be_rehearsed() {
 }
 
 #[test]
-fn what_cannot_be_rehearsed_is_an_error_of_its_own() {
+fn unsupported_rehearsal_has_own_error() {
     let world = World::new();
     let bad = written(
         &world,
@@ -261,7 +261,7 @@ fn what_cannot_be_rehearsed_is_an_error_of_its_own() {
 }
 
 #[test]
-fn the_troubles_are_listed_with_a_sentence_each() {
+fn troubles_are_listed_with_descriptions() {
     let ended = rehearse(&["-list"]);
     assert_eq!(ended.code, 0);
     let lines: Vec<&str> = ended.out.lines().skip(1).collect();

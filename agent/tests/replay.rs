@@ -59,11 +59,14 @@ fn debug(lines: &str) -> String {
 }
 
 #[test]
-fn it_says_that_the_effects_are_the_same() {
+fn replay_reports_identical_effects() {
     assert_eq!(replay(&[]).ok(), "77 steps, same effects");
-    let said = json(&["-json"]);
-    assert_eq!((&said["Steps"], &said["Same"]), (&77.into(), &true.into()));
-    assert_eq!(said["Difference"], Value::Null);
+    let output = json(&["-json"]);
+    assert_eq!(
+        (&output["Steps"], &output["Same"]),
+        (&77.into(), &true.into())
+    );
+    assert_eq!(output["Difference"], Value::Null);
 }
 
 /// A copy of the recording, changed.
@@ -88,7 +91,7 @@ fn packed(lines: &[String]) -> Vec<u8> {
 }
 
 #[test]
-fn it_names_the_first_step_that_differs_and_how() {
+fn replay_names_first_differing_step() {
     let world = World::new();
     let path = changed(&world, |bytes| {
         let mut lines = lines(&bytes);
@@ -100,19 +103,19 @@ fn it_names_the_first_step_that_differs_and_how() {
         packed(&lines)
     });
     let ended = Program::run(["replay".as_ref(), path.as_os_str()]);
-    let said = ended.with(1);
+    let output = ended.with(1);
     for words in [
         " 26 of 77 differ",
         "what is saved\n  expected: ",
         "\n  came:     ",
         "\n  today:    commit ",
     ] {
-        assert!(said.contains(words), "no {words:?} in {said}");
+        assert!(output.contains(words), "no {words:?} in {output}");
     }
 }
 
 #[test]
-fn torn_end_costs_what_was_written_last_only() {
+fn torn_end_loses_last_write_only() {
     let world = World::new();
     let path = changed(&world, |bytes| {
         let mut bytes = packed(&lines(&bytes));
@@ -121,25 +124,25 @@ fn torn_end_costs_what_was_written_last_only() {
     });
     let last = packed(&lines(&fs::read(killed()).unwrap())[76..]);
     let torn = last.len() - 5;
-    let said = Program::run(["replay".as_ref(), path.as_os_str()]).ok();
+    let output = Program::run(["replay".as_ref(), path.as_os_str()]).ok();
     assert_eq!(
-        said,
+        output,
         format!("76 steps, same effects (the last {torn} bytes of a file cannot be read)")
     );
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_reason() {
+fn invalid_recording_is_refused_with_reason() {
     let world = World::new();
     let text = world.file("job.hcl", "job \"web\" {}");
     let refused = |path: &Path| Program::run(["replay".as_ref(), path.as_os_str()]).failed();
-    assert!(refused(&text).contains("job.hcl is no recording: it does not begin as one"));
+    assert!(refused(&text).contains("job.hcl is no recording: it has no header"));
     assert!(refused(&world.path("nowhere")).contains("cannot read"));
     let empty = world.path("empty");
     fs::create_dir(&empty).unwrap();
     assert!(refused(&empty).contains("there is no recording in"));
     let torn = changed(&world, |bytes| bytes[..1000].to_vec());
-    assert!(refused(&torn).contains("its beginning is not whole"));
+    assert!(refused(&torn).contains("its header is incomplete"));
     let written = |line: &str| {
         let path = world.path("strange.rec");
         fs::write(&path, packed(&[line.to_owned()])).unwrap();
@@ -149,8 +152,8 @@ fn what_is_no_recording_is_refused_with_the_reason() {
     let reads = format!("its format is 99, and this version reads {FORMAT}");
     assert!(future.contains(&reads), "{future}");
     for strange in ["[]", "1", "{}", "{", r#"{"format":4}"#] {
-        let said = written(strange);
-        assert!(said.contains("is no recording"), "{strange}: {said}");
+        let output = written(strange);
+        assert!(output.contains("is no recording"), "{strange}: {output}");
     }
     let old = world.file(
         "old.rec",
@@ -162,7 +165,7 @@ fn what_is_no_recording_is_refused_with_the_reason() {
 }
 
 #[test]
-fn damaged_file_among_others_is_named_and_the_others_are_played() {
+fn damaged_segment_is_named_and_others_are_played() {
     let world = World::new();
     let dir = world.path("recording");
     fs::create_dir(&dir).unwrap();
@@ -174,12 +177,15 @@ fn damaged_file_among_others_is_named_and_the_others_are_played() {
     damaged[500] ^= 1;
     fs::write(dir.join("00000002.rec"), &damaged).unwrap();
     let run = |option: &str| Program::run(["replay".as_ref(), option.as_ref(), dir.as_os_str()]);
-    let named = "00000002.rec is left out: its beginning is not whole";
-    let said = Program::run(["replay".as_ref(), dir.as_os_str()]).ok();
-    assert!(said.starts_with("154 steps, same effects"), "{said}");
-    assert!(said.lines().nth(1).unwrap().starts_with(named), "{said}");
-    let said: Value = serde_json::from_str(&run("-json").ok()).unwrap();
-    let damage = &said["Damages"][0];
+    let named = "00000002.rec is left out: its header is incomplete";
+    let output = Program::run(["replay".as_ref(), dir.as_os_str()]).ok();
+    assert!(output.starts_with("154 steps, same effects"), "{output}");
+    assert!(
+        output.lines().nth(1).unwrap().starts_with(named),
+        "{output}"
+    );
+    let output: Value = serde_json::from_str(&run("-json").ok()).unwrap();
+    let damage = &output["Damages"][0];
     assert_eq!(damage["File"], "00000002.rec");
     assert_eq!(damage["Played"], Value::Null);
     let story = run("-timeline");
@@ -188,7 +194,7 @@ fn damaged_file_among_others_is_named_and_the_others_are_played() {
 }
 
 #[test]
-fn it_shows_the_state_at_a_step() {
+fn replay_shows_state_at_step() {
     let state = json(&["-at", "10"]);
     assert_eq!(state["config"]["node"]["name"], "node");
     assert_eq!(state["shared"]["counters"]["steps"], 9);
@@ -201,7 +207,7 @@ fn it_shows_the_state_at_a_step() {
 }
 
 #[test]
-fn it_tells_the_story() {
+fn replay_prints_timeline() {
     let story = replay(&["-timeline"]).ok();
     assert!(story.contains("shop.web[0]"), "{story}");
     let lines = json(&["-timeline", "-json"]);
@@ -219,10 +225,10 @@ fn it_tells_the_story() {
 }
 
 #[test]
-fn it_says_why() {
-    let said = replay(&["-why", "shop"]).ok();
-    assert!(said.contains("deregister shop\n"), "{said}");
-    assert!(said.contains("so: shop.web[0]/main stop "), "{said}");
+fn replay_explains_entity() {
+    let output = replay(&["-why", "shop"]).ok();
+    assert!(output.contains("deregister shop\n"), "{output}");
+    assert!(output.contains("so: shop.web[0]/main stop "), "{output}");
     let chain = json(&["-why", "shop", "-json"]);
     assert!(chain.as_array().unwrap().len() > 20);
     assert!(
@@ -233,19 +239,19 @@ fn it_says_why() {
 }
 
 #[test]
-fn the_debugger_goes_forwards_and_backwards() {
-    let said = debug("step\nstep 2\nback\ngo 0\nback 5\ngo 3\n");
-    let firsts: Vec<&str> = said
+fn debugger_steps_forwards_and_backwards() {
+    let output = debug("step\nstep 2\nback\ngo 0\nback 5\ngo 3\n");
+    let firsts: Vec<&str> = output
         .lines()
         .filter(|line| line.contains("->") || line.contains("begins") || line.contains("before"))
         .collect();
     assert!(
-        firsts[0].starts_with("     1 -> the agent begins"),
-        "{said}"
+        firsts[0].starts_with("     1 -> the agent starts"),
+        "{output}"
     );
-    assert!(firsts[1].starts_with("     3 "), "{said}");
-    assert!(firsts[2].starts_with("     2 "), "{said}");
-    assert_eq!(firsts[3..5], ["before the first step"; 2], "{said}");
+    assert!(firsts[1].starts_with("     3 "), "{output}");
+    assert!(firsts[2].starts_with("     2 "), "{output}");
+    assert_eq!(firsts[3..5], ["before the first step"; 2], "{output}");
     assert_eq!(
         firsts[5], firsts[1],
         "the same step, however one came there"
@@ -253,44 +259,47 @@ fn the_debugger_goes_forwards_and_backwards() {
 }
 
 #[test]
-fn the_debugger_stops_where_something_is_touched() {
-    let said = debug("break shop\nbreaks\nrun\nclear\nrun\nrun\n");
-    assert!(said.contains("break difference\nbreak shop"), "{said}");
-    assert!(said.contains("stopped: shop is touched"), "{said}");
-    assert!(said.trim_end().ends_with("the end"), "{said}");
+fn debugger_stops_at_breakpoint() {
+    let output = debug("break shop\nbreaks\nrun\nclear\nrun\nrun\n");
+    assert!(output.contains("break difference\nbreak shop"), "{output}");
+    assert!(output.contains("stopped: shop is touched"), "{output}");
+    assert!(output.trim_end().ends_with("the end"), "{output}");
     // Nothing is wrong in this recording.
-    let said = debug("break violation\nrun\n");
-    assert!(!said.contains("stopped"), "{said}");
+    let output = debug("break violation\nrun\n");
+    assert!(!output.contains("stopped"), "{output}");
 }
 
 #[test]
-fn the_debugger_shows_states_and_what_changed() {
-    let said = debug("go 5\ndiff\nshow shared.counters\nshow nowhere\ndiff 5 5\npending\n");
-    assert!(said.contains("shared.counters.steps: 3 -> 4"), "{said}");
-    assert!(said.contains("\"steps\": 4"), "{said}");
+fn debugger_shows_states_and_differences() {
+    let output = debug("go 5\ndiff\nshow shared.counters\nshow nowhere\ndiff 5 5\npending\n");
+    assert!(output.contains("shared.counters.steps: 3 -> 4"), "{output}");
+    assert!(output.contains("\"steps\": 4"), "{output}");
     assert!(
-        said.contains("there is no \"nowhere\"; there are allocs, "),
-        "{said}"
+        output.contains("there is no \"nowhere\"; there are allocs, "),
+        "{output}"
     );
     assert!(
-        said.contains("nothing changed from step 5 to step 5"),
-        "{said}"
+        output.contains("nothing changed from step 5 to step 5"),
+        "{output}"
     );
-    assert!(said.contains(" waits for "), "{said}");
+    assert!(output.contains(" waits for "), "{output}");
 }
 
 #[test]
-fn the_debugger_explains_itself_and_refuses_what_it_does_not_know() {
-    let said = debug("help\nfly\nback much\nshow\nquit\nstep\n");
-    assert!(said.contains("break violation   stop where"), "{said}");
+fn debugger_has_help_and_refuses_unknown_commands() {
+    let output = debug("help\nfly\nback much\nshow\nquit\nstep\n");
+    assert!(output.contains("break violation   stop where"), "{output}");
     assert!(
-        said.contains("no command is called \"fly\"; try help"),
-        "{said}"
+        output.contains("no command is called \"fly\"; try help"),
+        "{output}"
     );
-    assert!(said.contains("\"much\" is no number"), "{said}");
+    assert!(output.contains("\"much\" is not a number"), "{output}");
     assert!(
-        said.contains("there is no state before the first step"),
-        "{said}"
+        output.contains("there is no state before the first step"),
+        "{output}"
     );
-    assert!(!said.contains("the agent begins"), "it quit before: {said}");
+    assert!(
+        !output.contains("the agent starts"),
+        "it quit before: {output}"
+    );
 }

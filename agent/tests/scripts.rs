@@ -75,7 +75,7 @@ impl Setup {
         Setup { lone, gate, alloc }
     }
 
-    fn told(&self) -> String {
+    fn shown(&self) -> String {
         let path = self.lone.world.data().join("alloc").join(&self.alloc);
         fs::read_to_string(path.join("main/local/told")).unwrap_or_default()
     }
@@ -93,13 +93,13 @@ impl Setup {
     }
 
     /// Waits until the task says this.
-    fn says(&self, kind: &str, words: &str) {
+    fn has_event(&self, kind: &str, words: &str) {
         let path = format!("/v1/allocation/{}", self.alloc);
         self.lone.agent.wait_for(&path, |alloc| {
             let events = alloc["TaskStates"]["main"]["Events"].as_array()?;
             let is = |event: &&Value| {
-                let said = event["DisplayMessage"].as_str().unwrap_or_default();
-                event["Type"] == kind && said.contains(words)
+                let message = event["DisplayMessage"].as_str().unwrap_or_default();
+                event["Type"] == kind && message.contains(words)
             };
             events.iter().find(is).map(drop)
         });
@@ -107,18 +107,18 @@ impl Setup {
 }
 
 #[test]
-fn a_script_tells_of_each_change_until_it_fails() {
+fn change_script_runs_for_each_change_until_it_fails() {
     let setup = Setup::new();
     setup.open_the_gate();
-    setup.says("Task hook message", "successfully ran script /bin/sh");
-    assert_eq!(setup.told(), "main one\n");
+    setup.has_event("Task hook message", "successfully ran script /bin/sh");
+    assert_eq!(setup.shown(), "main one\n");
     setup.change("two");
     setup.open_the_gate();
-    assert_eq!(setup.told(), "main one\nmain two\n");
+    assert_eq!(setup.shown(), "main one\nmain two\n");
     setup.change("bad");
     setup.open_the_gate();
-    setup.says("Task hook failed", "exited with code: 1");
-    setup.says("Killing", "Template script failed, task is being killed");
+    setup.has_event("Task hook failed", "exited with code: 1");
+    setup.has_event("Killing", "Template script failed, task is being killed");
     let path = format!("/v1/allocation/{}", setup.alloc);
     setup.lone.agent.wait_for(&path, |alloc| {
         (alloc["ClientStatus"] == "failed").then_some(())
@@ -128,10 +128,10 @@ fn a_script_tells_of_each_change_until_it_fails() {
 
 /// While it runs it is its task's, for whoever looks at the host; its agent's death ends it.
 #[test]
-fn a_script_is_its_tasks() {
+fn change_script_runs_in_task_context() {
     let setup = Setup::new();
     let begun = |setup: &Setup, times| {
-        while setup.told().lines().count() < times {
+        while setup.shown().lines().count() < times {
             std::thread::yield_now();
         }
     };
@@ -161,6 +161,6 @@ fn a_script_is_its_tasks() {
     setup.change("two");
     setup.open_the_gate();
     begun(&setup, 2);
-    assert_eq!(setup.told(), "main one\nmain two\n", "once each");
+    assert_eq!(setup.shown(), "main one\nmain two\n", "once each");
     setup.lone.run(&["job", "stop", "-purge", "web"]).ok();
 }

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use rustix::mount::{UnmountFlags, unmount};
-use support::{PATIENCE, Program, World, free_addr, request};
+use support::{Program, TIMEOUT, World, free_addr, request};
 
 fn job(file: &Path) -> String {
     format!(
@@ -63,7 +63,7 @@ fn agent(world: &World, addr: &str) -> Program {
         .into_iter()
         .chain([data.as_path(), Path::new("-config"), &config]);
     let program = Program::start(args);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !matches!(request(addr, "GET", "/v1/agent/health", None), Ok((200, _))) {
         assert!(Instant::now() < until, "the agent does not answer");
         std::thread::yield_now();
@@ -88,7 +88,7 @@ fn is_mounted(dir: &Path) -> bool {
 
 /// What the task wrote so far, when it has written this often.
 fn written(world: &World, times: usize) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let text = task_dir(world)
             .and_then(|dir| fs::read_to_string(dir.join("../alloc/logs/main.stdout.0")).ok())
@@ -102,7 +102,7 @@ fn written(world: &World, times: usize) {
 }
 
 #[test]
-fn what_was_in_memory_is_put_there_again() {
+fn in_memory_secrets_are_restored_after_reboot() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root mounts");
         return;
@@ -141,9 +141,9 @@ fn what_was_in_memory_is_put_there_again() {
     assert_eq!(fs::read_to_string(secrets.join("own")).unwrap(), "kept");
 
     Program::run(["stop", "-purge", "-detach", "-address", &address, "keeper"]).ok();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while task_dir(&world).is_some() {
-        assert!(Instant::now() < until, "it is not cleaned away");
+        assert!(Instant::now() < until, "it is not garbage-collected");
         std::thread::yield_now();
     }
     assert!(!is_mounted(&secrets));

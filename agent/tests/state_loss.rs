@@ -69,7 +69,7 @@ fn leaked(agent: &Agent, data: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn earlier_state_is_refused_and_accepted_loss_ends_no_task() {
+fn older_state_is_refused_and_accepted_loss_keeps_tasks() {
     let world = World::new();
     let data = world.data();
     let agent = Agent::start(&data, &free_addr());
@@ -122,7 +122,7 @@ fn earlier_state_is_refused_and_accepted_loss_ends_no_task() {
 }
 
 #[test]
-fn removed_state_is_refused_and_up_accepts_the_loss() {
+fn removed_state_is_refused_and_up_accepts_loss() {
     let world = World::new();
     let data = world.data();
     let agent = Agent::start(&data, &free_addr());

@@ -48,14 +48,14 @@ fn stop(agent: &Agent) -> Vec<Value> {
     })
 }
 
-fn says(task: &Value, words: &str) -> bool {
+fn has_event(task: &Value, words: &str) -> bool {
     let events = task["Events"].as_array().unwrap();
     let message = |event: &Value| event["DisplayMessage"].as_str().unwrap().contains(words);
     events.iter().any(message)
 }
 
 #[test]
-fn tasks_whose_shims_are_all_stopped_are_ended_by_the_next_agent() {
+fn tasks_with_stopped_shims_are_killed_by_next_agent() {
     let world = World::new();
     let (data, addr) = (world.data(), free_addr());
     let agent = Agent::start(&data, &addr);
@@ -68,13 +68,13 @@ fn tasks_whose_shims_are_all_stopped_are_ended_by_the_next_agent() {
     agent.kill_9();
     let agent = Agent::start(&data, &addr);
     for task in stop(&agent) {
-        assert!(says(&task, "shim was stopped"), "{task:#}");
+        assert!(has_event(&task, "shim was stopped"), "{task:#}");
     }
     world.is_left_clean(&launches);
 }
 
 #[test]
-fn tasks_that_stop_their_shims_again_and_again_are_ended() {
+fn task_that_keeps_stopping_its_shim_is_killed() {
     let world = World::new();
     let (data, addr) = (world.data(), free_addr());
     let agent = Agent::start(&data, &addr);

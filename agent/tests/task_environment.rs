@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use support::{PATIENCE, Program, World, command, free_addr, request};
+use support::{Program, TIMEOUT, World, command, free_addr, request};
 
 const JOB: &str = r#"
 job "shows" {
@@ -103,7 +103,7 @@ impl Shown {
 
     #[track_caller]
     fn until(&self, otherwise: &str, holds: impl Fn(&Shown) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !holds(self) {
             assert!(Instant::now() < until, "{otherwise}");
             std::thread::yield_now();
@@ -144,7 +144,7 @@ impl Shown {
 }
 
 #[test]
-fn task_has_listed_variables_of_the_agent_only() {
+fn task_env_has_only_listed_agent_variables() {
     let shown = Shown::new("");
     let env = shown.env();
     for (name, value) in GIVEN {
@@ -159,7 +159,7 @@ fn task_has_listed_variables_of_the_agent_only() {
 }
 
 #[test]
-fn operator_extends_and_shortens_the_list_of_variables() {
+fn operator_changes_list_of_env_variables() {
     let options = r#"
         client {
           options = {
@@ -183,7 +183,7 @@ fn operator_extends_and_shortens_the_list_of_variables() {
 }
 
 #[test]
-fn secrets_are_read_by_their_own_task_only() {
+fn secrets_are_readable_by_own_task_only() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root starts tasks as others");
         return;

@@ -43,7 +43,7 @@ fn in_order(out: &str, texts: &[&str]) {
 }
 
 #[test]
-fn a_batch_job_is_tried_again_and_then_succeeds() {
+fn batch_job_is_restarted_and_succeeds() {
     let world = World::new();
     let out = Program::run(world.up(&example("batch"))).ok();
     let try_of = |n: u8| format!("convert  | try {n}");
@@ -98,7 +98,7 @@ fn a_batch_job_is_tried_again_and_then_succeeds() {
 }
 
 #[test]
-fn tasks_have_their_places_in_the_life_of_a_group() {
+fn lifecycle_tasks_run_in_order() {
     let world = World::new();
     let out = Program::run(world.up(&example("lifecycle"))).ok();
     in_order(
@@ -161,7 +161,7 @@ fn mock_tasks_run_without_processes() {
 }
 
 #[test]
-fn an_interrupt_ends_the_leader_first_and_leaves_nothing() {
+fn interrupt_kills_leader_first_and_leaves_nothing() {
     let world = World::new();
     let program = Program::start(web(&world));
     program.line("shipper  | shipped: GET /page/1 200");
@@ -191,7 +191,7 @@ fn not_root_groups(launches: &[String]) -> bool {
 }
 
 #[test]
-fn tasks_live_through_a_crash_of_their_agent() {
+fn tasks_survive_agent_crash() {
     let world = World::new();
     let first = Program::start(web(&world));
     first.line("shipper  | shipped: GET /page/3 200");
@@ -244,7 +244,7 @@ fn log(world: &World, task: &str) -> String {
 }
 
 #[test]
-fn a_second_interrupt_leaves_at_once() {
+fn second_interrupt_exits_at_once() {
     let world = World::new();
     let job = world.file(
         "stubborn.hcl",
@@ -275,7 +275,7 @@ fn a_second_interrupt_leaves_at_once() {
 }
 
 #[test]
-fn a_job_that_fails_gives_an_exit_code() {
+fn failed_job_sets_exit_code() {
     let world = World::new();
     let job = world.file(
         "fails.hcl",
@@ -314,7 +314,7 @@ fn a_job_that_fails_gives_an_exit_code() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_hold_up_the_job() {
+fn closed_stdout_does_not_block_job() {
     let world = World::new();
     let job = world.file(
         "chatty.hcl",
@@ -352,7 +352,7 @@ fn a_reader_that_goes_away_does_not_hold_up_the_job() {
 
 /// What is dispatched of a parameterized job is shown by whoever runs that job.
 #[test]
-fn jobs_that_are_dispatched_are_shown_by_up() {
+fn up_shows_dispatched_jobs() {
     let world = World::new();
     let file = world.file(
         "param.hcl",
@@ -362,7 +362,7 @@ fn jobs_that_are_dispatched_are_shown_by_up() {
     let url = format!("http://{}", up.addr());
     let dispatched = ["job", "dispatch", "-detach", "-address", &url, "param"];
     // It may be asked for before it is there.
-    let until = std::time::Instant::now() + support::PATIENCE;
+    let until = std::time::Instant::now() + support::TIMEOUT;
     while Program::run(dispatched).code != 0 {
         assert!(std::time::Instant::now() < until, "it cannot be dispatched");
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use support::{Lone, exchange, request};
 
 #[test]
-fn a_variable_is_put_looked_at_and_deleted() {
+fn variable_is_put_read_and_deleted() {
     let setup = Lone::new();
     let var = |args: &[&str]| setup.run(&[&["var"], args].concat());
     let put = var(&["put", "app/db", "user=web", "password=hunter2"]).ok();
@@ -62,7 +62,7 @@ fn a_variable_is_put_looked_at_and_deleted() {
 }
 
 #[test]
-fn the_api_has_the_fields_codes() {
+fn variable_api_has_nomad_status_codes() {
     let setup = Lone::new();
     let addr = setup.agent.addr.as_str();
     let ask = |method, path: &str, body: Option<&Value>| {
@@ -163,7 +163,7 @@ job "web" {
 "#;
 
 #[test]
-fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
+fn task_waits_for_variable_and_sees_changes() {
     let setup = Lone::new();
     let file = setup.world.file("web.hcl", JOB);
     setup
@@ -176,7 +176,7 @@ fn a_task_waits_for_its_variable_and_is_told_of_its_changes() {
             let words = "Missing: nomadVar nomad/jobs/web";
             events
                 .map(|event| &event["DisplayMessage"])
-                .any(|said| said == words)
+                .any(|message| message == words)
         };
         (states.clone().count() == 2 && states.clone().all(waits)).then_some(())
     };
@@ -254,7 +254,7 @@ job "pair" {
 "#;
 
 #[test]
-fn services_are_there_while_their_tasks_run() {
+fn service_is_registered_while_task_runs() {
     let setup = Lone::new();
     let none = setup.run(&["service", "list"]).ok();
     assert!(none.contains("No service registrations found"), "{none}");

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drover_core::device::said_stats::{SaidInstance, SaidStats};
+use drover_core::device::reported_stats::{ReportedInstance, ReportedStats};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::stats::board::Board;
@@ -21,15 +21,15 @@ use drover_core::time::Timestamp;
 /// The allocation that is asked for.
 const ASKED: AllocId = AllocId(0);
 
-fn devices(count: usize) -> Vec<SaidStats> {
+fn devices(count: usize) -> Vec<ReportedStats> {
     let name = |number: usize| format!("device-{number:04}");
-    let instances = (0..count).map(|number| (name(number), SaidInstance::default()));
+    let instances = (0..count).map(|number| (name(number), ReportedInstance::default()));
     let instances: BTreeMap<_, _> = instances.collect();
     // Ten groups, if there are so many devices.
     let mut groups = Vec::new();
     let mut rest = instances.into_iter().peekable();
     while rest.peek().is_some() {
-        groups.push(SaidStats {
+        groups.push(ReportedStats {
             vendor: "acme".to_owned(),
             kind: "gpu".to_owned(),
             name: format!("model-{}", groups.len()),
@@ -48,9 +48,9 @@ fn running(alloc: AllocId, name: &str) -> Running {
     }
 }
 
-fn board(tasks: u128, devices: Vec<SaidStats>) -> Board {
+fn board(tasks: u128, devices: Vec<ReportedStats>) -> Board {
     let mut board = Board::default();
-    board.devices.say("acme", devices).unwrap();
+    board.devices.report("acme", devices).unwrap();
     let some = Some(1);
     let usage = TaskUsage {
         usage: Usage {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::claims::resources::{Overcommit, Reserved};
-use crate::input::Room;
+use crate::input::DiskUsage;
 use crate::model::job::JobType;
 use crate::model::node::Node;
 use crate::time::Span;
 
-/// How many allocations are cleaned away at once unless told otherwise, as in the field.
+/// How many allocations are garbage-collected at once unless told otherwise, as in Nomad.
 pub const PARALLEL_DESTROYS: usize = 2;
 
 /// How many children of one job are kept after they are over, unless told otherwise.
@@ -81,18 +81,19 @@ pub struct Config {
     /// How old it becomes what nothing depends on any more; for ever if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// How many allocations are cleaned away at once.
+    /// How many allocations are garbage-collected at once.
     #[serde(default = "all_at_once")]
     pub parallel_destroys: usize,
     /// Whether tasks' secrets are in memory, so that they are seen to before each start.
     #[serde(default)]
     pub secrets_in_memory: bool,
-    /// How much of the disk may be taken before ended allocations are cleaned away; nobody looks
+    /// How much of the disk may be taken before ended allocations are garbage-collected; nobody looks
     /// if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub room: Option<RoomLimits>,
-    /// Whose jobs may take the place of less important ones.
-    #[serde(default = "nobody_preempts")]
+    #[serde(alias = "room")]
+    pub disk_limits: Option<DiskUsageLimits>,
+    /// Whose jobs may preempt jobs of lower priority.
+    #[serde(default = "no_preemption")]
     pub preemption: Preemption,
     /// Memory and disk space that allocations do not get.
     #[serde(default)]
@@ -101,7 +102,8 @@ pub struct Config {
     #[serde(default = "nothing_is_counted")]
     pub overcommit: Overcommit,
     /// How long the core waits for the outside.
-    pub patience: Patience,
+    #[serde(alias = "patience")]
+    pub timeouts: Timeouts,
     /// What is asked about the machine, and when.
     #[serde(default)]
     pub probes: Vec<ProbeConfig>,
@@ -123,7 +125,7 @@ fn all_at_once() -> usize {
 }
 
 /// As it was before there was such a setting.
-fn nobody_preempts() -> Preemption {
+fn no_preemption() -> Preemption {
     Preemption {
         system: false,
         ..Preemption::default()
@@ -139,7 +141,7 @@ fn nothing_is_counted() -> Overcommit {
     }
 }
 
-/// Which types of jobs may end allocations of less important jobs for the ports and devices that
+/// Which types of jobs may end allocations of of lower priority jobs for the ports and devices that
 /// those hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Preemption {
@@ -166,7 +168,7 @@ impl Preemption {
 }
 
 impl Default for Preemption {
-    /// As in the field: system jobs alone.
+    /// As in Nomad: system jobs alone.
     fn default() -> Preemption {
         Preemption {
             service: false,
@@ -179,7 +181,7 @@ impl Default for Preemption {
 
 /// How full the disk of the allocations' directories may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RoomLimits {
+pub struct DiskUsageLimits {
     /// The pause between two looks.
     pub interval: Span,
     /// Percent of its bytes.
@@ -188,17 +190,18 @@ pub struct RoomLimits {
     pub inode_percent: u8,
 }
 
-impl RoomLimits {
+impl DiskUsageLimits {
     /// Whether more is taken than may be.
-    pub fn is_exceeded(&self, room: Room) -> bool {
-        room.disk_percent > self.disk_percent || room.inode_percent > self.inode_percent
+    pub fn is_exceeded(&self, disk_limits: DiskUsage) -> bool {
+        disk_limits.disk_percent > self.disk_percent
+            || disk_limits.inode_percent > self.inode_percent
     }
 }
 
-impl Default for RoomLimits {
-    /// As in the field.
-    fn default() -> RoomLimits {
-        RoomLimits {
+impl Default for DiskUsageLimits {
+    /// As in Nomad.
+    fn default() -> DiskUsageLimits {
+        DiskUsageLimits {
             interval: Span::secs(60),
             disk_percent: 80,
             inode_percent: 70,
@@ -208,7 +211,7 @@ impl Default for RoomLimits {
 
 /// Deadlines of operations: nobody outside is trusted to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Patience {
+pub struct Timeouts {
     /// A driver starting a task.
     pub start: Span,
     /// A driver finding a task again after a restart of the agent.
@@ -220,53 +223,54 @@ pub struct Patience {
     /// One hook's work.
     pub hook: Span,
     /// Fetching all artifacts of a task.
-    #[serde(default = "artifacts_patience")]
+    #[serde(default = "artifacts_timeout")]
     pub artifacts: Span,
     /// Fetching a disk from another node.
-    #[serde(default = "disk_patience")]
+    #[serde(default = "disk_timeout")]
     pub disk: Span,
     /// The pause before a failed commit is tried again.
     pub commit_retry: Span,
     /// How long a change that nothing waits for may stay unsaved, so that several share a commit.
     pub lazy_commit: Span,
     /// One probe of the machine.
-    #[serde(default = "probe_patience")]
+    #[serde(default = "probe_timeout")]
     pub probe: Span,
-    /// The first news of a driver or plugin that was asked to tell of itself.
-    #[serde(default = "news_patience")]
-    pub first_news: Span,
+    /// The first report of a driver or plugin that was asked to tell of itself.
+    #[serde(default = "report_timeout")]
+    #[serde(alias = "first_news")]
+    pub first_report: Span,
 }
 
-fn artifacts_patience() -> Span {
+fn artifacts_timeout() -> Span {
     Span::secs(3600)
 }
 
-fn disk_patience() -> Span {
+fn disk_timeout() -> Span {
     Span::secs(4 * 3600)
 }
 
-fn probe_patience() -> Span {
+fn probe_timeout() -> Span {
     Span::secs(10)
 }
 
-fn news_patience() -> Span {
+fn report_timeout() -> Span {
     Span::secs(60)
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Patience {
+        Timeouts {
             start: Span::secs(600),
             recover: Span::secs(30),
             signal: Span::secs(10),
             destroy: Span::secs(15),
             hook: Span::secs(120),
-            artifacts: artifacts_patience(),
-            disk: disk_patience(),
+            artifacts: artifacts_timeout(),
+            disk: disk_timeout(),
             commit_retry: Span::secs(1),
             lazy_commit: Span::millis(50),
-            probe: probe_patience(),
-            first_news: news_patience(),
+            probe: probe_timeout(),
+            first_report: report_timeout(),
         }
     }
 }
@@ -287,10 +291,10 @@ impl Config {
             parallel_destroys: PARALLEL_DESTROYS,
             preemption: Preemption::default(),
             secrets_in_memory: true,
-            room: None,
+            disk_limits: None,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             probes: Vec::new(),
             drivers: Vec::new(),
             device_plugins: Vec::new(),

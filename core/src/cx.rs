@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::broadcast::Broadcasts;
 use crate::config::Config;
-use crate::effect::{DriverEffect, Effect, Told};
+use crate::effect::{DriverEffect, Effect, Notification};
 use crate::gc::Destroys;
 use crate::ids::{AllocId, DeploymentId, EvalId, LaunchId, Slot, TaskKey};
 use crate::ledger::Ledger;
@@ -74,10 +74,10 @@ pub struct Shared {
     /// What is counted.
     pub counters: Counters,
     /// Whether too little is known of the machine for anything to be placed or prepared.
-    pub unsettled: bool,
+    pub fingerprint_pending: bool,
     /// What allocations tell each other.
     pub broadcasts: Broadcasts,
-    /// Who is cleaned away now.
+    /// Who is garbage-collected now.
     pub destroys: Destroys,
     /// The disks of slots.
     #[serde(with = "crate::pairs")]
@@ -234,9 +234,12 @@ impl Cx<'_> {
         self.shared.index
     }
 
-    /// Tells the story.
-    pub fn tell(&mut self, task: &TaskKey, event: &Arc<TaskEvent>) {
-        self.send(Effect::Tell(Told::Event(task.clone(), event.clone())));
+    /// Emits an event.
+    pub fn emit(&mut self, task: &TaskKey, event: &Arc<TaskEvent>) {
+        self.send(Effect::Notify(Notification::Event(
+            task.clone(),
+            event.clone(),
+        )));
     }
 
     /// An answer came that nobody awaits.
@@ -251,7 +254,7 @@ mod tests {
 
     /// The numbers that are published for this seed.
     #[test]
-    fn the_generator_is_the_published_one() {
+    fn generator_matches_splitmix64_reference() {
         let mut rng = Rng::new(1_234_567);
         let numbers = [(); 5].map(|()| rng.next_u64());
         assert_eq!(

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
 
-/// Who is cleaned away now, and who waits for a place to be: removing directories takes the disk
+/// Who is garbage-collected now, and who waits for a place to be: removing directories takes the disk
 /// away from the tasks that run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,7 +23,7 @@ pub struct Destroys {
 
 impl Destroys {
     /// Whether this allocation has a place. If not, it waits for one from now on.
-    pub fn has_place(&mut self, alloc: &AllocRecord) -> bool {
+    pub fn has_permit(&mut self, alloc: &AllocRecord) -> bool {
         let has = self.busy.contains(&alloc.id);
         if !has {
             self.waiting.entry(alloc.id).or_insert(alloc.modify_index);
@@ -36,9 +36,9 @@ impl Destroys {
         self.waiting.contains_key(&alloc)
     }
 
-    /// Gives a place to the oldest that waits, if one of `places` is free. Returns who can go on.
-    pub fn grant(&mut self, places: usize) -> Option<AllocId> {
-        if self.busy.len() >= places.max(1) {
+    /// Gives a place to the oldest that waits, if one of `permits` is free. Returns who can go on.
+    pub fn grant(&mut self, permits: usize) -> Option<AllocId> {
+        if self.busy.len() >= permits.max(1) {
             return None;
         }
         let oldest = self
@@ -51,7 +51,7 @@ impl Destroys {
         Some(oldest)
     }
 
-    /// This allocation is gone, or cannot be cleaned away now: its place is free.
+    /// This allocation is gone, or cannot be garbage-collected now: its place is free.
     pub fn leave(&mut self, alloc: AllocId) {
         self.busy.remove(&alloc);
     }
@@ -73,18 +73,18 @@ mod tests {
     }
 
     #[test]
-    fn places_go_to_the_oldest_and_are_given_back() {
+    fn removal_permits_go_to_oldest_first() {
         let mut destroys = Destroys::default();
         for id in [3, 1, 2] {
-            assert!(!destroys.has_place(&ended(id, true)));
+            assert!(!destroys.has_permit(&ended(id, true)));
         }
         assert_eq!(destroys.grant(2), Some(AllocId(1)));
         assert_eq!(destroys.grant(2), Some(AllocId(2)));
         assert_eq!(destroys.grant(2), None, "both places are taken");
-        assert!(destroys.has_place(&ended(2, true)) && destroys.awaits(AllocId(3)));
+        assert!(destroys.has_permit(&ended(2, true)) && destroys.awaits(AllocId(3)));
         destroys.leave(AllocId(1));
         // It failed, and waits again: it is still the oldest.
-        assert!(!destroys.has_place(&ended(1, true)));
+        assert!(!destroys.has_permit(&ended(1, true)));
         assert_eq!(destroys.grant(2), Some(AllocId(1)));
         destroys.leave(AllocId(2));
         assert_eq!(destroys.grant(2), Some(AllocId(3)));

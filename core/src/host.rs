@@ -26,7 +26,7 @@ pub enum Home {
 
 /// What a thing is called after.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bears {
+pub enum NamedAfter {
     /// The agent itself.
     Agent,
     /// An allocation.
@@ -93,11 +93,11 @@ impl Known {
     }
 
     /// Whose a thing is that was found *before* this was asked for.
-    pub fn owner(&self, home: &Home, bears: &Bears) -> Owner {
+    pub fn owner(&self, home: &Home, named_after: &NamedAfter) -> Owner {
         if let Home::Other(path) = home {
             return Owner::Another(path.clone());
         }
-        match (self.known(bears), home) {
+        match (self.known(named_after), home) {
             (Some(owner), _) => owner,
             (None, Home::Ours) if self.whole => Owner::Leaked,
             (None, Home::Gone(_)) => Owner::Leaked,
@@ -105,13 +105,13 @@ impl Known {
         }
     }
 
-    fn known(&self, bears: &Bears) -> Option<Owner> {
-        match bears {
-            Bears::Agent => Some(Owner::Agent),
-            Bears::Alloc(id) => self.allocs.get(id).copied().map(Owner::Alloc),
-            Bears::Launch(id) => self.launches.get(id).cloned().map(Owner::Task),
-            Bears::Plugin(name) => self.plugins.get(name).cloned().map(Owner::Plugin),
-            Bears::Nobody => None,
+    fn known(&self, named_after: &NamedAfter) -> Option<Owner> {
+        match named_after {
+            NamedAfter::Agent => Some(Owner::Agent),
+            NamedAfter::Alloc(id) => self.allocs.get(id).copied().map(Owner::Alloc),
+            NamedAfter::Launch(id) => self.launches.get(id).cloned().map(Owner::Task),
+            NamedAfter::Plugin(name) => self.plugins.get(name).cloned().map(Owner::Plugin),
+            NamedAfter::Nobody => None,
         }
     }
 }
@@ -149,45 +149,55 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_never_leaked() {
+    fn known_thing_is_never_leaked() {
         let table = [
-            (Bears::Agent, Owner::Agent),
-            (Bears::Alloc(ALLOC), Owner::Alloc(ALLOC)),
-            (Bears::Launch(LAUNCH), Owner::Task(web())),
-            (Bears::Plugin("gpu".into()), Owner::Plugin("gpu".into())),
+            (NamedAfter::Agent, Owner::Agent),
+            (NamedAfter::Alloc(ALLOC), Owner::Alloc(ALLOC)),
+            (NamedAfter::Launch(LAUNCH), Owner::Task(web())),
+            (
+                NamedAfter::Plugin("gpu".into()),
+                Owner::Plugin("gpu".into()),
+            ),
         ];
-        for (bears, owner) in table {
+        for (named_after, owner) in table {
             for whole in [true, false] {
                 for home in [Home::Ours, gone(), Home::Unknown] {
-                    assert_eq!(known(whole).owner(&home, &bears), owner, "{home:?}");
+                    assert_eq!(known(whole).owner(&home, &named_after), owner, "{home:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_not_known_is_leaked_only_where_nobody_else_can_know_it() {
+    fn unknown_thing_is_leaked_only_without_other_owner() {
         let strangers = [
-            Bears::Alloc(AllocId(7)),
-            Bears::Launch(LaunchId(7)),
-            Bears::Plugin("old".into()),
-            Bears::Nobody,
+            NamedAfter::Alloc(AllocId(7)),
+            NamedAfter::Launch(LaunchId(7)),
+            NamedAfter::Plugin("old".into()),
+            NamedAfter::Nobody,
         ];
-        for bears in strangers {
-            assert_eq!(known(true).owner(&Home::Ours, &bears), Owner::Leaked);
-            assert_eq!(known(true).owner(&Home::Unknown, &bears), Owner::Unknown);
+        for named_after in strangers {
+            assert_eq!(known(true).owner(&Home::Ours, &named_after), Owner::Leaked);
+            assert_eq!(
+                known(true).owner(&Home::Unknown, &named_after),
+                Owner::Unknown
+            );
             let damaged = known(false);
-            assert_eq!(damaged.owner(&Home::Ours, &bears), Owner::Unknown);
-            assert_eq!(damaged.owner(&gone(), &bears), Owner::Leaked);
+            assert_eq!(damaged.owner(&Home::Ours, &named_after), Owner::Unknown);
+            assert_eq!(damaged.owner(&gone(), &named_after), Owner::Leaked);
         }
     }
 
     #[test]
-    fn what_another_agent_made_is_its_own() {
-        let all = [Bears::Nobody, Bears::Launch(LAUNCH), Bears::Alloc(ALLOC)];
-        for bears in all {
-            let owner = known(true).owner(&other(), &bears);
-            assert_eq!(owner, Owner::Another("/other".into()), "{bears:?}");
+    fn thing_of_another_agent_is_not_leaked() {
+        let all = [
+            NamedAfter::Nobody,
+            NamedAfter::Launch(LAUNCH),
+            NamedAfter::Alloc(ALLOC),
+        ];
+        for named_after in all {
+            let owner = known(true).owner(&other(), &named_after);
+            assert_eq!(owner, Owner::Another("/other".into()), "{named_after:?}");
         }
     }
 }

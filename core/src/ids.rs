@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_uuid_is_refused() {
+    fn invalid_uuid_is_refused() {
         for bad in [
             "",
             "0123",

@@ -1,7 +1,7 @@
 //! Inputs: what the outside reports to the core. Two levels: a variant for each component that
 //! reports, and a small vocabulary of its own inside.
 //!
-//! Inputs of one source arrive in order; across sources no order is promised. Each answer names the
+//! Inputs of one source arrive in order; across sources no order is leased. Each answer names the
 //! operation that it belongs to, and the launch where there is one.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::said::{SaidAttribute, SaidGroup};
+use crate::device::reported::{ReportedAttribute, ReportedGroup};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, LaunchId, TaskName};
 use crate::model::alloc::{DriverNetwork, ExitResult};
@@ -106,7 +106,8 @@ pub enum DriverInput {
         result: Result<Option<ExitResult>, Failure>,
     },
     /// Something happens to a launch that people may want to know; nothing follows from it.
-    Said {
+    #[serde(alias = "Said")]
+    Event {
         /// What it is about.
         launch: LaunchId,
         /// In words.
@@ -131,7 +132,7 @@ impl DriverInput {
             }
             DriverInput::Executed { op, result, .. } => Some((*op, result.is_ok())),
             DriverInput::Destroyed { op, result, .. } => Some((*op, result.is_ok())),
-            DriverInput::Exited { .. } | DriverInput::Said { .. } => None,
+            DriverInput::Exited { .. } | DriverInput::Event { .. } => None,
         }
     }
 
@@ -167,7 +168,7 @@ impl DriverInput {
                 result: Ok(None), ..
             } => "destroyed",
             DriverInput::Destroyed { .. } => "destroy failed",
-            DriverInput::Said { .. } => "said something",
+            DriverInput::Event { .. } => "event",
         }
     }
 
@@ -184,7 +185,7 @@ impl DriverInput {
             | DriverInput::StartLost { .. }
             | DriverInput::Recovered { .. }
             | DriverInput::Exited { .. }
-            | DriverInput::Said { .. } => None,
+            | DriverInput::Event { .. } => None,
         }
     }
 
@@ -200,7 +201,7 @@ impl DriverInput {
             | DriverInput::Signaled { launch, .. }
             | DriverInput::Executed { launch, .. }
             | DriverInput::Destroyed { launch, .. }
-            | DriverInput::Said { launch, .. } => *launch,
+            | DriverInput::Event { launch, .. } => *launch,
         }
     }
 }
@@ -323,14 +324,16 @@ pub enum NodeInput {
         /// Its name.
         driver: String,
         /// What it says.
-        news: DriverNews,
+        #[serde(alias = "news")]
+        report: DriverReport,
     },
     /// How full the disk of the allocations' directories is.
-    Room {
+    #[serde(alias = "Room")]
+    DiskUsage {
         /// The operation.
         op: Op,
         /// What was measured.
-        result: Result<Room, Failure>,
+        result: Result<DiskUsage, Failure>,
     },
     /// News of a plugin's devices.
     Devices {
@@ -339,7 +342,8 @@ pub enum NodeInput {
         /// Its name.
         plugin: String,
         /// What it says.
-        news: DeviceNews,
+        #[serde(alias = "news")]
+        report: DeviceReport,
     },
 }
 
@@ -349,7 +353,7 @@ impl NodeInput {
         match self {
             NodeInput::Probed { op, .. }
             | NodeInput::Driver { op, .. }
-            | NodeInput::Room { op, .. }
+            | NodeInput::DiskUsage { op, .. }
             | NodeInput::Devices { op, .. } => *op,
         }
     }
@@ -358,16 +362,16 @@ impl NodeInput {
 /// How full a disk is, in percent, rounded up. What has no count of its own is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Room {
+pub struct DiskUsage {
     /// Of the bytes that tasks may use.
     pub disk_percent: u8,
     /// Of the inodes.
     pub inode_percent: u8,
 }
 
-/// What a driver says of itself.
+/// A report of a driver on itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum DriverNews {
+pub enum DriverReport {
     /// Its condition, whole.
     Fingerprint(DriverFingerprint),
     /// It could not find out its condition this time.
@@ -385,7 +389,7 @@ pub struct DriverFingerprint {
     /// Why it is what it is.
     pub description: String,
     /// Its attributes, whole; those that it no longer names vanish.
-    pub attributes: BTreeMap<String, SaidAttribute>,
+    pub attributes: BTreeMap<String, ReportedAttribute>,
 }
 
 /// How a driver is.
@@ -400,11 +404,11 @@ pub enum DriverHealth {
     Healthy,
 }
 
-/// What a plugin says of its devices.
+/// A report of a plugin on its devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum DeviceNews {
+pub enum DeviceReport {
     /// Its devices, whole.
-    Devices(Vec<SaidGroup>),
+    Devices(Vec<ReportedGroup>),
     /// There is nothing for it on this machine, and never will be.
     Disabled(String),
     /// Nothing more will come.

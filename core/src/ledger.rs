@@ -60,7 +60,7 @@ pub struct Ledger {
     /// Effects and the commit that each waits for, in order.
     gated: VecDeque<(CommitId, Effect)>,
     /// Why the last commit failed, while it is not saved.
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 /// A commit that the store works on.
@@ -207,7 +207,7 @@ impl Ledger {
         }
         self.in_flight = None;
         self.retry_at = None;
-        self.trouble = None;
+        self.last_error = None;
         while self.gated.front().is_some_and(|(needed, _)| *needed <= id) {
             out.extend(self.gated.pop_front().map(|(_, effect)| effect));
         }
@@ -221,7 +221,7 @@ impl Ledger {
             return false;
         }
         self.retry_at = Some(retry);
-        self.trouble = Some(why);
+        self.last_error = Some(why);
         true
     }
 
@@ -259,15 +259,15 @@ impl Ledger {
     }
 
     /// Why nothing can be written at present, if so.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effect::Told;
+    use crate::effect::Notification;
     use crate::store::Meta;
 
     fn meta(index: u64) -> Record {
@@ -286,8 +286,8 @@ mod tests {
 
     /// What waits for a change that is taken back does not wait for ever, and leaves in order.
     #[test]
-    fn taking_a_change_back_holds_nothing_up() {
-        let effects = [1, 2, 3].map(|index| Effect::Tell(Told::Index(index)));
+    fn reverted_change_blocks_no_effect() {
+        let effects = [1, 2, 3].map(|index| Effect::Notify(Notification::Index(index)));
         let [first, second, third] = effects.clone();
         let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
         ledger.put(Key::Meta, meta(1));
@@ -307,14 +307,14 @@ mod tests {
 
     /// As before, with nothing under way: the change waited for its time.
     #[test]
-    fn taking_a_change_back_at_leisure_costs_no_commit() {
-        let told = Effect::Tell(Told::Index(1));
+    fn reverted_lazy_change_causes_no_commit() {
+        let notification = Effect::Notify(Notification::Index(1));
         let mut ledger = Ledger::of([(Key::Meta, meta(0))]);
         ledger.put(Key::Meta, meta(1));
-        ledger.after_save_sometime(told.clone());
+        ledger.after_save_sometime(notification.clone());
         assert_eq!(settled(&mut ledger), []);
         ledger.put(Key::Meta, meta(0));
-        assert_eq!(settled(&mut ledger), [told]);
+        assert_eq!(settled(&mut ledger), [notification]);
         assert!(ledger.is_clean());
     }
 }

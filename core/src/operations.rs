@@ -2,7 +2,7 @@
 //!
 //! There is one table of them. An owner keeps the number ([`Op`]) of what it asked for and nothing else:
 //!
-//! - **The time for an answer begins when the request leaves** ([`Operations::left`], called for every
+//! - **The time for an answer begins when the request leaves** ([`Operations::on_sent`], called for every
 //!   effect at the end of each step). What the ledger holds back until a commit has no deadline yet:
 //!   nobody outside is blamed for a full disk.
 //! - **An answer goes through the table** ([`Operations::answered`]). One that nobody awaits (late, doubled,
@@ -150,7 +150,7 @@ impl Operations {
     }
 
     /// The request of `op` leaves the agent: the time for its answer begins.
-    pub fn left(&mut self, now: Instant, op: Op) {
+    pub fn on_sent(&mut self, now: Instant, op: Op) {
         if let Some(Operation {
             wait: Wait::Held(limit),
             ..
@@ -211,7 +211,7 @@ impl Operations {
     }
 
     /// The answer to `op` is awaited no longer than `limit` from now.
-    pub fn hurry(&mut self, now: Instant, op: Op, limit: Span) {
+    pub fn shorten_deadline(&mut self, now: Instant, op: Op, limit: Span) {
         let until = now + limit;
         let wait = match self.open.get(&op).map(|one| one.wait) {
             Some(Wait::Held(before)) => Wait::Held(before.min(limit)),
@@ -283,12 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn time_of_held_operation_begins_when_it_leaves() {
+    fn timeout_of_held_operation_starts_when_sent() {
         let mut all = one(Purpose::Start);
         assert_eq!(all.deadline(), None, "it did not leave yet");
         assert_eq!(all.overdue(late(1000)), None);
-        all.left(late(1000), Op(1));
-        all.left(late(1005), Op(1));
+        all.on_sent(late(1000), Op(1));
+        all.on_sent(late(1005), Op(1));
         assert_eq!(all.deadline(), Some((late(1010), Op(1))), "it leaves once");
         assert_eq!(all.overdue(late(1009)), None, "spurious");
         assert!(all.overdue(late(1010)).is_some());
@@ -297,9 +297,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_awaited_answer_counts_and_only_once() {
+    fn only_awaited_answer_counts_once() {
         let mut all = one(Purpose::Start);
-        all.left(late(0), Op(1));
+        all.on_sent(late(0), Op(1));
         assert_eq!(all.answered(&Owner::Machine, Op(2), false), None);
         let other = Owner::Alloc(AllocId(1));
         assert_eq!(all.answered(&other, Op(1), false), None, "of somebody else");
@@ -309,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn late_answer_to_destroy_counts() {
+    fn late_destroy_answer_counts() {
         let mut all = one(Purpose::Destroy);
-        all.left(late(0), Op(1));
+        all.on_sent(late(0), Op(1));
         assert!(all.overdue(late(10)).is_some());
         assert_eq!(all.deadline(), None);
         let answered = all.answered(&Owner::Machine, Op(1), false);
@@ -319,9 +319,9 @@ mod tests {
     }
 
     #[test]
-    fn stream_goes_on_until_it_is_ended() {
+    fn stream_operation_lasts_until_ended() {
         let mut all = one(Purpose::Templates);
-        all.left(late(0), Op(1));
+        all.on_sent(late(0), Op(1));
         assert!(all.answered(&Owner::Machine, Op(1), true).is_some());
         assert_eq!(all.deadline(), None, "it may be silent from now on");
         assert_eq!(all.answered(&Owner::Machine, Op(1), false), None, "doubled");
@@ -331,15 +331,15 @@ mod tests {
     }
 
     #[test]
-    fn hurried_operation_ends_no_later() {
+    fn shortened_deadline_is_never_extended() {
         let mut all = one(Purpose::Hook);
-        all.hurry(late(0), Op(1), Span::secs(3));
-        all.left(late(5), Op(1));
-        all.hurry(late(5), Op(1), Span::secs(60));
+        all.shorten_deadline(late(0), Op(1), Span::secs(3));
+        all.on_sent(late(5), Op(1));
+        all.shorten_deadline(late(5), Op(1), Span::secs(60));
         assert_eq!(all.deadline(), Some((late(8), Op(1))));
         all.extend(late(5), Op(1), None);
         assert_eq!(all.deadline(), None, "as long as it takes");
-        all.hurry(late(6), Op(1), Span::secs(1));
+        all.shorten_deadline(late(6), Op(1), Span::secs(1));
         assert_eq!(all.deadline(), Some((late(7), Op(1))));
     }
 }

@@ -11,7 +11,7 @@ pub enum NotADuration {
     MissingUnit,
     /// A number is followed by something that is no unit, as in `5d`.
     UnknownUnit,
-    /// There is no number where one must be.
+    /// There is not a number where one must be.
     MissingNumber,
     /// It does not fit: more than about 292 years.
     TooLong,
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_people_write_them() {
+    fn durations_are_parsed() {
         let read = |text: &str| parse_duration(text).map(|span| span.0);
         assert_eq!(read("30s"), Ok(30_000_000_000));
         assert_eq!(read("1h30m"), Ok(5_400_000_000_000));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_says_why() {
+    fn invalid_duration_is_refused_with_reason() {
         assert_eq!(parse_duration("5"), Err(NotADuration::MissingUnit));
         assert_eq!(parse_duration("00"), Err(NotADuration::MissingUnit));
         assert_eq!(parse_duration("5d"), Err(NotADuration::UnknownUnit));
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn spans_survive_being_written_and_read() {
+    fn duration_round_trips() {
         for nanos in [0, 1, 1_500, 250_000_000, 5_400_000_000_001, i64::MAX] {
             assert_eq!(parse_duration(&Span(nanos).to_string()), Ok(Span(nanos)));
         }
     }
 
     #[test]
-    fn stars_stand_for_any_text() {
+    fn star_matches_any_text() {
         assert!(glob_match("*", ""));
         assert!(glob_match("*_LICENSE", "NOMAD_LICENSE"));
         assert!(glob_match("a*b*c", "a-b-b-c"));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_letters() {
+    fn edit_distance_counts_letters() {
         assert_eq!(edit_distance("", "abc"), 3);
         assert_eq!(edit_distance("abc", ""), 3);
         assert_eq!(edit_distance("command", "comand"), 1);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_is_found_unless_it_is_far() {
+    fn nearest_name_is_suggested_within_distance() {
         let known = ["command", "args", "work_dir"];
         assert_eq!(nearest("comand", known), Some("command"));
         assert_eq!(nearest("arg", known), Some("args"));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_changed_places_are_one_mistake() {
+    fn transposition_counts_as_one_edit() {
         assert_eq!(edit_distance("ab", "ba"), 1);
         assert_eq!(edit_distance("xab", "xba"), 1);
         assert_eq!(edit_distance("abcd", "badc"), 2);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn how_near_a_name_must_be_depends_on_its_length() {
+    fn suggestion_distance_depends_on_length() {
         assert_eq!(nearest("cpx", ["cpu"]), Some("cpu"));
         assert_eq!(nearest("cxx", ["cpu"]), None);
         assert_eq!(nearest("imxxe", ["image"]), Some("image"));

@@ -90,7 +90,7 @@ impl Sub for Timestamp {
 }
 
 impl fmt::Display for Span {
-    /// The form that people of the field write and read: `1h30m0s`, `1.5s`, `250ms`, `0s`.
+    /// The form that Nomad's users write and read: `1h30m0s`, `1.5s`, `250ms`, `0s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let nanos = self.0.unsigned_abs();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_as_the_field_writes_them() {
+    fn duration_prints_like_nomad() {
         let shown = [
             0,
             5,

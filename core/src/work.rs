@@ -16,7 +16,7 @@ use crate::model::artifact::Artifact;
 use crate::model::device::AssignedDevices;
 use crate::model::remote::RemotePrevious;
 use crate::model::variable::Reads;
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::time::Span;
 
 /// The table of payloads: what may be asked of the world for a hook, by its name and in words.
@@ -43,9 +43,9 @@ payloads! {
     /// Of the hook `alloc_dir`, before the tasks.
     BuildAllocDir(BuildAllocDir) "make directory",
     /// Of the hook `migrate_disk`.
-    InheritDisk(InheritDisk) "take over the disk",
+    InheritDisk(InheritDisk) "migrate the disk",
     /// Of the hook `await_previous_allocations`.
-    AskRemote(AskRemote) "ask another node",
+    AskRemote(AskRemote) "query another node",
     /// Of the hook `migrate_disk`, from another node.
     FetchDisk(FetchDisk) "fetch the disk",
     /// Of the hook `task_dir`.
@@ -145,7 +145,7 @@ pub struct IdentityWork {
     /// How long it is good; for ever if zero.
     pub ttl: Span,
     /// The file for it.
-    pub file: Option<Place>,
+    pub file: Option<TaskPath>,
     /// The variable for it.
     pub variable: Option<String>,
 }
@@ -154,7 +154,7 @@ pub struct IdentityWork {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WritePayload {
     /// The file.
-    pub file: Place,
+    pub file: TaskPath,
     /// What it holds, in base64.
     pub payload: Arc<str>,
 }
@@ -201,7 +201,7 @@ pub struct TemplateWork {
     /// Where its text is.
     pub source: TemplateSource,
     /// The file to render.
-    pub destination: Place,
+    pub destination: TaskPath,
     /// What opens an action.
     pub left: String,
     /// What closes it.
@@ -228,5 +228,5 @@ pub enum TemplateSource {
     /// Here.
     Text(String),
     /// In a file of the task.
-    File(Place),
+    File(TaskPath),
 }

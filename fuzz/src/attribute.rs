@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use drover_core::device::attribute::{Attribute, Fact};
-use drover_core::device::said::SaidAttribute;
+use drover_core::device::reported::ReportedAttribute;
 use drover_core::model::float::Float;
 
 /// Up to here whole numbers and fractions are the same.
@@ -64,13 +64,13 @@ pub fn unit(bytes: &[u8]) {
     have_one_order(&facts);
 }
 
-fn said(bytes: &[u8]) -> Option<(SaidAttribute, &[u8])> {
+fn said(bytes: &[u8]) -> Option<(ReportedAttribute, &[u8])> {
     let (which, rest) = bytes.split_first()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;
     let end = rest.iter().position(|byte| *byte == 0);
     let (unit, rest) = rest.split_at(end.unwrap_or(rest.len()));
     let has = |bit: u8| which & bit != 0;
-    let said = SaidAttribute {
+    let said = ReportedAttribute {
         int: has(1).then(|| i64::from_le_bytes(*number)),
         float: has(2).then(|| Float::new(f64::from_le_bytes(*number))),
         string: has(4).then(|| String::from_utf8_lossy(number).into_owned()),

@@ -44,12 +44,14 @@ pub fn plugin_message(bytes: &[u8]) {
 }
 
 fn devices(message: &[u8]) {
-    let Ok(said) = bytes::devices(message) else {
+    let Ok(reported) = bytes::devices(message) else {
         return;
     };
-    let Ok(groups) = groups_of(&said) else { return };
-    assert_eq!(groups.len(), said.len(), "two groups of one name");
-    let announced: usize = said.iter().map(|group| group.devices.len()).sum();
+    let Ok(groups) = groups_of(&reported) else {
+        return;
+    };
+    assert_eq!(groups.len(), reported.len(), "two groups of one name");
+    let announced: usize = reported.iter().map(|group| group.devices.len()).sum();
     let known = groups.iter().map(|(id, group)| {
         assert!(!id.vendor.is_empty() && !id.kind.is_empty() && !id.name.is_empty());
         assert!(!group.devices.contains_key(""));
@@ -59,11 +61,11 @@ fn devices(message: &[u8]) {
 }
 
 fn device_stats(message: &[u8]) {
-    let Ok(said) = bytes::device_stats(message) else {
+    let Ok(reported) = bytes::device_stats(message) else {
         return;
     };
     let mut table = DeviceTable::default();
-    let taken = table.say("plugin", said);
+    let taken = table.report("plugin", reported);
     let all = table.all();
     assert!(taken.is_ok() || all.is_empty(), "a part was taken");
     // Whoever asks twice sees each group once.
@@ -73,11 +75,11 @@ fn device_stats(message: &[u8]) {
 }
 
 fn driver_health(message: &[u8]) {
-    let Ok(said) = bytes::driver_health(message) else {
+    let Ok(reported) = bytes::driver_health(message) else {
         return;
     };
-    for said in said.attributes.values() {
-        if let Ok(fact) = Attribute::of(said) {
+    for reported in reported.attributes.values() {
+        if let Ok(fact) = Attribute::of(reported) {
             assert!(fact.to_string().len() < message.len() + 400);
         }
     }

@@ -62,18 +62,18 @@ fn take_in(bytes: &[u8]) {
     let names = fs::read_dir(around.path()).map(Iterator::count);
     assert_eq!(names.ok(), Some(2), "something came beside it");
     let (mut bytes, mut entries) = (0, 0);
-    look(&inside, &mut bytes, &mut entries);
+    measure(&inside, &mut bytes, &mut entries);
     assert!(bytes <= LIMITS.bytes && entries <= 20 * LIMITS.entries);
 }
 
-fn look(dir: &Path, bytes: &mut u64, entries: &mut u64) {
+fn measure(dir: &Path, bytes: &mut u64, entries: &mut u64) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         *entries += 1;
         let Ok(meta) = entry.metadata() else {
             continue;
         };
         if meta.is_dir() {
-            look(&entry.path(), bytes, entries);
+            measure(&entry.path(), bytes, entries);
         } else if meta.is_file() {
             assert_eq!(meta.permissions().mode() & 0o6000, 0, "it changes its user");
             *bytes += meta.len();

@@ -9,7 +9,7 @@ use drover_template::{
 /// A template's text, with a few answers at hand.
 ///
 /// # Panics
-/// If a mistake has no place in the text, two renderings differ, or more is written than may be.
+/// If a mistake cannot be placed in the text, two renderings differ, or more is written than may be.
 pub fn template(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

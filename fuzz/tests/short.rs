@@ -14,7 +14,7 @@ use drover_fuzz::{TARGETS, Target};
 const ROUNDS: u64 = 20_000;
 
 #[test]
-fn whatever_strangers_say_holds() {
+fn fuzz_corpus_holds_invariants() {
     let rounds = number("DROVER_FUZZ").unwrap_or(ROUNDS);
     let mut random = Random(number("DROVER_FUZZ_SEED").unwrap_or(1));
     for (name, target, takes) in TARGETS {

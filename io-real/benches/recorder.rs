@@ -7,7 +7,7 @@
 //! The core's own time is that of its steps alone: no clock is read, nothing is carried out, and
 //! nothing waits. Two jobs are lived through: a bare one, of which a step is as short as can be, and
 //! one as people write them. Timers, starts, ends, saves and hooks come as they do when tasks end and
-//! start again; what comes once in a while in production, such as jobs and news of the machine, is not
+//! start again; what comes once in a while in production, such as jobs and reports on the machine, is not
 //! in it, and neither are statistics, which are no inputs.
 //!
 //! **Results**, on a busy machine without link-time optimisation. A step of a *usual* job (two tasks with
@@ -107,7 +107,7 @@ impl World {
 
     /// What comes in so many steps or a few more, found out by living through them.
     fn foresee(&mut self, steps: usize) -> Vec<Turn> {
-        let mut turns = Vec::new();
+        let mut dir_locks = Vec::new();
         let mut left = steps;
         while left > 0 {
             let mut turn: Turn = self
@@ -124,9 +124,9 @@ impl World {
             for effect in core::mem::take(&mut self.effects) {
                 self.answer(effect);
             }
-            turns.push(turn);
+            dir_locks.push(turn);
         }
-        turns
+        dir_locks
     }
 
     /// One turn of an agent's loop.
@@ -141,11 +141,11 @@ impl World {
 
     /// How long a step of these turns takes the thread of the core, in nanoseconds. The processor's
     /// time, not the wall's: others may be busy too.
-    fn time(&mut self, turns: Vec<Turn>) -> f64 {
-        let steps: usize = turns.iter().map(Vec::len).sum();
-        let mut left = turns.len();
+    fn time(&mut self, dir_locks: Vec<Turn>) -> f64 {
+        let steps: usize = dir_locks.iter().map(Vec::len).sum();
+        let mut left = dir_locks.len();
         let begin = processor_time(ClockId::ThreadCPUTime);
-        for turn in turns {
+        for turn in dir_locks {
             left -= 1;
             self.play(turn, left > 0);
         }
@@ -296,7 +296,7 @@ fn steps(what: &str, job: &Job) {
     let [off, again] = [(); 2].map(|()| World::new(job, Recorder::off()));
     let mut worlds = [off, one, together, again];
     let mut times: [Vec<f64>; 4] = Default::default();
-    let (mut steps, mut turns) = (0, 0);
+    let (mut steps, mut dir_locks) = (0, 0);
     let all_but_this = || {
         let all = processor_time(ClockId::ProcessCPUTime);
         all.saturating_sub(processor_time(ClockId::ThreadCPUTime))
@@ -321,11 +321,11 @@ fn steps(what: &str, job: &Job) {
                 times.extend(&row_times[1..]);
             }
         }
-        turns += batches.iter().map(Vec::len).sum::<usize>();
+        dir_locks += batches.iter().map(Vec::len).sum::<usize>();
         steps += batches.iter().flatten().map(Vec::len).sum::<usize>();
     }
     println!(
-        "{what}, {steps} steps in {turns} turns; a step takes, least tenth, median, mean of {} batches:",
+        "{what}, {steps} steps in {dir_locks} turns; a step takes, least tenth, median, mean of {} batches:",
         times[0].len()
     );
     std::thread::sleep(Duration::from_millis(500));

@@ -93,11 +93,11 @@ impl Files {
         let mut devices: Vec<DetectedDevice> = Vec::new();
         for (id, path) in self.paths() {
             let healthy = path.exists();
-            let said = if healthy { "" } else { "there is no such file" };
+            let reported = if healthy { "" } else { "there is no such file" };
             devices.push(DetectedDevice {
                 id,
                 healthy,
-                health_description: said.to_owned(),
+                health_description: reported.to_owned(),
                 hw_locality: None,
             });
         }
@@ -193,14 +193,14 @@ impl DevicePlugin for Files {
             });
             return Ok(Response::new(Box::pin(tokio_stream::iter(flood))));
         }
-        let mut said = 0;
+        let mut reported = 0;
         let stream = repeat(self.poll(), move || {
-            said += 1;
-            if said > 1 && files.mischief.is("break") {
+            reported += 1;
+            if reported > 1 && files.mischief.is("break") {
                 std::process::exit(4);
             }
             // Those who end a stream say that they are done.
-            let done = said > 1 && files.mischief.is("close");
+            let done = reported > 1 && files.mischief.is("close");
             (!done).then(|| files.fingerprint())
         });
         Ok(Response::new(stream))

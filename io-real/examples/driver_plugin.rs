@@ -77,11 +77,11 @@ impl Commands {
 
     fn task(&self, id: &str) -> Result<Task, Status> {
         let task = self.tasks().get(id).cloned();
-        // In the field's own words, by which hosts know it.
+        // In Nomad's own words, by which hosts know it.
         task.ok_or_else(|| Status::unknown("task not found for given id"))
     }
 
-    fn tell(&self, task: &Task, message: &str) {
+    fn emit(&self, task: &Task, message: &str) {
         let event = DriverTaskEvent {
             task_id: task.config.id.clone(),
             alloc_id: task.config.alloc_id.clone(),
@@ -224,7 +224,7 @@ impl Driver for Commands {
         if !self.tasks().contains_key(&id) {
             let task = Task::recover(handle)
                 .map_err(|error| Status::unknown(format!("cannot find the task: {error}")))?;
-            self.tell(&task, "found again");
+            self.emit(&task, "found again");
             self.tasks().insert(id, task);
         }
         done()
@@ -242,7 +242,7 @@ impl Driver for Commands {
         }
         let task = Task::start(config)
             .map_err(|error| Status::unknown(format!("cannot start the command: {error}")))?;
-        self.tell(&task, "started");
+        self.emit(&task, "started");
         let handle = Some(task.handle());
         self.tasks().insert(id, task);
         self.mischief.at("Started").await?;

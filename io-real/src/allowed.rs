@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_denied_is_so_also_if_it_is_wanted() {
+    fn deny_overrides_allow() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let lists = Allowed {
             about: "driver",

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 pub(crate) struct Cancel {
     /// The processes that live, each the first of its group; and whether they shall end.
     live: Mutex<(Vec<Pid>, bool)>,
-    told: watch::Sender<bool>,
+    cancellation: watch::Sender<bool>,
 }
 
 /// What is under way, by the number under which it was asked for.
@@ -47,7 +47,7 @@ impl Default for Cancel {
     fn default() -> Cancel {
         Cancel {
             live: Mutex::default(),
-            told: watch::Sender::new(false),
+            cancellation: watch::Sender::new(false),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Cancel {
         live.1 = true;
         live.0.iter().for_each(|pid| end(*pid));
         drop(live);
-        self.told.send_replace(true);
+        self.cancellation.send_replace(true);
     }
 
     /// Whether it is to end.
@@ -70,7 +70,11 @@ impl Cancel {
     /// Waits until it is to end.
     pub(crate) async fn cancelled(&self) {
         // It cannot be dropped while it is borrowed.
-        let _ = self.told.subscribe().wait_for(|told| *told).await;
+        let _ = self
+            .cancellation
+            .subscribe()
+            .wait_for(|cancellation| *cancellation)
+            .await;
     }
 
     /// This process, which nobody has waited for, belongs to it.

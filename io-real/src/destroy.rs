@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
@@ -111,7 +111,7 @@ fn cannot(what: impl Into<String>) -> impl FnOnce(io::Error) -> DestroyError {
 }
 
 /// A data directory that is to be removed, and that no agent can use meanwhile.
-pub struct Doomed {
+pub struct DestroyGuard {
     data: DataDir,
     handle: OwnedFd,
     home: ShimHome,
@@ -128,28 +128,30 @@ pub enum Removed {
     Emptied,
 }
 
-impl Doomed {
+impl DestroyGuard {
     /// Takes hold of the data directory at `path`; its tasks have their groups below the control
     /// group `cgroup_parent`.
     ///
     /// # Errors
     /// See [`DestroyError`]. Nothing was removed then.
-    pub fn open(path: &Path, cgroup_parent: &str) -> Result<Doomed, DestroyError> {
+    pub fn open(path: &Path, cgroup_parent: &str) -> Result<DestroyGuard, DestroyError> {
         check(path)?;
         let data = DataDir::open(path).map_err(DestroyError::DataDir)?;
-        let look = || cannot("look at this host");
-        let handle = data.handle().map_err(look())?;
-        let mark = data.mark().map_err(look())?;
-        let cgroups = Cgroups::detect(cgroup_parent).map_err(look())?;
+        let cannot_open = || cannot("inspect this host");
+        let handle = data.handle().map_err(cannot_open())?;
+        let mark = data.mark().map_err(cannot_open())?;
+        let cgroups = Cgroups::detect(cgroup_parent).map_err(cannot_open())?;
         let cgroups = cgroups.map(|groups| groups.marked(mark.to_string()));
-        let home = ShimHome::open(data.path()).map_err(look())?;
+        let home = ShimHome::open(data.path()).map_err(cannot_open())?;
         let dirs = AllocDirs::new(data.allocs());
-        let collectors = Collectors::open(&home, data.path(), dirs.clone()).map_err(look())?;
+        let collectors =
+            Collectors::open(&home, data.path(), dirs.clone()).map_err(cannot_open())?;
         // Nobody waits for what a driver reports.
         let inbox = Inbox::new(mpsc::unbounded_channel().0);
         let raw_exec = RawExec::new(home.clone(), dirs, cgroups.clone(), None, inbox);
-        let auditor = Auditor::new(&data, home.clone(), cgroups, raw_exec, true).map_err(look())?;
-        Ok(Doomed {
+        let auditor =
+            Auditor::new(&data, home.clone(), cgroups, raw_exec, true).map_err(cannot_open())?;
+        Ok(DestroyGuard {
             data,
             handle,
             home,
@@ -248,7 +250,7 @@ impl Doomed {
 
     fn survey(&self) -> Result<Vec<Thing>, DestroyError> {
         let found = self.auditor.survey();
-        let mut things = found.map_err(cannot("look at this host"))?;
+        let mut things = found.map_err(cannot("inspect this host"))?;
         things.retain(|thing| thing.home == Home::Ours && is_made(thing));
         Ok(things)
     }
@@ -270,15 +272,15 @@ impl Doomed {
 
 /// Whether a thing is something of a task.
 fn is_task(thing: &Thing) -> bool {
-    thing.kind == Kind::Process && matches!(thing.bears, Bears::Launch(_))
+    thing.kind == Kind::Process && matches!(thing.named_after, NamedAfter::Launch(_))
 }
 
 /// Whether a thing is more than a name in the directory: that is removed with the directory.
 fn is_made(thing: &Thing) -> bool {
-    match (thing.kind, &thing.bears) {
-        (Kind::Process, Bears::Launch(_) | Bears::Plugin(_))
-        | (Kind::Cgroup, Bears::Launch(_))
-        | (Kind::Mount | Kind::Directory, Bears::Alloc(_)) => true,
+    match (thing.kind, &thing.named_after) {
+        (Kind::Process, NamedAfter::Launch(_) | NamedAfter::Plugin(_))
+        | (Kind::Cgroup, NamedAfter::Launch(_))
+        | (Kind::Mount | Kind::Directory, NamedAfter::Alloc(_)) => true,
         (Kind::Process | Kind::Cgroup | Kind::Mount | Kind::Directory | Kind::Socket, _) => false,
     }
 }

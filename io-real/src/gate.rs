@@ -22,7 +22,7 @@ use tokio::time::timeout;
 const PER_PROCESSOR: usize = 4;
 
 /// How long work counts. Most of it takes a millisecond; what takes this long hangs.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The most threads of a gate. All but a few of them hang.
 const THREADS: usize = 8192;
@@ -72,7 +72,7 @@ impl Gate {
         // Never closed: it fails never, and if it did, the work would be done all the same.
         let place = self.0.places.acquire().await;
         let mut done = self.begin(work);
-        match timeout(PATIENCE, &mut done).await {
+        match timeout(TIMEOUT, &mut done).await {
             Ok(result) => result,
             Err(_) => {
                 drop(place);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_hangs_delays_nobody_for_long() {
+    async fn hanging_work_does_not_block_others() {
         let gate = Gate::of(1);
         let (end, ended) = mpsc::channel::<()>();
         let hung = gate.clone();

@@ -117,7 +117,7 @@ mod tests {
     use super::authority;
 
     #[test]
-    fn an_address_is_a_host_and_a_port() {
+    fn address_is_a_host_and_a_port() {
         for (address, expected) in [
             ("http://127.0.0.1:4646", Some("127.0.0.1:4646")),
             ("http://127.0.0.1:4646/", Some("127.0.0.1:4646")),

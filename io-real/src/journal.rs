@@ -6,7 +6,7 @@
 //! only the kind is logged; the API shows them whole.
 
 use drover_core::agent::View;
-use drover_core::effect::{HookEffect, Told};
+use drover_core::effect::{HookEffect, Notification};
 use drover_core::ids::TaskKey;
 use drover_core::model::event::{EventType, TaskEvent};
 use drover_core::work::HookWork;
@@ -26,10 +26,10 @@ enum Weight {
 }
 
 /// Logs what is told of a task.
-pub(crate) fn told(view: View<'_>, told: &Told) {
-    match told {
-        Told::Event(task, event) => log(view, task, event),
-        Told::Index(_) => {}
+pub(crate) fn log_notification(view: View<'_>, notification: &Notification) {
+    match notification {
+        Notification::Event(task, event) => log(view, task, event),
+        Notification::Index(_) => {}
     }
 }
 

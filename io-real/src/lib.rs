@@ -3,6 +3,7 @@
 //! [`node`] owns the core and carries its effects out. Everything else does one kind of work and
 //! decides nothing: a question of policy in this crate is in the wrong crate.
 
+pub mod agent_handle;
 pub mod allowed;
 pub mod artifact;
 pub mod audit;
@@ -13,8 +14,8 @@ pub mod connect;
 pub mod data_dir;
 pub mod destroy;
 pub mod device;
+mod dir_locks;
 pub mod dirs;
-pub mod door;
 pub mod driver;
 pub mod facts;
 pub mod fingerprint;
@@ -27,7 +28,6 @@ pub mod memory;
 pub mod migrate;
 mod mounts;
 pub mod node;
-pub mod on_the_way;
 mod one_task;
 pub mod open_files;
 pub mod plugin;
@@ -40,6 +40,6 @@ pub mod stats;
 pub mod store;
 mod templates;
 pub mod timing;
-mod turns;
+pub mod transfers;
 mod unpack;
 mod user;

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_text_hides_no_other_mount() {
+    fn non_utf8_mount_hides_no_other() {
         let table = b"22 1 0:21 / /bad\xffname rw shared:1 - tmpfs none rw\n\
             not a mount\n\
             23 1 0:22 / /a\\040b\\134x/c rw - cgroup2 a\\011b rw,x\n";

@@ -3,7 +3,7 @@
 //! It decides nothing. Work that blocks is done elsewhere, and its end is an input.
 //!
 //! There are two queues: an unbounded one of answers, and a bounded one of requests by people and
-//! programs ([`crate::door`]). tokio's channels keep the order of each sender, and the core is
+//! programs ([`crate::agent_handle`]). tokio's channels keep the order of each sender, and the core is
 //! promised no other order. After 64 answers the loop takes a request, so that neither queue
 //! starves. (One queue for each source exists in the simulator only.)
 //!
@@ -27,9 +27,9 @@ use drover_core::time::Now;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use crate::agent_handle::{Message, RequestInbox, Work};
 use crate::clock;
 use crate::device::{DevicePlugins, DeviceStream};
-use crate::door::{Inside, Knock, Work};
 use crate::driver::{Driver, DriverStream, Inbox};
 use crate::fingerprint::Prober;
 use crate::hooks::Hooks;
@@ -43,12 +43,12 @@ use crate::store::Store;
 /// loop looks at it again now and then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
-/// How many inputs are taken between two looks at the door, so that a flood of one does not
+/// How many inputs are taken between two looks at the agent handle, so that a flood of one does not
 /// starve the other.
 const AT_ONCE: usize = 64;
 
 /// What the loop needs of the world.
-pub struct Parts {
+pub struct Dependencies {
     /// What the core is told once.
     pub config: Config,
     /// What it remembers.
@@ -70,7 +70,7 @@ pub struct Parts {
     /// The way of answers, for the store.
     pub inbox: Inbox,
     /// Where people's requests arrive.
-    pub inside: Inside,
+    pub request_inbox: RequestInbox,
     /// Who notes what the core is told.
     pub recorder: Recorder,
 }
@@ -86,7 +86,7 @@ pub struct Node {
     hooks: Hooks,
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
-    inside: Inside,
+    request_inbox: RequestInbox,
     recorder: Recorder,
     requests: BTreeMap<RequestId, oneshot::Sender<Reply>>,
     last_request: u64,
@@ -95,7 +95,7 @@ pub struct Node {
 
 enum Next {
     Answer(Input),
-    Knock(Knock),
+    Message(Message),
     Timeout,
     /// There was nothing to do for a while.
     Rest,
@@ -103,9 +103,9 @@ enum Next {
 
 impl Node {
     /// Restores the core. What ran is looked for as soon as [`Node::run`] is polled.
-    pub fn new(mut parts: Parts) -> Node {
-        let node = &mut parts.config.node;
-        for driver in &parts.drivers {
+    pub fn new(mut dependencies: Dependencies) -> Node {
+        let node = &mut dependencies.config.node;
+        for driver in &dependencies.drivers {
             let info = driver.fingerprint();
             if info.detected {
                 node.attributes
@@ -113,28 +113,30 @@ impl Node {
             }
             node.drivers.insert(driver.name().to_owned(), info);
         }
-        let drivers = parts.drivers.iter();
-        parts.config.drivers = drivers.map(|driver| driver.name().into()).collect();
-        parts.config.device_plugins = parts.devices.names().map(Into::into).collect();
+        let drivers = dependencies.drivers.iter();
+        dependencies.config.drivers = drivers.map(|driver| driver.name().into()).collect();
+        dependencies.config.device_plugins = dependencies.devices.names().map(Into::into).collect();
         let now = clock::now();
-        parts.recorder.begin(&parts.config, &parts.saved, now);
-        let agent = Agent::restore(parts.config, parts.saved, now);
+        dependencies
+            .recorder
+            .begin(&dependencies.config, &dependencies.saved, now);
+        let agent = Agent::restore(dependencies.config, dependencies.saved, now);
         Node {
             agent,
-            store: parts.store,
-            drivers: parts
+            store: dependencies.store,
+            drivers: dependencies
                 .drivers
                 .into_iter()
                 .map(|driver| (driver.name().to_owned(), driver))
                 .collect(),
-            prober: parts.prober,
-            plugins: parts.plugins,
-            devices: parts.devices,
-            hooks: parts.hooks,
-            answers: parts.answers,
-            inbox: parts.inbox,
-            inside: parts.inside,
-            recorder: parts.recorder,
+            prober: dependencies.prober,
+            plugins: dependencies.plugins,
+            devices: dependencies.devices,
+            hooks: dependencies.hooks,
+            answers: dependencies.answers,
+            inbox: dependencies.inbox,
+            request_inbox: dependencies.request_inbox,
+            recorder: dependencies.recorder,
             requests: BTreeMap::new(),
             last_request: 0,
             memory: GivesBack::new(),
@@ -155,7 +157,7 @@ impl Node {
                 };
                 stopped |= self.take(Next::Answer(input));
             }
-            self.inside.waits(self.answers.len());
+            self.request_inbox.waits(self.answers.len());
         }
     }
 
@@ -167,7 +169,7 @@ impl Node {
         };
         tokio::select! {
             Some(input) = self.answers.recv() => Next::Answer(input),
-            Some(knock) = self.inside.knocks.recv() => Next::Knock(knock),
+            Some(message) = self.request_inbox.messages.recv() => Next::Message(message),
             () = sleep_until(until) => then,
         }
     }
@@ -187,8 +189,8 @@ impl Node {
     fn take(&mut self, next: Next) -> bool {
         let began = Instant::now();
         let work = match &next {
-            Next::Knock(Knock::Ask(_)) => Work::Question,
-            Next::Knock(Knock::Request(..) | Knock::Shutdown(_))
+            Next::Message(Message::Ask(_)) => Work::Question,
+            Next::Message(Message::Request(..) | Message::Shutdown(_))
             | Next::Answer(_)
             | Next::Timeout => Work::Step,
             Next::Rest => {
@@ -199,7 +201,7 @@ impl Node {
         self.hand_in(next);
         let done = self.drain();
         self.memory.step(began);
-        self.inside.worked(work, began.elapsed());
+        self.request_inbox.worked(work, began.elapsed());
         done
     }
 
@@ -211,12 +213,12 @@ impl Node {
                 self.recorder.step(now, None);
                 self.agent.handle_timeout(now);
             }
-            Next::Knock(Knock::Ask(question)) => question(self.agent.view()),
-            Next::Knock(Knock::Request(what, answer)) => {
+            Next::Message(Message::Ask(question)) => question(self.agent.view()),
+            Next::Message(Message::Request(what, answer)) => {
                 let request = self.request(answer);
                 self.handle(now, Input::Request(request, what));
             }
-            Next::Knock(Knock::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
+            Next::Message(Message::Shutdown(mode)) => self.handle(now, Input::Shutdown(mode)),
             Next::Rest => {}
         }
     }
@@ -262,7 +264,7 @@ impl Node {
                 journal::hook(self.agent.view(), &effect);
                 self.hooks.carry_out(effect);
             }
-            Effect::Node(effect) => self.look(&effect),
+            Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 let inbox = self.inbox.clone();
                 self.store.commit(id, batch, move |id, result| {
@@ -281,9 +283,9 @@ impl Node {
                     let _ = answer.send(reply);
                 }
             }
-            Effect::Tell(told) => {
-                journal::told(self.agent.view(), &told);
-                self.inside.tell(told);
+            Effect::Notify(notification) => {
+                journal::log_notification(self.agent.view(), &notification);
+                self.request_inbox.notify(notification);
             }
             Effect::Stopped => {}
         }
@@ -296,7 +298,7 @@ impl Node {
     }
 
     /// Begins what is asked about the machine.
-    fn look(&self, effect: &NodeEffect) {
+    fn query_machine(&self, effect: &NodeEffect) {
         let inbox = self.inbox.clone();
         match effect {
             NodeEffect::Probe { op, probe } => {
@@ -310,19 +312,19 @@ impl Node {
                     inbox.deliver(Input::Node(NodeInput::Probed { op, probe, result }));
                 });
             }
-            NodeEffect::MeasureRoom { op } => self.hooks.measure_room(*op),
+            NodeEffect::MeasureDiskUsage { op } => self.hooks.measure_disk_usage(*op),
             NodeEffect::WatchDriver { op, driver: name } => {
-                let news = DriverStream::new(*op, name, inbox);
+                let report = DriverStream::new(*op, name, inbox);
                 match self.drivers.get(&**name) {
-                    Some(driver) => driver.watch(news),
-                    None => self.plugins.watch_driver(name, news),
+                    Some(driver) => driver.watch(report),
+                    None => self.plugins.watch_driver(name, report),
                 }
             }
             NodeEffect::WatchDevices { op, plugin: name } => {
-                let news = DeviceStream::new(*op, name, inbox);
+                let report = DeviceStream::new(*op, name, inbox);
                 match self.devices.get(name) {
-                    Some(plugin) => plugin.watch(news),
-                    None => news.disabled("this agent has no such plugin"),
+                    Some(plugin) => plugin.watch(report),
+                    None => report.disabled("this agent has no such plugin"),
                 }
             }
         }
@@ -332,6 +334,6 @@ impl Node {
     fn no_driver(&self, name: &str, task: &TaskKey, effect: &drover_core::effect::DriverEffect) {
         let failure = Failure::fatal(format!("this agent has no driver {name:?}"));
         let answer = effect.get().without_driver(failure);
-        self.inbox.say(task, answer);
+        self.inbox.send(task, answer);
     }
 }

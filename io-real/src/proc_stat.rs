@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn stat_with_odd_process_name_is_parsed() {
         let line = b"7 (\xff) Z 1 (x) S 3 4 5 0 -1 4194560 9 0 0 0 1 2 0 0 20 0 1 0 77 100 1\n";
         let stat = Stat::parse(line).unwrap();
         assert_eq!((stat.is_zombie, stat.parent, stat.session), (false, 3, 5));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_not_found() {
+    fn missing_process_is_not_found() {
         let error = Stat::of(i32::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

@@ -201,7 +201,7 @@ impl Store {
             counter: counter::read(data_dir).map_err(failed)?,
             launches: launches(data_dir).map_err(failed)?,
         };
-        let lossy = match evidence.judge(accept_loss) {
+        let lossy = match evidence.check_freshness(accept_loss) {
             Verdict::Complete => false,
             Verdict::Lossy => true,
             Verdict::Refused(why) => return Err(StoreError::Lost(data_dir.to_owned(), why)),

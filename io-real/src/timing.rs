@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_time_is_in_the_first_bucket_that_holds_it() {
+    fn histogram_uses_first_fitting_bucket() {
         let timer = Timer::default();
         for micros in [1, 3, 4, 2_000_000] {
             timer.note(Duration::from_micros(micros));

@@ -69,7 +69,7 @@ mod tests {
     const GROUP: &str = "root:x:0:\nweb:x:1002:\nlog:x:7:web,other\nx:x:8:webber\n";
 
     #[test]
-    fn a_user_has_its_own_groups_and_no_others() {
+    fn user_gets_own_groups_only() {
         let web = User {
             uid: 1001,
             gid: 1002,

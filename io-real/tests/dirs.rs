@@ -22,14 +22,14 @@ use tempfile::TempDir;
 const ALLOC: AllocId = AllocId(0xa110c);
 
 /// Allocations beside something that must not be touched.
-struct Place {
+struct TaskPath {
     dirs: AllocDirs,
     root: PathBuf,
     outside: PathBuf,
     _dir: TempDir,
 }
 
-impl Place {
+impl TaskPath {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let (root, outside) = (dir.path().join("alloc"), dir.path().join("outside"));
@@ -82,8 +82,8 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn directories_are_as_in_the_field() {
-    let place = Place::built();
+fn alloc_dirs_match_nomad() {
+    let place = TaskPath::built();
     let own = place.own();
     let expected = [
         ("", 0o755),
@@ -114,7 +114,7 @@ fn directories_are_as_in_the_field() {
 }
 
 #[test]
-fn a_link_in_place_of_any_directory_is_refused() {
+fn symlink_in_place_of_directory_is_refused() {
     for at in [
         "",
         "alloc",
@@ -124,7 +124,7 @@ fn a_link_in_place_of_any_directory_is_refused() {
         "web/local",
         "web/secrets",
     ] {
-        let place = Place::built();
+        let place = TaskPath::built();
         // Without a slash at the end.
         let link: PathBuf = place.own().join(at).components().collect();
         fs::remove_dir_all(&link).unwrap();
@@ -144,7 +144,7 @@ fn a_link_in_place_of_any_directory_is_refused() {
 
 #[test]
 fn paths_lead_nowhere_else() {
-    let place = Place::built();
+    let place = TaskPath::built();
     for path in ["..", "../..", "/", "/etc", "alloc/../..", "alloc/../../.."] {
         assert!(place.dirs.open(ALLOC, path).is_err(), "{path}");
     }
@@ -152,8 +152,8 @@ fn paths_lead_nowhere_else() {
 }
 
 #[test]
-fn what_is_swapped_for_a_link_meanwhile_is_not_followed() {
-    let place = Place::built();
+fn path_swapped_for_symlink_is_not_followed() {
+    let place = TaskPath::built();
     let stop = AtomicBool::new(false);
     let spare = place.root.join("spare");
     symlink(&place.outside, &spare).unwrap();
@@ -193,8 +193,8 @@ fn what_is_swapped_for_a_link_meanwhile_is_not_followed() {
 }
 
 #[test]
-fn many_threads_make_one_allocation() {
-    let place = Place::new();
+fn concurrent_builds_make_one_alloc_dir() {
+    let place = TaskPath::new();
     let task = |number: usize| format!("task{}", number % 3);
     for _ in 0..20 {
         std::thread::scope(|scope| {
@@ -236,7 +236,7 @@ fn deep(at: &Path, levels: u32) {
 
 #[test]
 fn deep_trees_are_removed() {
-    let place = Place::built();
+    let place = TaskPath::built();
     deep(&place.own().join("web/local"), 2000);
     deep(&place.own().join("alloc/data"), 70);
     // As an agent that died while it removed leaves it, or a task that knows how we do it.
@@ -247,7 +247,7 @@ fn deep_trees_are_removed() {
 
 #[test]
 fn many_files_are_removed() {
-    let place = Place::built();
+    let place = TaskPath::built();
     for number in 0..10_000 {
         let dir = place
             .own()
@@ -261,7 +261,7 @@ fn many_files_are_removed() {
 
 #[test]
 fn directories_without_rights_are_removed() {
-    let place = Place::built();
+    let place = TaskPath::built();
     let data = place.own().join("alloc/data");
     for bits in [0o000, 0o100, 0o300, 0o400, 0o500] {
         let dir = data.join(format!("{bits:o}"));
@@ -275,7 +275,7 @@ fn directories_without_rights_are_removed() {
 
 #[test]
 fn files_of_every_kind_and_name_are_removed() {
-    let place = Place::built();
+    let place = TaskPath::built();
     let data = place.own().join("alloc/data");
     let names: [&[u8]; 5] = [
         b"new\nline",
@@ -309,9 +309,9 @@ fn files_of_every_kind_and_name_are_removed() {
 }
 
 #[test]
-fn a_mounted_file_system_is_left_and_reported() {
+fn mounted_file_system_is_kept_and_reported() {
     for at in ["web/local/mount", "alloc/data"] {
-        let place = Place::built();
+        let place = TaskPath::built();
         let point = place.own().join(at);
         fs::create_dir_all(&point).unwrap();
         let Some(disk) = Disk::mount(&point, "64k") else {
@@ -332,34 +332,34 @@ fn a_mounted_file_system_is_left_and_reported() {
 }
 
 #[test]
-fn a_file_in_place_of_a_directory_is_reported_and_removed() {
-    let place = Place::new();
+fn file_in_place_of_a_directory_is_reported_and_removed() {
+    let place = TaskPath::new();
     fs::write(place.own(), "").unwrap();
     assert!(place.dirs.build_alloc(ALLOC).is_err());
     place.assert_removed();
 }
 
 #[test]
-fn how_full_the_disk_is_is_known() {
-    let place = Place::new();
+fn disk_usage_is_measured() {
+    let place = TaskPath::new();
     let Some(disk) = Disk::mount(&place.root, "1m,nr_inodes=50") else {
         return;
     };
     let handle: OwnedFd = File::open(&place.root).unwrap().into();
     let dirs = AllocDirs::new(Arc::new(handle));
-    assert_eq!(dirs.room().unwrap().disk_percent, 0);
+    assert_eq!(dirs.disk_usage().unwrap().disk_percent, 0);
     fs::write(place.root.join("half"), vec![1; 512 * 1024]).unwrap();
-    assert_eq!(dirs.room().unwrap().disk_percent, 50);
+    assert_eq!(dirs.disk_usage().unwrap().disk_percent, 50);
     let _ = fs::write(place.root.join("rest"), vec![1; 1024 * 1024]);
-    assert_eq!(dirs.room().unwrap().disk_percent, 100);
+    assert_eq!(dirs.disk_usage().unwrap().disk_percent, 100);
     fs::remove_file(place.root.join("rest")).unwrap();
-    let before = dirs.room().unwrap().inode_percent;
+    let before = dirs.disk_usage().unwrap().inode_percent;
     for number in 0.. {
         if File::create(place.root.join(format!("f{number}"))).is_err() {
             break;
         }
     }
-    let after = dirs.room().unwrap().inode_percent;
+    let after = dirs.disk_usage().unwrap().inode_percent;
     assert!(before < 100 && after == 100, "{before} % before, {after} %");
     drop(disk);
 }

@@ -18,14 +18,14 @@ const FIRST: AllocId = AllocId(1);
 const SECOND: AllocId = AllocId(2);
 const THIRD: AllocId = AllocId(3);
 
-struct Place {
+struct TaskPath {
     dirs: AllocDirs,
     dir: TempDir,
 }
 
-impl Place {
+impl TaskPath {
     /// Allocations with a task `db` each, beside something that must not be touched.
-    fn of(allocs: &[AllocId]) -> Place {
+    fn of(allocs: &[AllocId]) -> TaskPath {
         let dir = TempDir::new().unwrap();
         let (root, outside) = (dir.path().join("allocs"), dir.path().join("outside"));
         fs::create_dir(&root).unwrap();
@@ -36,7 +36,7 @@ impl Place {
             dirs.build_alloc(*alloc).unwrap();
             dirs.build_task(*alloc, "db", None).unwrap();
         }
-        Place { dirs, dir }
+        TaskPath { dirs, dir }
     }
 
     fn path(&self, alloc: AllocId, path: &str) -> PathBuf {
@@ -78,8 +78,8 @@ fn is_link(path: &Path) -> bool {
 }
 
 #[test]
-fn data_and_what_tasks_kept_is_taken_over_and_nothing_else() {
-    let place = Place::of(&[FIRST, SECOND]);
+fn inherited_disk_has_data_and_local_only() {
+    let place = TaskPath::of(&[FIRST, SECOND]);
     for path in ["alloc/data/shared", "db/local/own"] {
         place.write(FIRST, path, path);
     }
@@ -97,7 +97,7 @@ fn data_and_what_tasks_kept_is_taken_over_and_nothing_else() {
             assert_eq!(place.read(SECOND, path), None);
         }
     }
-    // It can be used, and cleaned away, as if it had always been there.
+    // It can be used, and garbage-collected, as if it had always been there.
     place.dirs.build_task(SECOND, "db", None).unwrap();
     place.dirs.build_task(SECOND, "new", None).unwrap();
     place.dirs.open(SECOND, "alloc/data").unwrap();
@@ -106,8 +106,8 @@ fn data_and_what_tasks_kept_is_taken_over_and_nothing_else() {
 }
 
 #[test]
-fn who_was_killed_in_the_middle_goes_on() {
-    let place = Place::of(&[FIRST, SECOND]);
+fn interrupted_disk_move_is_resumed() {
+    let place = TaskPath::of(&[FIRST, SECOND]);
     place.write(FIRST, "alloc/data/shared", "1");
     place.write(FIRST, "db/local/own", "2");
     fs::rename(
@@ -124,8 +124,8 @@ fn who_was_killed_in_the_middle_goes_on() {
 }
 
 #[test]
-fn the_nearest_that_has_something_gives_it() {
-    let place = Place::of(&[FIRST, SECOND, THIRD]);
+fn nearest_previous_alloc_with_data_is_used() {
+    let place = TaskPath::of(&[FIRST, SECOND, THIRD]);
     place.write(FIRST, "alloc/data/shared", "first");
     place.write(FIRST, "db/local/own", "first");
     place.write(SECOND, "db/local/own", "second");
@@ -138,8 +138,8 @@ fn the_nearest_that_has_something_gives_it() {
 }
 
 #[test]
-fn what_is_there_already_stays() {
-    let place = Place::of(&[FIRST, SECOND]);
+fn existing_data_is_kept() {
+    let place = TaskPath::of(&[FIRST, SECOND]);
     place.write(FIRST, "alloc/data/shared", "old");
     place.write(SECOND, "alloc/data/shared", "new");
     place.inherit(SECOND, &[FIRST]).unwrap();
@@ -154,9 +154,9 @@ fn what_is_there_already_stays() {
 }
 
 #[test]
-fn links_in_place_of_directories_give_nothing() {
+fn symlinked_source_is_ignored() {
     for at in ["alloc", "alloc/data", "db", "db/local"] {
-        let place = Place::of(&[FIRST, SECOND]);
+        let place = TaskPath::of(&[FIRST, SECOND]);
         fs::create_dir_all(place.outside().join("data")).unwrap();
         fs::create_dir_all(place.outside().join("local")).unwrap();
         let link = place.path(FIRST, at);
@@ -177,8 +177,8 @@ fn links_in_place_of_directories_give_nothing() {
 }
 
 #[test]
-fn links_inside_are_taken_over_as_links() {
-    let place = Place::of(&[FIRST, SECOND]);
+fn symlinks_inside_disk_are_moved_as_links() {
+    let place = TaskPath::of(&[FIRST, SECOND]);
     symlink(place.outside(), place.path(FIRST, "alloc/data/link")).unwrap();
     place.inherit(SECOND, &[FIRST]).unwrap();
     assert!(is_link(&place.path(SECOND, "alloc/data/link")));
@@ -187,13 +187,13 @@ fn links_inside_are_taken_over_as_links() {
 }
 
 #[test]
-fn what_is_swapped_for_a_link_meanwhile_is_not_taken_over() {
-    let place = Place::of(&[FIRST, SECOND]);
+fn source_swapped_for_symlink_is_not_moved() {
+    let place = TaskPath::of(&[FIRST, SECOND]);
     place.write(FIRST, "alloc/data/shared", "1");
     let spare = place.dir.path().join("spare");
     symlink(place.outside(), &spare).unwrap();
     let data = place.path(FIRST, "alloc/data");
-    let heir = place.path(SECOND, "alloc/data");
+    let replacement = place.path(SECOND, "alloc/data");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -203,10 +203,10 @@ fn what_is_swapped_for_a_link_meanwhile_is_not_taken_over() {
         });
         for _ in 0..2000 {
             let _ = place.inherit(SECOND, &[FIRST]);
-            assert!(!is_link(&heir), "a link was taken over");
+            assert!(!is_link(&replacement), "a link was taken over");
             // What was taken over goes back, as if nothing had been.
-            if fs::read_dir(&heir).is_ok_and(|dir| dir.count() > 0) {
-                let _ = renameat_with(CWD, &heir, CWD, &data, RenameFlags::NOREPLACE);
+            if fs::read_dir(&replacement).is_ok_and(|dir| dir.count() > 0) {
+                let _ = renameat_with(CWD, &replacement, CWD, &data, RenameFlags::NOREPLACE);
             }
             place.dirs.build_alloc(SECOND).unwrap();
         }

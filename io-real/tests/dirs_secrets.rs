@@ -22,21 +22,21 @@ const USER: Owner = Some((1234, 1235));
 const MIB: u64 = 1024 * 1024;
 
 /// An allocation with the task `web`. What is mounted in it is taken away with it.
-struct Place {
+struct TaskPath {
     dirs: AllocDirs,
     task: PathBuf,
     dir: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl TaskPath {
+    fn new() -> TaskPath {
         let dir = TempDir::new().unwrap();
         let root = File::open(dir.path()).unwrap().into();
         let dirs = AllocDirs::new(Arc::new(root));
         dirs.build_alloc(ALLOC).unwrap();
         dirs.build_task(ALLOC, "web", USER).unwrap();
         let task = dir.path().join(ALLOC.to_string()).join("web");
-        Place { dirs, task, dir }
+        TaskPath { dirs, task, dir }
     }
 
     fn secrets(&self) -> PathBuf {
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TaskPath {
     fn drop(&mut self) {
         while unmount(self.secrets(), UnmountFlags::DETACH).is_ok() {}
     }
@@ -69,11 +69,11 @@ fn root() -> bool {
 }
 
 #[test]
-fn secrets_are_in_memory_and_nothing_of_them_is_executed() {
+fn secrets_mount_is_tmpfs_noexec() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = TaskPath::new();
     assert_eq!(place.mount().len(), 32);
     let disk = statvfs(place.secrets()).unwrap();
     let flags = StatVfsMountFlags::NOEXEC | StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV;
@@ -88,11 +88,11 @@ fn secrets_are_in_memory_and_nothing_of_them_is_executed() {
 }
 
 #[test]
-fn secrets_left_open_are_closed_before_the_next_start() {
+fn secrets_permissions_are_reset_before_start() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = TaskPath::new();
     let first = place.mount();
     fs::set_permissions(place.secrets(), fs::Permissions::from_mode(0o777)).unwrap();
     chown(place.secrets(), Some(65534), Some(65534)).unwrap();
@@ -107,11 +107,11 @@ fn secrets_left_open_are_closed_before_the_next_start() {
 }
 
 #[test]
-fn they_are_mounted_once_and_another_one_is_told_from_it() {
+fn secrets_are_mounted_once() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = TaskPath::new();
     let first = place.mount();
     fs::write(place.secrets().join("key"), "s3cret").unwrap();
     place.dirs.build_task(ALLOC, "web", None).unwrap();
@@ -131,11 +131,11 @@ fn they_are_mounted_once_and_another_one_is_told_from_it() {
 }
 
 #[test]
-fn they_go_with_their_allocation_though_they_are_in_use() {
+fn busy_secrets_are_unmounted_with_alloc() {
     if !root() {
         return;
     }
-    let place = Place::new();
+    let place = TaskPath::new();
     place.mount();
     fs::write(place.secrets().join("key"), "s3cret").unwrap();
     let busy = File::open(place.secrets()).unwrap();
@@ -147,8 +147,8 @@ fn they_go_with_their_allocation_though_they_are_in_use() {
 }
 
 #[test]
-fn a_link_leads_them_nowhere() {
-    let place = Place::new();
+fn secrets_mount_follows_no_symlink() {
+    let place = TaskPath::new();
     fs::remove_dir(place.secrets()).unwrap();
     let outside = place.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -161,11 +161,11 @@ fn a_link_leads_them_nowhere() {
 }
 
 #[test]
-fn who_may_not_mount_has_a_plain_directory() {
+fn secrets_fall_back_to_plain_directory() {
     if is_root() {
         return;
     }
-    let place = Place::new();
+    let place = TaskPath::new();
     assert_eq!(place.mount(), "");
     assert!(place.secrets().is_dir());
 }

@@ -58,13 +58,13 @@ fn status(code: u16) -> Vec<u8> {
     format!("HTTP/1.1 {code} No\r\nContent-Length: 0\r\n\r\n").into_bytes()
 }
 
-fn look(name: &str, base: String, patience: Duration) -> Result<Fingerprint, ProbeError> {
+fn query(name: &str, base: String, timeout: Duration) -> Result<Fingerprint, ProbeError> {
     let clouds = Clouds {
         aws: base.clone(),
         gce: base.clone(),
         azure: base.clone(),
         digitalocean: base,
-        patience,
+        timeout,
     };
     let settings = Settings {
         clouds,
@@ -72,11 +72,11 @@ fn look(name: &str, base: String, patience: Duration) -> Result<Fingerprint, Pro
     };
     let machine = Machine::empty();
     let probe = PROBES.iter().find(|probe| probe.name == name).unwrap();
-    probe.look(&machine.context(settings))
+    probe.query(&machine.context(settings))
 }
 
 fn ask(name: &str, answer: Answer) -> Result<Fingerprint, ProbeError> {
-    look(
+    query(
         name,
         format!("http://{}", serve(answer)),
         Duration::from_secs(20),
@@ -96,7 +96,7 @@ fn table(header: &'static str, paths: &'static [(&str, &str)]) -> Answer {
 }
 
 #[test]
-fn aws_with_a_token() {
+fn aws_metadata_with_token_is_read() {
     let paths = table(
         "x-aws-ec2-metadata-token: secret==",
         &[
@@ -132,14 +132,14 @@ link aws.ec2 = eu-west-1b.i-0123
 }
 
 #[test]
-fn aws_of_the_first_version_knows_no_token() {
+fn aws_metadata_v1_is_read() {
     let answer = table("", &[("/latest/meta-data/ami-id", "ami-0002")]);
     let found = ask("env_aws", answer).unwrap();
     assert_eq!(print(&found), "platform.aws.ami-id = ami-0002\n");
 }
 
 #[test]
-fn a_token_that_would_be_a_header_of_its_own_is_not_sent() {
+fn token_with_newline_is_not_sent() {
     let answer: Answer = Box::new(|line, headers| match line {
         "PUT /latest/api/token HTTP/1.1" => ok("a\r\nx-evil: 1"),
         _ if headers.iter().any(|sent| sent.contains("evil")) => ok("evil"),
@@ -149,7 +149,7 @@ fn a_token_that_would_be_a_header_of_its_own_is_not_sent() {
 }
 
 #[test]
-fn gce_with_tags_and_interfaces() {
+fn gce_metadata_is_read() {
     let answer = table(
         "metadata-flavor: google",
         &[
@@ -194,7 +194,7 @@ link gce = 4711
 }
 
 #[test]
-fn azure_in_pieces() {
+fn azure_metadata_is_read() {
     let answer: Answer = Box::new(|line, headers| {
         if !headers.iter().any(|sent| sent == "metadata: true") {
             return status(400);
@@ -230,7 +230,7 @@ link azure = 02aab8a4
 }
 
 #[test]
-fn digitalocean() {
+fn digitalocean_droplet_is_fingerprinted() {
     let answer = table(
         "",
         &[
@@ -257,13 +257,13 @@ fn clouds() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn a_machine_of_no_cloud_is_told_why() {
+fn machine_outside_cloud_reports_reason() {
     // Nobody else can have the port, and nobody listens at it.
     let closed = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&closed, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = SocketAddr::try_from(rustix::net::getsockname(&closed).unwrap()).unwrap();
     for name in clouds() {
-        let error = look(name, format!("http://{address}"), Duration::from_secs(20)).unwrap_err();
+        let error = query(name, format!("http://{address}"), Duration::from_secs(20)).unwrap_err();
         assert!(
             matches!(error, ProbeError::Service { .. }),
             "{name}: {error}"
@@ -273,18 +273,18 @@ fn a_machine_of_no_cloud_is_told_why() {
 }
 
 #[test]
-fn a_service_that_is_silent_takes_its_time_and_not_more() {
+fn silent_metadata_service_times_out() {
     // Connections are taken by the kernel, and nobody answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", silent.local_addr().unwrap());
     for name in clouds() {
-        let error = look(name, base.clone(), Duration::from_millis(20)).unwrap_err();
+        let error = query(name, base.clone(), Duration::from_millis(20)).unwrap_err();
         assert!(error.to_string().contains("timed out"), "{name}: {error}");
     }
 }
 
 #[test]
-fn nonsense_is_an_error_with_a_reason() {
+fn invalid_metadata_is_error() {
     let answers: &[&[u8]] = &[
         b"",
         b"\r\n\r\n",
@@ -295,9 +295,9 @@ fn nonsense_is_an_error_with_a_reason() {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\xff\xff",
     ];
-    for said in answers {
+    for reported in answers {
         for name in clouds() {
-            let answer: Answer = Box::new(|_, _| said.to_vec());
+            let answer: Answer = Box::new(|_, _| reported.to_vec());
             let error = ask(name, answer).unwrap_err();
             assert!(
                 matches!(error, ProbeError::Service { .. }),
@@ -308,7 +308,7 @@ fn nonsense_is_an_error_with_a_reason() {
 }
 
 #[test]
-fn json_that_is_none_is_an_error() {
+fn invalid_metadata_json_is_error() {
     for name in ["env_azure", "env_gce"] {
         let answer: Answer = Box::new(|_, _| ok("{\"interface\": 7"));
         assert!(ask(name, answer).is_err(), "{name}");
@@ -316,7 +316,7 @@ fn json_that_is_none_is_an_error() {
 }
 
 #[test]
-fn an_endless_answer_is_cut_off() {
+fn endless_metadata_is_cut_off() {
     for name in clouds() {
         let answer: Answer = Box::new(|_, _| {
             let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
@@ -328,7 +328,7 @@ fn an_endless_answer_is_cut_off() {
 }
 
 #[test]
-fn names_and_other_schemes_are_not_asked() {
+fn metadata_url_must_be_http_address() {
     for base in [
         "",
         "http://",
@@ -337,7 +337,7 @@ fn names_and_other_schemes_are_not_asked() {
         "127.0.0.1",
         "http://127.0.0.1/x",
     ] {
-        let error = look("env_aws", base.to_owned(), Duration::from_secs(20)).unwrap_err();
+        let error = query("env_aws", base.to_owned(), Duration::from_secs(20)).unwrap_err();
         assert!(
             matches!(error, ProbeError::Setting { .. }),
             "{base}: {error}"

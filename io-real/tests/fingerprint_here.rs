@@ -17,26 +17,29 @@ use drover_io_real::fingerprint::{
 use drover_io_real::gate::Gate;
 use machines::Machine;
 
-fn look(name: &str) -> Fingerprint {
+fn query(name: &str) -> Fingerprint {
     let settings = Settings {
         alloc_dir: std::env::temp_dir().join("not/made/yet"),
         ..Settings::default()
     };
     let context = Context::of_this_machine(settings).unwrap();
     let probe = PROBES.iter().find(|probe| probe.name == name).unwrap();
-    probe.look(&context).unwrap()
+    probe.query(&context).unwrap()
 }
 
-fn said(program: &str, args: &[&str]) -> String {
+fn reported(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     assert!(output.status.success(), "{program}: {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
-fn processors_are_those_that_nproc_counts() {
-    let found = look("cpu");
-    assert_eq!(found.attributes["cpu.reservablecores"], said("nproc", &[]));
+fn cpu_count_matches_nproc() {
+    let found = query("cpu");
+    assert_eq!(
+        found.attributes["cpu.reservablecores"],
+        reported("nproc", &[])
+    );
     let processors = found.resources.processors.unwrap();
     assert_eq!(
         found.attributes["cpu.numcores"],
@@ -44,8 +47,8 @@ fn processors_are_those_that_nproc_counts() {
     );
     assert!(processors.usable_compute > 0);
     assert_eq!(
-        look("arch").attributes["cpu.arch"],
-        match said("uname", &["-m"]).as_str() {
+        query("arch").attributes["cpu.arch"],
+        match reported("uname", &["-m"]).as_str() {
             "x86_64" => "amd64".to_owned(),
             "aarch64" => "arm64".to_owned(),
             other => other.to_owned(),
@@ -54,44 +57,50 @@ fn processors_are_those_that_nproc_counts() {
 }
 
 #[test]
-fn memory_is_what_the_kernel_counts() {
+fn memory_matches_kernel() {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
     let words: Vec<&str> = meminfo.split_ascii_whitespace().take(3).collect();
     assert_eq!((words[0], words[2]), ("MemTotal:", "kB"));
     let bytes = words[1].parse::<u64>().unwrap() * 1024;
-    let found = look("memory");
+    let found = query("memory");
     assert_eq!(found.attributes["memory.totalbytes"], bytes.to_string());
     assert_eq!(found.resources.memory_mb, Some(bytes / 1024 / 1024));
 }
 
 #[test]
-fn the_host_has_the_names_that_it_says() {
-    let found = look("host");
-    assert_eq!(found.attributes["unique.hostname"], said("uname", &["-n"]));
-    assert_eq!(found.attributes["kernel.version"], said("uname", &["-r"]));
-    assert_eq!(found.attributes["kernel.arch"], said("uname", &["-m"]));
+fn host_names_match_uname() {
+    let found = query("host");
+    assert_eq!(
+        found.attributes["unique.hostname"],
+        reported("uname", &["-n"])
+    );
+    assert_eq!(
+        found.attributes["kernel.version"],
+        reported("uname", &["-r"])
+    );
+    assert_eq!(found.attributes["kernel.arch"], reported("uname", &["-m"]));
     assert_eq!(found.attributes["kernel.name"], "linux");
 }
 
 #[test]
-fn the_volume_is_that_of_the_nearest_directory_that_is_there() {
+fn volume_is_of_nearest_existing_directory() {
     let dir = std::env::temp_dir();
     let dir = dir.to_str().unwrap();
-    let df = said("df", &["-P", "-B1", dir]);
+    let df = reported("df", &["-P", "-B1", dir]);
     let words: Vec<&str> = df
         .lines()
         .nth(1)
         .unwrap()
         .split_ascii_whitespace()
         .collect();
-    let found = look("storage");
+    let found = query("storage");
     assert_eq!(found.attributes["unique.storage.bytestotal"], words[1]);
     assert!(found.attributes.contains_key("unique.storage.volume"));
 }
 
 #[test]
-fn each_interface_has_the_addresses_that_the_kernel_told() {
-    let found = look("network");
+fn interface_addresses_match_kernel() {
+    let found = query("network");
     let defaults = found
         .resources
         .networks
@@ -119,13 +128,13 @@ fn each_interface_has_the_addresses_that_the_kernel_told() {
 }
 
 #[tokio::test]
-async fn a_prober_answers_as_the_probe_does() {
+async fn prober_returns_probe_result() {
     let context = Context::of_this_machine(Settings::default()).unwrap();
     let prober = Prober::new(context, Gate::default());
     for probe in PROBES.iter().filter(|probe| !probe.off_unless_enabled) {
         let found = prober.ask(probe.name).await.unwrap();
         if probe.name == "host" {
-            assert_eq!(found, look("host"));
+            assert_eq!(found, query("host"));
         }
     }
     let failure = prober.ask("nonsense").await.unwrap_err();
@@ -201,7 +210,7 @@ fn slow() -> (Machine, Arc<Slow>, Prober) {
 }
 
 #[tokio::test]
-async fn a_probe_that_hangs_takes_one_thread_and_delays_no_other() {
+async fn hanging_probe_delays_no_other() {
     let (_machine, kernel, prober) = slow();
     let other = prober.clone();
     let hung = tokio::spawn(async move { other.ask("arch").await });
@@ -224,7 +233,7 @@ async fn a_probe_that_hangs_takes_one_thread_and_delays_no_other() {
 }
 
 #[tokio::test]
-async fn a_probe_whose_asker_went_away_can_be_asked_again_when_it_has_looked() {
+async fn abandoned_probe_can_run_again() {
     let (_machine, kernel, prober) = slow();
     let other = prober.clone();
     let hung = tokio::spawn(async move { other.ask("arch").await });
@@ -242,7 +251,7 @@ async fn a_probe_whose_asker_went_away_can_be_asked_again_when_it_has_looked() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_with_its_reason_and_can_be_tried_again() {
+async fn probe_error_has_reason_and_is_recoverable() {
     let (_machine, _kernel, prober) = slow();
     for (name, reason) in [
         ("landlock", "broke off"),

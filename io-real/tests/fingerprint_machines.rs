@@ -24,9 +24,9 @@ fn settings() -> Settings {
     }
 }
 
-fn look(context: &Context, name: &str) -> Result<Fingerprint, ProbeError> {
+fn query(context: &Context, name: &str) -> Result<Fingerprint, ProbeError> {
     let probe = PROBES.iter().find(|probe| probe.name == name).unwrap();
-    probe.look(context)
+    probe.query(context)
 }
 
 /// Compares with what is written beside the machine.
@@ -35,7 +35,7 @@ fn is_as_expected(name: &str) {
     let context = machine.context(settings());
     let mut text = String::new();
     for probe in PROBES.iter().filter(|probe| !probe.off_unless_enabled) {
-        let found = probe.look(&context).unwrap();
+        let found = probe.query(&context).unwrap();
         write!(text, "[{}]\n{}", probe.name, print(&found)).unwrap();
     }
     let path = fixtures().join(format!("{name}.expected"));
@@ -64,38 +64,38 @@ fn similar(found: &str, expected: &str) {
 }
 
 #[test]
-fn a_laptop_with_two_sorts_of_cores() {
+fn laptop_with_two_core_types_matches_fixture() {
     is_as_expected("laptop");
 }
 
 #[test]
-fn a_server_of_two_sockets_and_four_nodes() {
+fn two_socket_server_matches_fixture() {
     is_as_expected("server");
 }
 
 #[test]
-fn an_arm_board() {
+fn arm_board_matches_fixture() {
     is_as_expected("board");
 }
 
 #[test]
-fn a_container_without_sys() {
+fn container_without_sysfs_matches_fixture() {
     is_as_expected("container");
 }
 
 #[test]
-fn a_machine_with_control_groups_2_alone() {
+fn cgroup_v2_machine_matches_fixture() {
     is_as_expected("unified");
 }
 
 #[test]
-fn reserved_cores_and_compute_are_not_for_tasks() {
+fn reserved_cores_are_subtracted() {
     let settings = Settings {
         reserved_cores: BTreeSet::from([0, 15, 99]),
         reserved_compute: 800,
         ..settings()
     };
-    let found = look(&Machine::read("server").context(settings), "cpu").unwrap();
+    let found = query(&Machine::read("server").context(settings), "cpu").unwrap();
     assert_eq!(found.attributes["cpu.numcores"], "16");
     assert_eq!(found.attributes["cpu.reservablecores"], "14");
     assert_eq!(found.attributes["cpu.totalcompute"], "51200");
@@ -111,7 +111,7 @@ fn reserved_cores_and_compute_are_not_for_tasks() {
 }
 
 #[test]
-fn what_people_set_stands_before_what_the_machine_says() {
+fn configured_values_override_detected() {
     let settings = Settings {
         cpu_total_compute: Some(1600),
         reserved_cores: BTreeSet::from([0, 1, 2, 3]),
@@ -124,39 +124,39 @@ fn what_people_set_stands_before_what_the_machine_says() {
     };
     let machine = Machine::read("server");
     let context = machine.context(settings);
-    let cpu = look(&context, "cpu").unwrap();
+    let cpu = query(&context, "cpu").unwrap();
     assert_eq!(cpu.attributes["cpu.totalcompute"], "1600");
     assert_eq!(cpu.attributes["cpu.usablecompute"], "1200");
-    let memory = look(&context, "memory").unwrap();
+    let memory = query(&context, "memory").unwrap();
     assert_eq!(memory.resources.memory_mb, Some(1000));
     assert_eq!(memory.attributes["memory.totalbytes"], "1048576000");
-    let storage = look(&context, "storage").unwrap();
+    let storage = query(&context, "storage").unwrap();
     assert_eq!(storage.resources.disk_mb, Some(2000));
     assert_eq!(
         storage.attributes["unique.storage.bytestotal"],
         "2097152000"
     );
-    let network = look(&context, "network").unwrap();
+    let network = query(&context, "network").unwrap();
     assert_eq!(
         network.attributes["unique.network.ip-address"],
         "203.0.113.9"
     );
     assert_eq!(network.resources.networks[0].speed, 40);
-    let bridge = look(&context, "bridge").unwrap();
+    let bridge = query(&context, "bridge").unwrap();
     assert_eq!(bridge.attributes["nomad.bridge.hairpin_mode"], "true");
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_a_mistake_with_a_reason() {
+fn missing_interface_is_error() {
     let settings = Settings {
         network_interface: Some("eth9".to_owned()),
         ..settings()
     };
-    let error = look(&Machine::read("server").context(settings), "network").unwrap_err();
-    let said = error.to_string();
+    let error = query(&Machine::read("server").context(settings), "network").unwrap_err();
+    let reported = error.to_string();
     assert!(
-        said.contains("network_interface") && said.contains("eth9"),
-        "{said}"
+        reported.contains("network_interface") && reported.contains("eth9"),
+        "{reported}"
     );
 }
 

@@ -17,9 +17,9 @@ fn readers() -> impl Iterator<Item = &'static Probe> {
     PROBES.iter().filter(move |probe| !others(probe))
 }
 
-fn look(context: &Context, name: &str) -> Result<Fingerprint, ProbeError> {
+fn query(context: &Context, name: &str) -> Result<Fingerprint, ProbeError> {
     let probe = PROBES.iter().find(|probe| probe.name == name).unwrap();
-    probe.look(context)
+    probe.query(context)
 }
 
 /// All plain files of a machine.
@@ -62,10 +62,10 @@ fn is_sane(probe: &Probe, found: &Fingerprint) {
 }
 
 #[test]
-fn an_empty_machine_is_absent_and_no_error() {
+fn empty_machine_gives_absent_values() {
     let context = Machine::empty().context(Settings::default());
     for probe in PROBES.iter().filter(|probe| !probe.off_unless_enabled) {
-        let found = probe.look(&context).unwrap();
+        let found = probe.query(&context).unwrap();
         let own = ["os.signals", "nomad.service_discovery"];
         let attributes: Vec<_> = found.attributes.keys().collect();
         assert!(
@@ -82,15 +82,15 @@ fn an_empty_machine_is_absent_and_no_error() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_named() {
+fn special_file_is_reported() {
     let machine = Machine::empty();
     fs::create_dir_all(machine.path("proc/meminfo/x")).unwrap();
-    let said = look(&machine.context(Settings::default()), "memory").unwrap_err();
-    assert!(said.to_string().contains("proc/meminfo"), "{said}");
+    let reported = query(&machine.context(Settings::default()), "memory").unwrap_err();
+    assert!(reported.to_string().contains("proc/meminfo"), "{reported}");
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_holds_nobody_up() {
+fn fifo_does_not_block_probe() {
     let machine = Machine::empty();
     let path = machine.path("proc/meminfo");
     rustix::fs::mknodat(
@@ -101,64 +101,64 @@ fn a_pipe_that_nobody_writes_to_holds_nobody_up() {
         0,
     )
     .unwrap();
-    assert!(look(&machine.context(Settings::default()), "memory").is_err());
+    assert!(query(&machine.context(Settings::default()), "memory").is_err());
 }
 
 #[test]
-fn more_than_anybody_needs_is_not_read() {
+fn oversized_file_is_not_read() {
     let machine = Machine::empty();
     let file = fs::File::create(machine.path("proc/meminfo")).unwrap();
     file.set_len(1 << 40).unwrap();
-    let error = look(&machine.context(Settings::default()), "memory").unwrap_err();
+    let error = query(&machine.context(Settings::default()), "memory").unwrap_err();
     assert!(matches!(error, ProbeError::TooLarge { .. }), "{error}");
 }
 
 #[test]
-fn more_cores_than_there_can_be_are_not_believed() {
+fn excessive_core_count_is_refused() {
     let machine = Machine::empty();
     machine.file("sys/devices/system/cpu/online", "0-4294967295,7-3,x,,-");
-    let found = look(&machine.context(Settings::default()), "cpu").unwrap();
+    let found = query(&machine.context(Settings::default()), "cpu").unwrap();
     assert_eq!(found.attributes["cpu.numcores"], "8192");
 }
 
 #[test]
-fn links_lead_nowhere_outside() {
+fn symlink_outside_root_is_not_followed() {
     let outside = Machine::empty();
     outside.file("secret", "MemTotal: 4096 kB\n");
     let machine = Machine::empty();
     machine.link("proc/meminfo", outside.path("secret").to_str().unwrap());
-    let found = look(&machine.context(Settings::default()), "memory").unwrap();
+    let found = query(&machine.context(Settings::default()), "memory").unwrap();
     assert_eq!(found, Fingerprint::default());
 
     machine.file("real", "MemTotal: 4096 kB\n");
     machine.link("x/up", "../../../../../../../../real");
     fs::remove_file(machine.path("proc/meminfo")).unwrap();
     machine.link("proc/meminfo", "/x/up");
-    let found = look(&machine.context(Settings::default()), "memory").unwrap();
+    let found = query(&machine.context(Settings::default()), "memory").unwrap();
     assert_eq!(found.resources.memory_mb, Some(4));
 }
 
 #[test]
-fn links_in_a_circle_are_an_error() {
+fn symlink_cycle_is_error() {
     let machine = Machine::empty();
     machine.link("proc/meminfo", "other");
     machine.link("proc/other", "meminfo");
-    assert!(look(&machine.context(Settings::default()), "memory").is_err());
+    assert!(query(&machine.context(Settings::default()), "memory").is_err());
 }
 
 #[test]
-fn controls_of_terminals_are_left_out() {
+fn terminal_controls_are_removed() {
     let machine = Machine::empty();
     machine.file(
         "proc/cpuinfo",
         b"processor : 0\nmodel name : a\x1b[31mb\xff\x00c\n",
     );
-    let found = look(&machine.context(Settings::default()), "cpu").unwrap();
+    let found = query(&machine.context(Settings::default()), "cpu").unwrap();
     assert_eq!(found.attributes["cpu.modelname"], "a[31mb\u{fffd}c");
 }
 
 #[test]
-fn among_very_many_interfaces_the_default_is_told() {
+fn default_interface_is_found_among_many() {
     let mut machine = Machine::read("container");
     let template = machine.kernel.addresses[1].clone();
     for number in 0..2000 {
@@ -172,7 +172,7 @@ fn among_very_many_interfaces_the_default_is_told() {
             prefix: 64,
         });
     }
-    let networks = look(&machine.context(Settings::default()), "network").unwrap();
+    let networks = query(&machine.context(Settings::default()), "network").unwrap();
     let networks = networks.resources.networks;
     assert_eq!(networks.len(), 256);
     assert_eq!(networks[0].device, "eth0");
@@ -184,7 +184,7 @@ fn among_very_many_interfaces_the_default_is_told() {
 }
 
 #[test]
-fn odd_names_of_volumes_are_read_as_far_as_they_go() {
+fn odd_volume_names_are_parsed() {
     for (written, meant) in [
         (r"\040", ""),
         (r"a\040b", "a b"),
@@ -198,7 +198,7 @@ fn odd_names_of_volumes_are_read_as_far_as_they_go() {
         let machine = Machine::read("container");
         let mounts = format!("1 1 0:1 / / rw - ext4 {written} rw\n");
         machine.file("proc/self/mountinfo", mounts);
-        let found = look(&machine.context(Settings::default()), "storage").unwrap();
+        let found = query(&machine.context(Settings::default()), "storage").unwrap();
         let volume = found.attributes.get("unique.storage.volume");
         assert_eq!(volume.map_or("", String::as_str), meant, "{written}");
     }
@@ -262,7 +262,7 @@ fn spoiled(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 }
 
 #[test]
-fn spoiled_files_cost_their_own_facts_only() {
+fn damaged_file_loses_own_facts_only() {
     for (seed, name) in (1..).zip(["laptop", "server", "board", "container", "unified"]) {
         let machine = Machine::read(name);
         let context = machine.context(Settings::default());
@@ -274,7 +274,7 @@ fn spoiled_files_cost_their_own_facts_only() {
             for _ in 0..rounds {
                 fs::write(&path, spoiled(&whole, &mut numbers)).unwrap();
                 for probe in readers() {
-                    match probe.look(&context) {
+                    match probe.query(&context) {
                         Ok(found) => is_sane(probe, &found),
                         Err(error) => panic!("{name}, {path:?}: {}: {error}", probe.name),
                     }

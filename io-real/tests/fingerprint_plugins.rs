@@ -14,7 +14,7 @@ use drover_io_real::fingerprint::{PROBES, Settings};
 use machines::Machine;
 
 #[test]
-fn plugins_that_hang_flood_or_leave_something_behind_cost_their_own_version() {
+fn misbehaving_cni_plugin_loses_own_version_only() {
     let machine = Machine::empty();
     let bin = "opt/cni/bin";
     machine.program(
@@ -40,14 +40,14 @@ fn plugins_that_hang_flood_or_leave_something_behind_cost_their_own_version() {
     );
     fs::create_dir_all(machine.path(&format!("{bin}/dir/x"))).unwrap();
     let settings = Settings {
-        plugin_patience: Duration::from_secs(5),
+        plugin_timeout: Duration::from_secs(5),
         ..Settings::default()
     };
     let probe = PROBES
         .iter()
         .find(|probe| probe.name == "plugins_cni")
         .unwrap();
-    let found = probe.look(&machine.context(settings)).unwrap();
+    let found = probe.query(&machine.context(settings)).unwrap();
     let names: Vec<_> = found.attributes.iter().collect();
     assert_eq!(
         found.attributes["plugins.cni.version.good"], "v1.0.0",
@@ -75,9 +75,9 @@ fn is_over(pid: &str) -> bool {
         &pidfd,
         rustix::event::PollFlags::IN,
     )];
-    let patience = rustix::event::Timespec {
+    let timeout = rustix::event::Timespec {
         tv_sec: 30,
         tv_nsec: 0,
     };
-    rustix::event::poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
+    rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }

@@ -20,7 +20,7 @@ use drover_core::effect::{DriverEffect, TaskConfig, request};
 use drover_core::ids::{AllocId, LaunchId, Run, TaskKey};
 use drover_core::model::task::LogConfig;
 use drover_core::op::Op;
-use drover_core::paths::place::{Base, Place};
+use drover_core::paths::task_path::{Base, TaskPath};
 use drover_core::time::{Span, Timestamp};
 use drover_core::work::{IdentityWork, Issuing};
 use drover_io_real::dirs::AllocDirs;
@@ -56,7 +56,7 @@ fn asked(name: &str, ttl: i64, path: Option<&str>, variable: Option<&str>) -> Is
             name: name.to_owned(),
             audience: Vec::new(),
             ttl: Span::secs(ttl),
-            file: path.map(|path| Place {
+            file: path.map(|path| TaskPath {
                 base: Base::Task,
                 path: path.to_owned(),
             }),
@@ -128,18 +128,20 @@ fn decoded(part: &str) -> Vec<u8> {
 
 /// The header and the claims of a token whose signature is that of the published key.
 fn checked(token: &str, keys: &Value) -> (Value, Value) {
-    let (said, signature) = token.rsplit_once('.').unwrap();
+    let (reported, signature) = token.rsplit_once('.').unwrap();
     let public = decoded(keys["keys"][0]["x"].as_str().unwrap());
     let public = UnparsedPublicKey::new(&ED25519, public);
-    public.verify(said.as_bytes(), &decoded(signature)).unwrap();
+    public
+        .verify(reported.as_bytes(), &decoded(signature))
+        .unwrap();
     assert!(public.verify(b"other", &decoded(signature)).is_err());
-    let (header, claims) = said.split_once('.').unwrap();
+    let (header, claims) = reported.split_once('.').unwrap();
     let read = |part| serde_json::from_slice(&decoded(part)).unwrap();
     (read(header), read(claims))
 }
 
 #[test]
-fn a_token_says_who_the_task_is() {
+fn token_claims_identify_task() {
     let world = World::new();
     world
         .issue(&asked("default", 3600, Some("secrets/nomad_token"), None))
@@ -174,7 +176,7 @@ fn a_token_says_who_the_task_is() {
 }
 
 #[test]
-fn a_variable_is_for_one_start_of_one_task() {
+fn identity_variable_is_per_start() {
     let world = World::new();
     let env = asked("default", 60, None, Some("NOMAD_TOKEN"));
     world.issue(&env).unwrap();
@@ -193,7 +195,7 @@ fn a_variable_is_for_one_start_of_one_task() {
 }
 
 #[test]
-fn a_key_outlives_the_agent_and_is_nobody_elses() {
+fn signing_key_survives_agent_and_is_private() {
     let world = World::new();
     let again = issuer(&world.dir);
     assert_eq!(again.keys(), world.issuer.keys());
@@ -213,7 +215,7 @@ fn a_key_outlives_the_agent_and_is_nobody_elses() {
 }
 
 #[test]
-fn a_token_goes_through_no_link() {
+fn token_file_follows_no_symlink() {
     let world = World::new();
     let outside = world.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();

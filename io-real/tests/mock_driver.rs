@@ -41,14 +41,14 @@ fn task_config(config: BTreeMap<String, Value>) -> TaskConfig {
 
 struct World {
     driver: Mock,
-    heard: UnboundedReceiver<Input>,
+    received: UnboundedReceiver<Input>,
     _dir: tempfile::TempDir,
 }
 
 impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().unwrap();
-        let (inbox, heard) = unbounded_channel();
+        let (inbox, received) = unbounded_channel();
         let opened = std::fs::File::open(dir.path()).unwrap();
         let driver = Mock::new(
             "mock_driver",
@@ -57,7 +57,7 @@ impl World {
         );
         World {
             driver,
-            heard,
+            received,
             _dir: dir,
         }
     }
@@ -70,9 +70,9 @@ impl World {
         self.driver.carry_out(task, effect);
     }
 
-    async fn hear(&mut self) -> DriverInput {
-        match self.heard.recv().await {
-            Some(Input::Driver(_, said)) => said,
+    async fn receive(&mut self) -> DriverInput {
+        match self.received.recv().await {
+            Some(Input::Driver(_, reported)) => reported,
             other => panic!("{other:?}"),
         }
     }
@@ -89,7 +89,7 @@ impl World {
             launch: LAUNCH,
             config,
         }));
-        self.hear().await
+        self.receive().await
     }
 
     /// Runs a command in the task.
@@ -105,7 +105,7 @@ impl World {
             launch: LAUNCH,
             program,
         }));
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Executed {
                 op: Op(2), result, ..
             } => result,
@@ -122,7 +122,7 @@ fn block(fields: &[(&str, Value)]) -> Value {
 }
 
 #[tokio::test]
-async fn exec_command_ends_as_it_is_told() {
+async fn mock_exec_command_exits_as_configured() {
     for (command, expected) in [
         (block(&[("exit_code", Value::Int(3))]), Ok(3)),
         (
@@ -151,14 +151,14 @@ async fn exec_command_ends_as_it_is_told() {
 }
 
 #[tokio::test]
-async fn exec_in_a_task_that_does_not_run_fails() {
+async fn exec_in_stopped_task_fails() {
     let mut world = World::new();
     let failure = world.exec().await.unwrap_err();
     assert_eq!(failure.message, "task not running");
 }
 
 #[tokio::test]
-async fn plugin_exit_leaves_the_task_alive_and_its_end_unknown() {
+async fn plugin_exit_leaves_task_with_unknown_exit() {
     let mut world = World::new();
     let config = [
         ("run_for", Value::from("1h")),
@@ -168,7 +168,7 @@ async fn plugin_exit_leaves_the_task_alive_and_its_end_unknown() {
         world.start(&config).await,
         DriverInput::Started { .. }
     ));
-    let end = world.hear().await;
+    let end = world.receive().await;
     let unknown = ExitResult::unknown("plugin is shut down");
     assert_eq!(
         end,
@@ -182,14 +182,14 @@ async fn plugin_exit_leaves_the_task_alive_and_its_end_unknown() {
         op: Op(3),
         launch: LAUNCH,
     }));
-    let destroyed = world.hear().await;
+    let destroyed = world.receive().await;
     let killed = matches!(&destroyed, DriverInput::Destroyed { result: Ok(Some(exit)), .. } if exit.signal == 2);
     assert!(killed, "{destroyed:?}");
 }
 
 /// The address and port of the driver's network, told when the task runs.
 #[tokio::test]
-async fn driver_network_is_told_at_the_start() {
+async fn driver_network_is_reported_at_start() {
     let mut world = World::new();
     let config = [
         ("run_for", Value::from("1h")),

@@ -5,8 +5,8 @@
 #[path = "common/nvidia.rs"]
 mod nvidia;
 
-use drover_core::device::said::SaidGroup;
-use drover_core::input::DeviceNews;
+use drover_core::device::reported::ReportedGroup;
+use drover_core::input::DeviceReport;
 use drover_io_real::device::nvidia::NvidiaSettings;
 use nvidia::{Gpus, Standin, health, held, shown};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// What takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MODEL: &str = "NVIDIA H7";
 const PART: &str = "NVIDIA H7 MIG 1g.10gb";
@@ -28,7 +28,7 @@ async fn gpus(standin: &Standin) -> Gpus {
 }
 
 #[tokio::test]
-async fn gpus_are_told_of_as_the_field_does() {
+async fn gpu_fingerprint_matches_nomad() {
     let standin = Standin::new("gpus 2\nmig 1 2");
     let mut gpus = Gpus::new(standin.settings());
     gpus.watch();
@@ -38,7 +38,7 @@ async fn gpus_are_told_of_as_the_field_does() {
 
 /// Listens until it tells of these, and says what it told. What there is may change in the middle
 /// of a look.
-async fn until(gpus: &mut Gpus, wanted: &[(&str, &str, bool)]) -> Vec<SaidGroup> {
+async fn until(gpus: &mut Gpus, wanted: &[(&str, &str, bool)]) -> Vec<ReportedGroup> {
     let listen = async {
         loop {
             let groups = gpus.devices().await;
@@ -47,11 +47,11 @@ async fn until(gpus: &mut Gpus, wanted: &[(&str, &str, bool)]) -> Vec<SaidGroup>
             }
         }
     };
-    timeout(PATIENCE, listen).await.expect("it tells of others")
+    timeout(TIMEOUT, listen).await.expect("it tells of others")
 }
 
 #[tokio::test]
-async fn what_changes_is_told() {
+async fn gpu_change_is_reported() {
     let standin = Standin::new("gpus 2");
     let mut gpus = Gpus::new(standin.settings());
     gpus.watch();
@@ -85,7 +85,7 @@ async fn what_changes_is_told() {
 }
 
 #[tokio::test]
-async fn what_a_gpu_does_not_tell_is_left_out() {
+async fn unavailable_gpu_values_are_left_out() {
     let unknown = [
         "nvmlDeviceGetMigMode",
         "nvmlDeviceGetMemoryInfo_v2",
@@ -126,7 +126,7 @@ async fn what_a_gpu_does_not_tell_is_left_out() {
 }
 
 #[tokio::test]
-async fn what_a_task_holds_is_measured() {
+async fn assigned_gpu_is_measured() {
     let standin = Standin::new("gpus 3\nmig 2 1");
     let gpus = gpus(&standin).await;
     let held = [held(MODEL, &["GPU-1"]), held(PART, &["MIG-2-0"])];
@@ -138,13 +138,13 @@ async fn what_a_task_holds_is_measured() {
         ids.map(|id| &**id).collect::<BTreeSet<_>>(),
         BTreeSet::from(["GPU-1", "MIG-2-0"])
     );
-    gpus.sampler.look_at_all_devices().await;
+    gpus.sampler.refresh_all_devices().await;
     let all = gpus.sampler.board().devices.all();
     assert_eq!(all.groups()[0].instances.len(), 2);
 }
 
 #[tokio::test]
-async fn a_measurement_is_good_for_a_second() {
+async fn gpu_measurement_is_cached_for_a_second() {
     let standin = Standin::new("gpus 1");
     let gpus = gpus(&standin).await;
     let held = [held(MODEL, &["GPU-0"])];
@@ -164,7 +164,7 @@ async fn a_measurement_is_good_for_a_second() {
 }
 
 #[tokio::test]
-async fn a_lost_gpu_is_not_measured_and_the_others_are() {
+async fn lost_gpu_does_not_stop_measurement() {
     let standin = Standin::new("gpus 2");
     let gpus = gpus(&standin).await;
     standin.now("gpus 2\nlost 1");
@@ -174,7 +174,7 @@ async fn a_lost_gpu_is_not_measured_and_the_others_are() {
 }
 
 #[tokio::test]
-async fn a_task_gets_the_gpus_it_reserves_and_no_others() {
+async fn task_gets_reserved_gpus_only() {
     let standin = Standin::new("gpus 2");
     let gpus = Gpus::new(standin.settings());
     // Before anybody looked, too.
@@ -192,7 +192,7 @@ async fn a_task_gets_the_gpus_it_reserves_and_no_others() {
 }
 
 #[tokio::test]
-async fn ignored_gpus_are_not_there() {
+async fn ignored_gpu_is_hidden() {
     let standin = Standin::new("gpus 2");
     let mut gpus = Gpus::new(NvidiaSettings {
         ignored: ["GPU-0".to_owned()].into(),
@@ -201,13 +201,13 @@ async fn ignored_gpus_are_not_there() {
     gpus.watch();
     assert_eq!(health(&gpus.devices().await), [(MODEL, "GPU-1", true)]);
     assert!(gpus.reserve(MODEL, &["GPU-0"]).await.is_err());
-    gpus.sampler.look_at_all_devices().await;
+    gpus.sampler.refresh_all_devices().await;
     let all = gpus.sampler.board().devices.all();
     assert_eq!(all.groups()[0].instances.len(), 1);
 }
 
 #[tokio::test]
-async fn a_library_that_does_not_work_says_why_and_may_work_later() {
+async fn failing_nvml_reports_reason_and_recovers() {
     let standin = Standin::new("gpus 1\nfail nvmlInit_v2 9");
     let mut gpus = Gpus::new(standin.settings());
     for (has, why) in [
@@ -236,7 +236,7 @@ async fn a_library_that_does_not_work_says_why_and_may_work_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_hangs_costs_its_own_devices_and_nobody_waits_for_it() {
+async fn hanging_nvml_blocks_nobody() {
     let standin = Standin::new("gpus 1\nhang nvmlDeviceGetCount_v2");
     let mut gpus = Gpus::new(standin.settings());
     gpus.watch();
@@ -256,9 +256,9 @@ async fn a_driver_that_hangs_costs_its_own_devices_and_nobody_waits_for_it() {
     tokio::time::resume();
     let groups = loop {
         gpus.watch();
-        match gpus.hear().await {
-            DeviceNews::Devices(groups) => break groups,
-            DeviceNews::Ended(_) => {}
+        match gpus.receive().await {
+            DeviceReport::Devices(groups) => break groups,
+            DeviceReport::Ended(_) => {}
             other => panic!("{other:?}"),
         }
     };
@@ -266,7 +266,7 @@ async fn a_driver_that_hangs_costs_its_own_devices_and_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_hanging_measurement_keeps_nobody_for_long() {
+async fn hanging_gpu_measurement_times_out() {
     let standin = Standin::new("gpus 1");
     let gpus = gpus(&standin).await;
     standin.now("gpus 1\nhang nvmlDeviceGetTemperature");
@@ -280,17 +280,17 @@ async fn a_hanging_measurement_keeps_nobody_for_long() {
 /// On a machine with GPUs these are told of, measured and given away; on one without there is
 /// nothing, and nothing wrong with that.
 #[tokio::test]
-async fn the_gpus_of_this_machine() {
+async fn gpus_of_this_machine_are_fingerprinted() {
     let mut gpus = Gpus::new(NvidiaSettings::default());
     gpus.watch();
-    let groups = match gpus.hear().await {
-        DeviceNews::Devices(groups) => groups,
+    let groups = match gpus.receive().await {
+        DeviceReport::Devices(groups) => groups,
         // A library without a driver that it fits.
-        DeviceNews::Ended(why) => {
+        DeviceReport::Ended(why) => {
             eprintln!("skipped: {why}");
             return;
         }
-        other @ DeviceNews::Disabled(_) => panic!("{other:?}"),
+        other @ DeviceReport::Disabled(_) => panic!("{other:?}"),
     };
     let Some(first) = groups.first() else {
         eprintln!("skipped: this machine has no NVIDIA GPUs");

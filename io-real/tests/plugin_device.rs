@@ -5,7 +5,7 @@
 #[path = "common/plugins.rs"]
 mod plugins;
 
-use drover_core::device::said::SaidGroup;
+use drover_core::device::reported::ReportedGroup;
 use drover_core::driver::spec::{Strictness, decode};
 use drover_core::model::value::Value;
 use drover_io_real::plugin::{Exit, Limits, Plugin, PluginError, PluginKind, Reattach};
@@ -29,7 +29,7 @@ fn config(plugins: &Plugins) -> Value {
     ])
 }
 
-fn health(groups: &[SaidGroup]) -> Vec<(&str, bool)> {
+fn health(groups: &[ReportedGroup]) -> Vec<(&str, bool)> {
     let devices = groups.iter().flat_map(|group| &group.devices);
     devices
         .map(|device| (device.id.as_str(), device.healthy))
@@ -37,7 +37,7 @@ fn health(groups: &[SaidGroup]) -> Vec<(&str, bool)> {
 }
 
 #[tokio::test]
-async fn a_plugin_of_devices_lives_and_ends() {
+async fn device_plugin_lifecycle_works() {
     let plugins = Plugins::example("device_plugin");
     let plugin = plugins.launch("").await.unwrap();
     let info = plugin.info().await.unwrap();
@@ -65,8 +65,8 @@ async fn a_plugin_of_devices_lives_and_ends() {
 
     let mut stats = plugin.device_stats(Duration::from_millis(5)).await.unwrap();
     for _ in 0..2 {
-        let said = soon(stats.next()).await.unwrap().unwrap();
-        let summary = said[0].instances["a"].summary.as_ref().unwrap();
+        let reported = soon(stats.next()).await.unwrap().unwrap();
+        let summary = reported[0].instances["a"].summary.as_ref().unwrap();
         assert_eq!(summary.int_numerator, Some(5));
         assert_eq!((summary.float_numerator, summary.bool), (None, None));
     }
@@ -80,7 +80,7 @@ async fn a_plugin_of_devices_lives_and_ends() {
 }
 
 #[tokio::test]
-async fn a_configuration_is_checked_by_the_announced_schema() {
+async fn plugin_config_is_validated_by_schema() {
     let plugins = Plugins::example("device_plugin");
     let plugin = plugins.launch("").await.unwrap();
     let schema = plugin.config_schema().await.unwrap().unwrap();
@@ -101,7 +101,7 @@ async fn a_configuration_is_checked_by_the_announced_schema() {
 }
 
 #[test]
-fn a_plugin_outlives_its_host_and_is_found_again() {
+fn plugin_survives_agent_and_is_reattached() {
     let plugins = Plugins::example("device_plugin");
     let life = || {
         tokio::runtime::Builder::new_current_thread()
@@ -136,7 +136,7 @@ fn a_plugin_outlives_its_host_and_is_found_again() {
 }
 
 #[test]
-fn a_plugin_may_print_while_there_is_no_host() {
+fn plugin_may_print_without_agent() {
     let plugins = Plugins::example("device_plugin");
     let life = || {
         tokio::runtime::Builder::new_current_thread()
@@ -177,7 +177,7 @@ fn a_plugin_may_print_while_there_is_no_host() {
 }
 
 #[tokio::test]
-async fn no_stranger_is_taken_for_a_plugin() {
+async fn foreign_process_is_not_reattached() {
     let plugins = Plugins::example("device_plugin");
     let plugin = plugins.launch("").await.unwrap();
     let real = plugin.remember();
@@ -188,12 +188,12 @@ async fn no_stranger_is_taken_for_a_plugin() {
         |reattach, me| reattach.process.pid = me,
         |reattach, _| reattach.process.pid = 1,
     ];
-    for make_stranger in strangers {
-        let mut stranger = real.clone();
-        make_stranger(&mut stranger, me);
-        let taken = Plugin::reattach(&stranger, Limits::default()).await;
-        assert!(taken.unwrap_err().is_lost(), "{stranger:?}");
-        assert!(!stranger.end().await.unwrap(), "{stranger:?}");
+    for make_foreign in strangers {
+        let mut foreign = real.clone();
+        make_foreign(&mut foreign, me);
+        let taken = Plugin::reattach(&foreign, Limits::default()).await;
+        assert!(taken.unwrap_err().is_lost(), "{foreign:?}");
+        assert!(!foreign.end().await.unwrap(), "{foreign:?}");
     }
     assert!(plugin.check().await.is_ok());
     // The right process, but another listens at its socket.
@@ -207,7 +207,7 @@ async fn no_stranger_is_taken_for_a_plugin() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_host_leaks_into_a_plugin() {
+async fn plugin_inherits_nothing_from_agent() {
     // A descriptor that a careless library left open for every program.
     let careless = fs::File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).unwrap();
@@ -219,6 +219,6 @@ async fn nothing_of_the_host_leaks_into_a_plugin() {
     let error = plugins.launch("").await.unwrap_err();
     let uid = rustix::process::getuid().as_raw();
     // Its standard input, and nothing else.
-    let said = format!("its first line is no handshake but \"1 {uid}\": is it a plugin?");
-    assert_eq!(error.to_string(), said);
+    let reported = format!("its first line is no handshake but \"1 {uid}\": is it a plugin?");
+    assert_eq!(error.to_string(), reported);
 }

@@ -29,7 +29,7 @@ async fn end(world: &World, plugin: Arc<Plugin>) {
 }
 
 #[tokio::test]
-async fn a_task_of_a_plugin_lives_and_ends() {
+async fn plugin_task_lifecycle_works() {
     let mut world = World::new();
     assert_eq!(world.driver.name(), "example_exec");
     let plugin = world.attach("").await;
@@ -55,15 +55,15 @@ async fn a_task_of_a_plugin_lives_and_ends() {
 }
 
 #[tokio::test]
-async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
+async fn driver_plugin_reports_fingerprint_and_stats() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let can = plugin.capabilities().await.unwrap();
     assert!(can.send_signals && can.exec && can.mounts);
     let mut health = plugin.driver_health().await.unwrap();
-    let said = soon(health.next()).await.unwrap().unwrap();
-    assert_eq!(said.health, DriverHealth::Healthy);
-    let greeting = &said.attributes["driver.example.greeting"];
+    let reported = soon(health.next()).await.unwrap().unwrap();
+    assert_eq!(reported.health, DriverHealth::Healthy);
+    let greeting = &reported.attributes["driver.example.greeting"];
     assert_eq!(greeting.string.as_deref(), Some("hello"));
     let mut events = plugin.task_events().await.unwrap();
     world.start(1, sh(SLEEP)).await.unwrap();
@@ -86,29 +86,29 @@ async fn a_driver_says_what_it_is_and_what_its_tasks_do() {
 
 /// Words of a driver are passed on, those about launches that are in its hands and no others.
 #[tokio::test]
-async fn what_a_driver_says_of_a_task_is_passed_on() {
+async fn driver_task_events_are_forwarded() {
     let mut world = World::new();
     // Who listens first hears it too: then the driver's own listener is there as well.
     let plugin = world.launch("").await;
     let mut events = plugin.task_events().await.unwrap();
     let plugin = world.use_it(plugin).await;
-    let mut heard = None;
+    let mut received = None;
     for launch in 1..=20 {
         world.ask_start(launch, sh("exit 0"));
         let event = soon(events.next()).await.unwrap().unwrap();
         assert_eq!(event.task_id, LaunchId(launch).to_string());
         // The stream may be open only by now.
-        heard = world.said_by(launch).await;
-        if heard.is_some() {
+        received = world.said_by(launch).await;
+        if received.is_some() {
             break;
         }
     }
-    assert_eq!(heard.as_deref(), Some("started"));
+    assert_eq!(received.as_deref(), Some("started"));
     end(&world, plugin).await;
 }
 
 #[tokio::test]
-async fn tasks_are_asked_to_end_and_forced_to() {
+async fn plugin_task_is_stopped_then_killed() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let polite = "trap 'exit 7' TERM; trap 'echo usr' USR1; echo $$; while :; do sleep 0.01; done";
@@ -118,9 +118,9 @@ async fn tasks_are_asked_to_end_and_forced_to() {
     let refused = world.signal(1, "SIGNOPE").await.unwrap_err();
     assert!(refused.message.contains("no signal"), "{refused:?}");
     world.ask_stop(1, "SIGTERM", Span::secs(20));
-    let mut said = [world.hear().await, world.hear().await];
-    said.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
-    match &said {
+    let mut reported = [world.receive().await, world.receive().await];
+    reported.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
+    match &reported {
         [
             DriverInput::Stopped { result, .. },
             DriverInput::Exited { result: exit, .. },
@@ -139,7 +139,7 @@ async fn tasks_are_asked_to_end_and_forced_to() {
 }
 
 #[tokio::test]
-async fn a_start_that_cannot_be_is_told_with_its_reason() {
+async fn failed_plugin_start_has_reason() {
     let mut world = World::new();
     let early = world.start(1, sh("true")).await.unwrap_err();
     assert!(early.recoverable, "{early:?}");
@@ -165,7 +165,7 @@ async fn a_start_that_cannot_be_is_told_with_its_reason() {
 }
 
 #[tokio::test]
-async fn tasks_outlive_the_agent_with_their_plugin() {
+async fn plugin_tasks_survive_agent() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let remembered = plugin.remember();
@@ -186,7 +186,7 @@ async fn tasks_outlive_the_agent_with_their_plugin() {
 }
 
 #[tokio::test]
-async fn the_next_plugin_finds_the_tasks_of_one_that_died() {
+async fn restarted_plugin_recovers_tasks() {
     let mut world = World::new();
     let first = world.attach("").await;
     world.start(1, sh(SLEEP)).await.unwrap();
@@ -205,13 +205,13 @@ async fn the_next_plugin_finds_the_tasks_of_one_that_died() {
     assert_eq!(world.signal(1, "SIGTERM").await, Ok(()));
     let exit = world.exit(1).await;
     assert_eq!(exit.code, None);
-    assert!(exit.message.unwrap().contains("nobody saw"));
+    assert!(exit.message.unwrap().contains("is not known"));
     assert_eq!(world.destroy(1).await, Ok(None));
     end(&world, second).await;
 }
 
 #[tokio::test]
-async fn an_end_that_nobody_can_know_is_told_as_such() {
+async fn unknowable_exit_is_reported_unknown() {
     let mut world = World::new();
     let first = world.attach("").await;
     world.start(1, sh(SLEEP)).await.unwrap();
@@ -233,7 +233,7 @@ async fn an_end_that_nobody_can_know_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_dies_or_hangs_while_it_starts_a_task_costs_that_start_only() {
+async fn plugin_death_during_start_fails_that_start_only() {
     let mut world = World::new();
     let dying = world.attach("die:Started").await;
     let failure = world.start(1, sh(SLEEP)).await.unwrap_err();
@@ -251,19 +251,19 @@ async fn a_plugin_that_dies_or_hangs_while_it_starts_a_task_costs_that_start_onl
     world.ask_start(3, sh(SLEEP));
     assert!(hanging.check().await.is_ok());
     world.ask_destroy(3);
-    match world.hear().await {
+    match world.receive().await {
         DriverInput::Destroyed { result, .. } => assert_eq!(result, Ok(None)),
         other => panic!("{other:?}"),
     }
     end(&world, hanging).await;
-    match world.hear().await {
+    match world.receive().await {
         DriverInput::StartFailed { failure, .. } => assert!(failure.recoverable),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn calls_that_hang_cost_their_task_only() {
+async fn hanging_plugin_call_affects_own_task_only() {
     let mut world = World::new();
     let plugin = world.attach("hang:WaitTask").await;
     world.start(1, sh(SLEEP)).await.unwrap();
@@ -279,7 +279,7 @@ async fn calls_that_hang_cost_their_task_only() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_is_answered_as_failed() {
+async fn hanging_plugin_call_fails() {
     let mut world = World::new();
     let short = Duration::from_millis(500);
     world.plugins.limits.call = short;
@@ -300,7 +300,7 @@ async fn a_call_that_hangs_is_answered_as_failed() {
     let plugin = world.attach("hang:StopTask").await;
     world.start(3, sh(SLEEP)).await.unwrap();
     world.ask_stop(3, "SIGTERM", Span::ZERO);
-    match world.hear().await {
+    match world.receive().await {
         DriverInput::Stopped { result, .. } => hangs(&result.unwrap_err(), "StopTask"),
         other => panic!("{other:?}"),
     }
@@ -311,7 +311,7 @@ async fn a_call_that_hangs_is_answered_as_failed() {
     world.start(4, sh(SLEEP)).await.unwrap();
     world.ask_destroy(4);
     assert_eq!(world.exit(4).await.signal, 9);
-    match world.hear().await {
+    match world.receive().await {
         DriverInput::Destroyed { result, .. } => hangs(&result.unwrap_err(), "DestroyTask"),
         other => panic!("{other:?}"),
     }
@@ -327,7 +327,7 @@ async fn a_call_that_hangs_is_answered_as_failed() {
 }
 
 #[tokio::test]
-async fn a_plugin_runs_scripts_beside_its_tasks() {
+async fn plugin_runs_change_scripts() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     world.start(1, sh(SLEEP)).await.unwrap();
@@ -343,7 +343,7 @@ async fn a_plugin_runs_scripts_beside_its_tasks() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_runs_no_scripts_is_not_asked_to() {
+async fn plugin_without_exec_is_not_asked_to_run_scripts() {
     let mut world = World::new();
     let plugin = world.attach("noexec").await;
     world.start(1, sh(SLEEP)).await.unwrap();

@@ -44,7 +44,7 @@ impl Pipe {
 }
 
 #[tokio::test]
-async fn logs_rotate() {
+async fn plugin_task_logs_rotate() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let mut config = sh("head -c 4500000 /dev/zero | tr '\\0' x; echo; echo end >&2");
@@ -66,7 +66,7 @@ async fn logs_rotate() {
 }
 
 #[tokio::test]
-async fn output_that_is_thrown_away_needs_nobody() {
+async fn disabled_log_collection_starts_no_collector() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let mut config = sh("echo out");
@@ -87,7 +87,7 @@ fn life() -> tokio::runtime::Runtime {
 
 /// The task goes on writing, and the files go on where they were.
 #[test]
-fn who_collects_may_die_and_the_agent_too() {
+fn log_collector_survives_crashes() {
     let dir = tempfile::tempdir().unwrap();
     let mut pipe = Pipe::new(&dir);
     let mut world = World::new();
@@ -126,7 +126,7 @@ fn who_collects_may_die_and_the_agent_too() {
 
 /// Who collects is killed while no agent lives: the next agent sees to another.
 #[test]
-fn an_agent_that_finds_nobody_collecting_begins_again() {
+fn agent_restarts_missing_log_collector() {
     let dir = tempfile::tempdir().unwrap();
     let mut pipe = Pipe::new(&dir);
     let mut world = World::new();
@@ -156,7 +156,7 @@ fn an_agent_that_finds_nobody_collecting_begins_again() {
 
 /// A start that fails leaves nobody behind.
 #[tokio::test]
-async fn a_start_that_fails_is_not_collected() {
+async fn failed_start_leaves_no_log_collector() {
     let mut world = World::new();
     let plugin = world.attach("").await;
     let mut config = sh("true");

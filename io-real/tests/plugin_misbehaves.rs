@@ -41,7 +41,7 @@ async fn configured(plugins: &Plugins, mischief: &str) -> Plugin {
 }
 
 #[tokio::test]
-async fn a_bad_start_has_a_name_and_leaves_nothing() {
+async fn bad_plugin_start_has_named_error() {
     use HandshakeError as H;
     use PluginError as E;
     let plugins = Plugins::example("device_plugin");
@@ -50,7 +50,7 @@ async fn a_bad_start_has_a_name_and_leaves_nothing() {
     let table: [(&str, Wanted); 9] = [
         (
             "crash",
-            |e| matches!(e, E::ExitedEarly { exit: Exit::Code(2), said } if said.contains("told to")),
+            |e| matches!(e, E::ExitedEarly { exit: Exit::Code(2), reported } if reported.contains("told to")),
         ),
         ("silent", |e| matches!(e, E::StartTimeout(_))),
         ("garbage", |e| matches!(e, E::Handshake(H::Garbage(_)))),
@@ -76,7 +76,7 @@ async fn a_bad_start_has_a_name_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_and_the_others_go_on() {
+async fn hanging_call_times_out_and_others_go_on() {
     let plugins = Plugins::example("device_plugin");
     for call in [
         "PluginInfo",
@@ -106,7 +106,7 @@ async fn a_call_that_hangs_ends_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_does_not_end_is_killed() {
+async fn unresponsive_plugin_is_killed() {
     let plugins = Plugins::example("device_plugin");
     let plugin = launch(&plugins, "hang:Shutdown").await.unwrap();
     let pid = plugin.remember().process.pid;
@@ -116,7 +116,7 @@ async fn a_plugin_that_does_not_end_is_killed() {
 }
 
 #[tokio::test]
-async fn a_flood_is_found_out_and_holds_nobody_up() {
+async fn flooding_plugin_is_stopped() {
     let plugins = Plugins::example("device_plugin");
     let spec = impatient(&plugins, "flood");
     let plugin = Plugin::launch(&plugins.program(), &spec).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_flood_is_found_out_and_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_death_in_the_middle_is_told_to_whoever_waits() {
+async fn plugin_death_fails_pending_calls() {
     let plugins = Plugins::example("device_plugin");
     let good = configured(&plugins, "").await;
     let plugin = configured(&plugins, "die:Reserve").await;
@@ -176,7 +176,7 @@ async fn a_death_in_the_middle_is_told_to_whoever_waits() {
 }
 
 #[tokio::test]
-async fn what_is_said_is_passed_on_as_it_is_said() {
+async fn plugin_log_lines_are_forwarded() {
     let plugins = Plugins::example("device_plugin");
     let plugin = configured(&plugins, "duplicate").await;
     let mut devices = plugin.devices().await.unwrap();

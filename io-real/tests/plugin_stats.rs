@@ -90,7 +90,7 @@ impl Files {
     }
 
     /// What a look at one of the files shows.
-    async fn look(&self) -> DeviceUsage {
+    async fn measure(&self) -> DeviceUsage {
         let held = [AssignedDevices {
             task: "t".to_owned(),
             plugin: "example-files".to_owned(),
@@ -101,7 +101,7 @@ impl Files {
             },
             ids: vec!["a".to_owned()],
         }];
-        soon(self.sampler.look_at_devices(&held)).await;
+        soon(self.sampler.refresh_devices(&held)).await;
         self.sampler.board().devices.of(&held)
     }
 
@@ -118,43 +118,43 @@ fn size(usage: &DeviceUsage) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn devices_of_a_plugin_are_measured_while_somebody_looks() {
+async fn device_stats_are_measured_while_used() {
     let files = Files::new("").await;
     assert!(files.sampler.board().devices.all().is_empty());
-    let usage = files.look().await;
+    let usage = files.measure().await;
     assert_eq!(size(&usage), Some(5));
     assert_eq!(usage.groups()[0].instances.len(), 1, "nobody holds b");
     // From now on it tells by itself.
     fs::write(files.plugins.path().join("files/a"), "123456789").unwrap();
     let began = Instant::now();
-    while size(&files.look().await) != Some(9) {
+    while size(&files.measure().await) != Some(9) {
         assert!(began.elapsed() < Duration::from_secs(30));
         tokio::task::yield_now().await;
     }
-    files.sampler.look_at_all_devices().await;
+    files.sampler.refresh_all_devices().await;
     let all = files.sampler.board().devices.all();
     assert_eq!(all.groups()[0].instances.len(), 2);
     files.end().await;
 }
 
 #[tokio::test]
-async fn what_a_plugin_of_devices_does_wrong_costs_its_numbers() {
+async fn invalid_device_stats_are_dropped() {
     for mischief in ["hang:Stats", "die:Stats", "refuse:Stats", "garbage:Stats"] {
         let files = Files::new(mischief).await;
         let began = Instant::now();
-        assert!(files.look().await.is_empty(), "{mischief}");
-        assert!(files.look().await.is_empty(), "{mischief}");
+        assert!(files.measure().await.is_empty(), "{mischief}");
+        assert!(files.measure().await.is_empty(), "{mischief}");
         assert!(began.elapsed() < Duration::from_secs(10), "{mischief}");
         files.end().await;
     }
 }
 
 #[tokio::test]
-async fn numbers_of_a_plugin_that_speaks_no_more_are_not_shown() {
+async fn stats_of_ended_plugin_are_not_shown() {
     for mischief in ["flood:Stats", "end:Stats"] {
         let files = Files::new(mischief).await;
         let began = Instant::now();
-        files.look().await;
+        files.measure().await;
         // Without a further look nobody asks it again.
         while !files.sampler.board().devices.all().is_empty() {
             assert!(began.elapsed() < Duration::from_secs(30), "{mischief}");
@@ -181,7 +181,7 @@ async fn end(world: World) {
 }
 
 #[tokio::test]
-async fn a_task_of_a_plugin_is_measured_while_somebody_looks() {
+async fn plugin_task_stats_are_measured_while_used() {
     let (world, usage) = task("").await;
     let usage = usage.unwrap();
     assert!(usage.usage.memory.rss > Some(0));
@@ -207,7 +207,7 @@ async fn a_task_of_a_plugin_is_measured_while_somebody_looks() {
 }
 
 #[tokio::test]
-async fn what_a_driver_does_wrong_costs_its_tasks_numbers() {
+async fn invalid_driver_stats_are_dropped() {
     for mischief in ["hang:TaskStats", "refuse:TaskStats", "garbage:TaskStats"] {
         let (world, usage) = task(mischief).await;
         assert_eq!(usage, None, "{mischief}");

@@ -5,7 +5,7 @@
 mod common;
 
 use common::driver::{World, key, sh};
-use common::{handle, hear, wait_readable};
+use common::{handle, receive, wait_readable};
 use drover_core::agent::Input;
 use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::LaunchId;
@@ -14,7 +14,7 @@ use drover_io_real::driver::Driver;
 use std::fs;
 
 #[test]
-fn codes_and_signals_are_told() {
+fn exit_codes_and_signals_are_reported() {
     let mut world = World::new("codes");
     for (launch, code) in [(1, 0), (2, 1), (3, 255)] {
         let exit = world.run(launch, sh(&format!("exit {code}")));
@@ -36,7 +36,7 @@ fn codes_and_signals_are_told() {
 }
 
 #[test]
-fn a_polite_stop_is_a_signal_and_no_more() {
+fn stop_sends_signal_only() {
     let mut world = World::new("stop");
     let signals = [("", "INT"), ("SIGTERM", "TERM"), ("hup", "HUP")];
     for (launch, (asked, trapped)) in (1..).zip(signals) {
@@ -45,28 +45,28 @@ fn a_polite_stop_is_a_signal_and_no_more() {
             "trap 'exit 7' {trapped}; echo up > up{launch}; while :; do sleep 1000 & wait; done"
         );
         world.start(launch, sh(&script)).unwrap();
-        assert_eq!(hear(&up), "up");
+        assert_eq!(receive(&up), "up");
         world.stop(launch, asked);
-        let mut heard = [world.hear(), world.hear()];
-        heard.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
+        let mut received = [world.receive(), world.receive()];
+        received.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
         let [
             DriverInput::Stopped { result, .. },
             DriverInput::Exited { result: exit, .. },
-        ] = heard
+        ] = received
         else {
-            panic!("{heard:?}");
+            panic!("{received:?}");
         };
         assert_eq!((result, exit.code), (Ok(()), Some(7)));
         // What is over is stopped already, and takes no signal.
         world.stop(launch, asked);
         assert!(matches!(
-            world.hear(),
+            world.receive(),
             DriverInput::Stopped { result: Ok(()), .. }
         ));
         let (launch, signal) = (LaunchId(launch), "SIGTERM".to_owned());
         world.ask(|op| DriverEffect::Signal(request::Signal { op, launch, signal }));
         assert!(matches!(
-            world.hear(),
+            world.receive(),
             DriverInput::Signaled { result: Err(_), .. }
         ));
     }
@@ -75,7 +75,7 @@ fn a_polite_stop_is_a_signal_and_no_more() {
     let DriverInput::Stopped {
         result: Err(failure),
         ..
-    } = world.hear()
+    } = world.receive()
     else {
         panic!("there is no such signal");
     };
@@ -84,15 +84,15 @@ fn a_polite_stop_is_a_signal_and_no_more() {
 }
 
 #[test]
-fn destroying_ends_daemons_too() {
+fn destroy_kills_daemons() {
     let mut world = World::new("destroy");
     let (daemon, main) = (world.fifo("daemon"), world.fifo("main"));
     let script = "trap '' INT TERM HUP; \
         setsid sh -c '(trap \"\" TERM; echo $$ > daemon; exec sleep 1000) & wait' & \
         echo $$ > main; while :; do sleep 1000; done";
     world.start(1, sh(script)).unwrap();
-    let daemon = handle(hear(&daemon).parse().unwrap());
-    let main = handle(hear(&main).parse().unwrap());
+    let daemon = handle(receive(&daemon).parse().unwrap());
+    let main = handle(receive(&main).parse().unwrap());
     let exit = world.end(1);
     assert_eq!((exit.code, exit.signal), (Some(137), 9));
     assert!(wait_readable(&daemon) && wait_readable(&main));
@@ -104,7 +104,7 @@ fn destroying_ends_daemons_too() {
 }
 
 #[test]
-fn the_next_agent_finds_what_ran_and_tells_its_end() {
+fn next_agent_recovers_task_and_reports_exit() {
     let mut world = World::new("recover");
     let (up, go) = (world.fifo("up"), world.fifo("go"));
     let script = "echo before; echo $$ > up; read x < go; echo after; exit 4";
@@ -112,7 +112,7 @@ fn the_next_agent_finds_what_ran_and_tells_its_end() {
     world.start(2, sh("exec sleep 1000")).unwrap();
     world.start(3, sh("exit 3")).unwrap();
     assert_eq!(world.exited().code, Some(3));
-    let main = handle(hear(&up).parse().unwrap());
+    let main = handle(receive(&up).parse().unwrap());
     world.begin();
     assert_eq!(world.recover(1), Found::Running);
     assert_eq!(world.recover(2), Found::Running);
@@ -136,7 +136,7 @@ fn the_next_agent_finds_what_ran_and_tells_its_end() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_gone_and_answered() {
+fn unreadable_launch_is_reported_gone() {
     let mut world = World::new("unreadable");
     let record = world.run_dir().join(format!("{}.r", LaunchId(1)));
     fs::create_dir(record).unwrap();
@@ -152,7 +152,7 @@ fn what_cannot_be_looked_at_is_gone_and_answered() {
 }
 
 #[test]
-fn a_launch_destroyed_before_it_started_never_starts() {
+fn launch_destroyed_before_start_never_starts() {
     let mut world = World::new("never");
     assert_eq!(world.destroy(1), Ok(None));
     let failure = world.refused(1, sh("echo ran"));
@@ -165,7 +165,7 @@ fn a_launch_destroyed_before_it_started_never_starts() {
 }
 
 #[test]
-fn a_launch_that_runs_is_not_started_again() {
+fn running_launch_is_not_started_again() {
     let mut world = World::new("twice");
     world.start(1, sh("exec sleep 1000")).unwrap();
     let failure = world.refused(1, sh("echo ran"));
@@ -177,19 +177,19 @@ fn a_launch_that_runs_is_not_started_again() {
     // The one that runs is as it was.
     let (launch, signal) = (LaunchId(1), "SIGTERM".to_owned());
     world.ask(|op| DriverEffect::Signal(request::Signal { op, launch, signal }));
-    let mut heard = [world.hear(), world.hear()];
-    heard.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
+    let mut received = [world.receive(), world.receive()];
+    received.sort_by_key(|input| matches!(input, DriverInput::Exited { .. }));
     assert!(matches!(
-        &heard[0],
+        &received[0],
         DriverInput::Signaled { result: Ok(()), .. }
     ));
-    assert!(matches!(&heard[1], DriverInput::Exited { result, .. } if result.signal == 15));
+    assert!(matches!(&received[1], DriverInput::Exited { result, .. } if result.signal == 15));
     assert_eq!(world.destroy(1).unwrap().unwrap().signal, 15);
     world.assert_gone(1);
 }
 
 #[test]
-fn a_start_and_a_destroy_at_once_leave_nothing() {
+fn concurrent_start_and_destroy_leave_nothing() {
     let mut world = World::new("race");
     for launch in 1..=30 {
         world.ask_start(launch, sh("exec sleep 1000"));
@@ -197,7 +197,7 @@ fn a_start_and_a_destroy_at_once_leave_nothing() {
         world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch: id }));
         let (mut started, mut failed, mut exits, mut destroyed) = (0, 0, 0, 0);
         while started + failed == 0 || destroyed == 0 {
-            match world.hear() {
+            match world.receive() {
                 DriverInput::Started { .. } => started += 1,
                 DriverInput::StartFailed { .. } => failed += 1,
                 DriverInput::Exited { .. } => exits += 1,
@@ -218,7 +218,7 @@ fn a_start_and_a_destroy_at_once_leave_nothing() {
 }
 
 #[test]
-fn a_killed_shim_has_a_successor_with_the_same_limits() {
+fn killed_shim_is_replaced_with_same_limits() {
     let mut world = World::new("successor");
     let go = world.fifo("go");
     world
@@ -244,7 +244,7 @@ fn a_killed_shim_has_a_successor_with_the_same_limits() {
 }
 
 #[test]
-fn work_that_is_cut_off_is_answered() {
+fn interrupted_work_is_answered() {
     let mut world = World::new("lost");
     let life = world.life.take().unwrap();
     let (launch, op) = (LaunchId(1), drover_core::op::Op(1));
@@ -255,7 +255,7 @@ fn work_that_is_cut_off_is_answered() {
             DriverEffect::Destroy(request::Destroy { op, launch }),
         );
     }
-    let mut said = life.said;
+    let mut reported = life.reported;
     drop(life.runtime);
     let Ok(Input::Driver(
         _,
@@ -264,10 +264,10 @@ fn work_that_is_cut_off_is_answered() {
             result,
             ..
         },
-    )) = said.try_recv()
+    )) = reported.try_recv()
     else {
         panic!("no answer");
     };
     assert_eq!(answered, op);
-    assert!(result.is_err() && said.try_recv().is_err());
+    assert!(result.is_err() && reported.try_recv().is_err());
 }

@@ -42,7 +42,7 @@ fn ask(world: &mut World, launch: u128, program: Program) -> Op {
 }
 
 fn answer(world: &mut World, asked: Op) -> Result<i32, Failure> {
-    match world.hear() {
+    match world.receive() {
         DriverInput::Executed { op, result, .. } if op == asked => result,
         other => panic!("{other:?}"),
     }
@@ -70,7 +70,7 @@ fn process(world: &mut World, name: &str) -> OwnedFd {
 }
 
 #[test]
-fn a_script_has_what_its_task_has() {
+fn script_has_task_environment() {
     let mut world = World::new("script");
     let mut task =
         sh("cut -d: -f2- /proc/self/cgroup | sort > own; echo > own.done; exec sleep 1000");
@@ -99,7 +99,7 @@ fn a_script_has_what_its_task_has() {
 }
 
 #[test]
-fn a_script_runs_as_the_tasks_user() {
+fn script_runs_as_the_tasks_user() {
     let mut world = World::new("script-user");
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can become somebody else");
@@ -121,7 +121,7 @@ fn a_script_runs_as_the_tasks_user() {
 }
 
 #[test]
-fn what_a_script_ends_with_is_told() {
+fn script_exit_code_is_reported() {
     let mut world = World::new("script-ends");
     world.start(1, sh(SLEEP)).unwrap();
     assert_eq!(run(&mut world, "exit 0"), Ok(0));
@@ -141,7 +141,7 @@ fn what_a_script_ends_with_is_told() {
 }
 
 #[test]
-fn a_script_has_its_time_and_no_more() {
+fn script_is_killed_at_timeout() {
     let mut world = World::new("script-time");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & sleep 1000";
@@ -155,7 +155,7 @@ fn a_script_has_its_time_and_no_more() {
 }
 
 #[test]
-fn a_script_ends_with_its_task() {
+fn change_script_ends_with_its_task() {
     let mut world = World::new("script-task");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "echo $$ > pid; trap '' TERM INT HUP; while :; do sleep 1000; done";
@@ -167,16 +167,16 @@ fn a_script_ends_with_its_task() {
             launch: LaunchId(1),
         })
     });
-    let mut heard = Vec::new();
-    while heard.len() < 2 {
-        match world.hear() {
+    let mut received = Vec::new();
+    while received.len() < 2 {
+        match world.receive() {
             DriverInput::Executed { op, result, .. } => {
                 assert_eq!((op, result), (asked, Ok(137)));
-                heard.push("script");
+                received.push("script");
             }
             DriverInput::Destroyed { result, .. } => {
                 assert!(result.is_ok(), "{result:?}");
-                heard.push("task");
+                received.push("task");
             }
             DriverInput::Exited { .. } => {}
             other => panic!("{other:?}"),
@@ -189,7 +189,7 @@ fn a_script_ends_with_its_task() {
 /// Whose fault it is that a script of a task that ends by itself is killed, the core can only know if it
 /// hears of the task first.
 #[test]
-fn the_end_of_a_task_is_told_before_that_of_its_script() {
+fn task_exit_is_reported_before_script_exit() {
     let mut world = World::new("script-order");
     let task = "until [ -e pid ]; do sleep 0.01; done; exit 0";
     world.start(1, sh(task)).unwrap();
@@ -202,10 +202,10 @@ fn the_end_of_a_task_is_told_before_that_of_its_script() {
             launch: LaunchId(1),
         })
     });
-    let mut heard = [world.hear(), world.hear()];
-    heard.sort_by_key(|input| matches!(input, DriverInput::Destroyed { .. }));
-    let [DriverInput::Executed { op, result, .. }, _] = heard else {
-        panic!("{heard:?}");
+    let mut received = [world.receive(), world.receive()];
+    received.sort_by_key(|input| matches!(input, DriverInput::Destroyed { .. }));
+    let [DriverInput::Executed { op, result, .. }, _] = received else {
+        panic!("{received:?}");
     };
     assert_eq!((op, result), (asked, Ok(137)));
     world.assert_gone(1);
@@ -213,7 +213,7 @@ fn the_end_of_a_task_is_told_before_that_of_its_script() {
 
 /// Nobody waits for it any more, so the next agent ends it, and the task goes on.
 #[test]
-fn a_script_of_an_agent_that_died_is_ended_by_the_next() {
+fn script_of_dead_agent_is_killed_by_next() {
     let mut world = World::new("script-orphan");
     world.start(1, sh(SLEEP)).unwrap();
     let script = "echo $$ > pid; exec sleep 1000";

@@ -28,7 +28,7 @@ fn put(path: &Path, content: &str, mode: u32) {
 const SCRIPT: &str = "#!/bin/sh\necho ran\n";
 
 #[test]
-fn the_environment_is_exact_but_for_what_is_denied() {
+fn task_env_is_exact_except_denied() {
     let mut world = World::new("env");
     let mut config = command("/usr/bin/env", &[]);
     config.env = [
@@ -45,7 +45,7 @@ fn the_environment_is_exact_but_for_what_is_denied() {
 }
 
 #[test]
-fn another_user_has_its_own_groups_only() {
+fn other_user_gets_own_groups_only() {
     if !is_root() {
         eprintln!("skipped: needs root");
         return;
@@ -55,9 +55,9 @@ fn another_user_has_its_own_groups_only() {
     config.user = "nobody".to_owned();
     assert_eq!(world.run(1, config).code, Some(0));
     assert_eq!(world.stdout(), "65534\n65534\nGroups:\t65534 \n");
-    let mut stranger = sh("true");
-    stranger.user = "no-such-user".to_owned();
-    let failure = world.refused(2, stranger);
+    let mut foreign = sh("true");
+    foreign.user = "no-such-user".to_owned();
+    let failure = world.refused(2, foreign);
     assert!(
         failure.message.contains("no-such-user"),
         "{}",
@@ -66,7 +66,7 @@ fn another_user_has_its_own_groups_only() {
 }
 
 #[test]
-fn the_agents_own_user_may_be_named() {
+fn agent_user_may_be_named() {
     let mut world = World::new("self");
     let mut config = sh("id -u");
     let me = rustix::process::geteuid().as_raw();
@@ -76,7 +76,7 @@ fn the_agents_own_user_may_be_named() {
 }
 
 #[test]
-fn running_out_of_memory_is_told() {
+fn oom_kill_is_reported() {
     let mut world = World::new("oom");
     if world.groups.is_none() {
         return;
@@ -91,7 +91,7 @@ fn running_out_of_memory_is_told() {
 }
 
 #[test]
-fn it_starts_where_it_is_told() {
+fn task_starts_in_work_dir() {
     let mut world = World::new("where");
     world.run(1, sh("pwd"));
     world.run(2, with(sh("pwd"), "work_dir", text("/proc")));
@@ -112,7 +112,7 @@ fn tasks_keep_the_limit_of_open_files() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn failed_start_has_reason() {
     let mut world = World::new("why");
     put(&world.task_dir().join("broken"), "no program\n", 0o755);
     put(
@@ -146,7 +146,7 @@ fn what_cannot_start_says_why() {
 }
 
 #[test]
-fn a_wrong_configuration_is_refused_by_name() {
+fn invalid_config_is_refused_by_name() {
     let mut world = World::new("config");
     let mut missing = sh("true");
     missing.config.remove("command");
@@ -168,7 +168,7 @@ fn a_wrong_configuration_is_refused_by_name() {
 }
 
 #[test]
-fn a_program_that_was_fetched_may_be_executed() {
+fn fetched_program_is_made_executable() {
     let mut world = World::new("bits");
     let local = world.task_dir().join("local/tool");
     put(&local, SCRIPT, 0o644);
@@ -188,7 +188,7 @@ fn a_program_that_was_fetched_may_be_executed() {
 }
 
 #[test]
-fn what_is_not_the_tasks_is_not_made_executable() {
+fn foreign_file_is_not_made_executable() {
     let mut world = World::new("bits-not");
     let outside = world.dir.path().join("outside");
     put(&outside, SCRIPT, 0o644);
@@ -221,7 +221,7 @@ fn what_is_not_the_tasks_is_not_made_executable() {
 }
 
 #[test]
-fn output_that_is_disabled_leaves_no_files() {
+fn disabled_logs_leave_no_files() {
     let mut world = World::new("disabled");
     let mut config = sh("readlink /proc/self/fd/1 >&2; echo lost; exit 6");
     config.logs = LogConfig {

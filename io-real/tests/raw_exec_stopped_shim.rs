@@ -6,7 +6,7 @@
 mod common;
 
 use common::driver::{World, sh};
-use common::{handle, hear, wait_readable};
+use common::{handle, receive, wait_readable};
 use drover_core::effect::{DriverEffect, request};
 use drover_core::ids::LaunchId;
 use drover_core::input::{DriverInput, Found};
@@ -25,47 +25,49 @@ use std::os::unix::fs::PermissionsExt;
 
 /// What a driver said until it gave the answer that was waited for.
 #[derive(Default)]
-struct Heard {
-    said: Vec<String>,
+struct Received {
+    reported: Vec<String>,
     exits: Vec<ExitResult>,
 }
 
-impl Heard {
+impl Received {
     fn note(&mut self, input: DriverInput) {
         match input {
-            DriverInput::Said { message, .. } => self.said.push(message),
+            DriverInput::Event { message, .. } => self.reported.push(message),
             DriverInput::Exited { result, .. } => self.exits.push(result),
             DriverInput::Stopped { result, .. } => result.unwrap(),
             other => panic!("{other:?}"),
         }
     }
 
-    fn says(&self, words: &str) -> bool {
-        self.said.iter().any(|said| said.contains(words))
+    fn has_event(&self, words: &str) -> bool {
+        self.reported
+            .iter()
+            .any(|reported| reported.contains(words))
     }
 }
 
 /// Destroys a launch. What was said until then, and the answer.
-fn destroy(world: &mut World, launch: u128) -> (Heard, Result<Option<ExitResult>, Failure>) {
+fn destroy(world: &mut World, launch: u128) -> (Received, Result<Option<ExitResult>, Failure>) {
     let launch = LaunchId(launch);
     let asked = world.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     loop {
-        match world.hear() {
-            DriverInput::Destroyed { op, result, .. } if op == asked => return (heard, result),
-            other => heard.note(other),
+        match world.receive() {
+            DriverInput::Destroyed { op, result, .. } if op == asked => return (received, result),
+            other => received.note(other),
         }
     }
 }
 
 /// Waits for the end of a launch. What was said until then.
-fn exited(world: &mut World) -> Heard {
-    let mut heard = Heard::default();
-    while heard.exits.is_empty() {
-        let input = world.hear();
-        heard.note(input);
+fn exited(world: &mut World) -> Received {
+    let mut received = Received::default();
+    while received.exits.is_empty() {
+        let input = world.receive();
+        received.note(input);
     }
-    heard
+    received
 }
 
 fn shim(world: &World, launch: u128) -> OwnedFd {
@@ -95,7 +97,7 @@ fn start(world: &mut World, launch: u128, script: &str) -> OwnedFd {
     let up = world.fifo(&format!("up{launch}"));
     let script = format!("{script}; echo $$ > up{launch}; while :; do sleep 1000 & wait; done");
     world.start(launch, sh(&script)).unwrap();
-    handle(hear(&up).parse().unwrap())
+    handle(receive(&up).parse().unwrap())
 }
 
 /// A process that was a shim and is none any more.
@@ -105,69 +107,69 @@ fn assert_gone(world: &mut World, launch: u128, processes: &[OwnedFd]) {
 }
 
 #[test]
-fn stop_of_a_task_that_stopped_its_shim_is_obeyed_and_its_end_is_told() {
+fn stop_of_task_with_stopped_shim_works() {
     let mut world = World::new("stopped-stop");
     let main = start(&mut world, 1, "trap 'exit 7' TERM; kill -STOP $PPID");
     let shim = shim(&world, 1);
     world.stop(1, "SIGTERM");
-    let heard = exited(&mut world);
-    assert_eq!(heard.exits[0].code, Some(7));
-    assert!(heard.says("was stopped, and has been continued"));
+    let received = exited(&mut world);
+    assert_eq!(received.exits[0].code, Some(7));
+    assert!(received.has_event("was stopped, and has been continued"));
     let (_, ended) = destroy(&mut world, 1);
     assert_eq!(ended.unwrap().unwrap().code, Some(7));
     assert_gone(&mut world, 1, &[main, shim]);
 }
 
 #[test]
-fn destroy_of_a_task_that_stopped_its_shim_ends_it_and_says_so() {
+fn destroy_of_task_with_stopped_shim_reports_it() {
     let mut world = World::new("stopped-destroy");
     let main = start(&mut world, 1, "trap '' TERM INT; kill -STOP $PPID");
     let shim = shim(&world, 1);
-    let (heard, ended) = destroy(&mut world, 1);
+    let (received, ended) = destroy(&mut world, 1);
     assert_eq!(ended.unwrap().unwrap().signal, 9);
-    assert!(heard.says("was stopped, and has been continued"));
+    assert!(received.has_event("was stopped, and has been continued"));
     assert_gone(&mut world, 1, &[main, shim]);
 }
 
 #[test]
-fn task_that_stops_its_shim_again_and_again_is_destroyed() {
+fn task_that_keeps_stopping_its_shim_is_destroyed() {
     let mut world = World::new("stopped-again");
     let up = world.fifo("up");
     let script = "kill -STOP $PPID; echo $$ > up; while :; do kill -STOP $PPID; done";
     world.start(1, sh(script)).unwrap();
-    let main = handle(hear(&up).parse().unwrap());
+    let main = handle(receive(&up).parse().unwrap());
     let shim = shim(&world, 1);
-    let (heard, ended) = destroy(&mut world, 1);
+    let (received, ended) = destroy(&mut world, 1);
     assert!(ended.is_ok(), "{ended:?}");
-    assert!(!heard.said.is_empty());
+    assert!(!received.reported.is_empty());
     assert_gone(&mut world, 1, &[main, shim]);
 }
 
 #[test]
-fn task_that_stops_its_shim_and_ends_is_noticed() {
+fn exit_of_task_with_stopped_shim_is_noticed() {
     let mut world = World::new("stopped-end");
     let go = world.fifo("go");
     let script = "read x < go; kill -STOP $PPID; exit 3";
     world.start(1, sh(script)).unwrap();
     fs::write(go, "go\n").unwrap();
-    let heard = exited(&mut world);
-    assert_eq!(heard.exits[0].code, Some(3));
-    assert!(heard.says("was stopped, and has been continued"));
+    let received = exited(&mut world);
+    assert_eq!(received.exits[0].code, Some(3));
+    assert!(received.has_event("was stopped, and has been continued"));
     let (_, ended) = destroy(&mut world, 1);
     assert_eq!(ended.unwrap().unwrap().code, Some(3));
     world.assert_gone(1);
 }
 
 #[test]
-fn task_whose_shim_does_not_answer_is_destroyed_with_it() {
+fn unresponsive_shim_is_destroyed_with_task() {
     let mut world = World::new("silent-destroy");
     let main = start(&mut world, 1, "trap '' TERM INT");
     let shim = shim(&world, 1);
     let socket = format!("{}.s", LaunchId(1));
     fs::remove_file(world.run_dir().join(socket)).unwrap();
-    let (heard, ended) = destroy(&mut world, 1);
+    let (received, ended) = destroy(&mut world, 1);
     assert!(!ended.unwrap().unwrap().is_success());
-    assert!(heard.says("did not answer, and was killed"));
+    assert!(received.has_event("did not answer, and was killed"));
     assert_gone(&mut world, 1, &[main, shim]);
 }
 
@@ -188,7 +190,7 @@ fn silence(world: &World, launch: u128) -> OwnedFd {
 /// As many tasks end whose shims are silent as the runtime has threads for what blocks: others start and
 /// end meanwhile, and what else blocks is done.
 #[test]
-fn silent_shims_delay_no_other_task_and_nothing_else_that_blocks() {
+fn silent_shims_delay_nothing_else() {
     const THREADS: usize = 2;
     let mut world = World::new("silent-many");
     world.begin_with(THREADS);
@@ -208,7 +210,7 @@ fn silent_shims_delay_no_other_task_and_nothing_else_that_blocks() {
         .collect();
     let started = world.ask_start(9, sh("exec sleep 1000"));
     // Answers come in the order in which work ends: what hangs takes seconds.
-    match world.hear() {
+    match world.receive() {
         DriverInput::Started { op, .. } => assert_eq!(op, started),
         other => panic!("it was waited for what hangs: {other:?}"),
     }
@@ -219,27 +221,27 @@ fn silent_shims_delay_no_other_task_and_nothing_else_that_blocks() {
         tokio::select! {
             biased;
             done = work => done.ok(),
-            _ = life.said.recv() => None,
+            _ = life.reported.recv() => None,
         }
     });
     assert_eq!(other, Some(7), "something that hung has ended before");
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut left = hanging;
     while !left.is_empty() {
-        match world.hear() {
+        match world.receive() {
             DriverInput::Destroyed { op, result, .. } => {
                 result.unwrap();
                 left.retain(|asked| *asked != op);
             }
-            other => heard.note(other),
+            other => received.note(other),
         }
     }
-    assert!(heard.says("did not answer, and was killed"));
+    assert!(received.has_event("did not answer, and was killed"));
     assert!(mains.iter().all(wait_readable), "something lives on");
 }
 
 #[test]
-fn signal_for_a_task_whose_shim_does_not_answer_arrives() {
+fn signal_reaches_task_of_unresponsive_shim() {
     let mut world = World::new("silent-signal");
     let main = start(&mut world, 1, "trap 'exit 5' TERM");
     let socket = format!("{}.s", LaunchId(1));
@@ -252,7 +254,7 @@ fn signal_for_a_task_whose_shim_does_not_answer_arrives() {
 }
 
 #[test]
-fn next_agent_finds_tasks_whose_shims_are_all_stopped_and_ends_them() {
+fn next_agent_kills_tasks_with_stopped_shims() {
     let mut world = World::new("stopped-all");
     let mut processes = Vec::new();
     for launch in 1..=8 {
@@ -266,17 +268,17 @@ fn next_agent_finds_tasks_whose_shims_are_all_stopped_and_ends_them() {
         let logs = LogConfig::default();
         asked.push(world.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs })));
     }
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     while !asked.is_empty() {
-        match world.hear() {
+        match world.receive() {
             DriverInput::Recovered { op, found, .. } => {
                 assert_eq!(found, Found::Running);
                 asked.retain(|asked| *asked != op);
             }
-            other => heard.note(other),
+            other => received.note(other),
         }
     }
-    assert_eq!(heard.said.len(), 8, "{:?}", heard.said);
+    assert_eq!(received.reported.len(), 8, "{:?}", received.reported);
     for launch in 1..=8 {
         assert_eq!(destroy(&mut world, launch).1.unwrap().unwrap().signal, 9);
     }
@@ -284,7 +286,7 @@ fn next_agent_finds_tasks_whose_shims_are_all_stopped_and_ends_them() {
 }
 
 #[test]
-fn next_agent_ends_a_task_whose_shim_does_not_answer() {
+fn next_agent_kills_task_of_unresponsive_shim() {
     let mut world = World::new("silent-recover");
     let main = start(&mut world, 1, "true");
     let shim = shim(&world, 1);
@@ -295,14 +297,14 @@ fn next_agent_ends_a_task_whose_shim_does_not_answer() {
         panic!("it cannot be watched");
     };
     assert!(why.contains("does not answer"), "{why}");
-    let (heard, ended) = destroy(&mut world, 1);
+    let (received, ended) = destroy(&mut world, 1);
     assert!(!ended.unwrap().unwrap().is_success());
-    assert!(heard.says("did not answer, and was killed"));
+    assert!(received.has_event("did not answer, and was killed"));
     assert_gone(&mut world, 1, &[main, shim]);
 }
 
 #[test]
-fn start_whose_shim_is_killed_is_lost_and_no_failure_of_the_task() {
+fn start_with_killed_shim_is_lost_not_failed() {
     let mut world = World::new("lost-start");
     for program in fs::read_dir(world.data.path().join("bin")).unwrap() {
         let program = program.unwrap().path();
@@ -311,7 +313,7 @@ fn start_whose_shim_is_killed_is_lost_and_no_failure_of_the_task() {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let asked = world.ask_start(1, sh("exec sleep 1000"));
-    match world.hear() {
+    match world.receive() {
         DriverInput::StartLost { op, why, .. } => {
             assert_eq!(op, asked);
             assert!(why.contains("shim was killed"), "{why}");
@@ -323,7 +325,7 @@ fn start_whose_shim_is_killed_is_lost_and_no_failure_of_the_task() {
 }
 
 #[test]
-fn launch_of_another_boot_is_found_cut_off_by_a_reboot() {
+fn launch_of_other_boot_is_recovered_as_rebooted() {
     let mut world = World::new("rebooted");
     let name = LaunchId(1).to_string();
     let id = name.as_bytes().try_into().unwrap();
@@ -337,7 +339,7 @@ fn launch_of_another_boot_is_found_cut_off_by_a_reboot() {
 }
 
 #[test]
-fn shim_that_is_killed_while_its_task_is_destroyed_leaves_no_successor() {
+fn shim_killed_during_destroy_is_not_replaced() {
     let mut world = World::new("killed-destroy");
     for launch in 1..=15 {
         let main = start(&mut world, launch, "true");

@@ -5,7 +5,7 @@
 mod common;
 
 use common::groups::{Groups, SOON};
-use common::{Rig, Task, fifo, finish, handle, hear, outcome, wait_readable};
+use common::{Rig, Task, fifo, finish, handle, outcome, receive, wait_readable};
 use drover_io_real::cgroup::{Cgroups, Group, Limits, Version};
 use drover_io_real::shim::Outcome;
 use std::fs;
@@ -20,7 +20,7 @@ fn within(group: &Group, mut task: Task) -> Task {
 }
 
 #[test]
-fn a_task_joins_its_groups_with_their_limits() {
+fn task_joins_its_groups_with_their_limits() {
     let Some(groups) = Groups::new("limits") else {
         return;
     };
@@ -58,7 +58,7 @@ fn a_task_joins_its_groups_with_their_limits() {
 }
 
 #[test]
-fn an_oom_kill_is_told() {
+fn shim_reports_oom_kill() {
     let Some(groups) = Groups::new("oom") else {
         return;
     };
@@ -77,7 +77,7 @@ fn an_oom_kill_is_told() {
 }
 
 #[test]
-fn leftovers_are_killed_by_group_too() {
+fn leftovers_are_killed_by_cgroup() {
     let Some(groups) = Groups::new("leftovers") else {
         return;
     };
@@ -86,7 +86,7 @@ fn leftovers_are_killed_by_group_too() {
     let (pid, go) = (fifo(&rig, "pid"), fifo(&rig, "go"));
     let script = "setsid sh -c '(echo $$ > pid; exec sleep 1000) & wait' & read x < go";
     let live = rig.start(&within(&group, Task::sh(1, script))).unwrap();
-    let daemon = handle(hear(&pid).parse().unwrap());
+    let daemon = handle(receive(&pid).parse().unwrap());
     assert!(groups.groups.populated("one.task").unwrap());
     fs::write(go, "go\n").unwrap();
     assert_eq!(finish(&live).code, Some(0));
@@ -95,7 +95,7 @@ fn leftovers_are_killed_by_group_too() {
 }
 
 #[test]
-fn a_group_outlives_a_killed_shim_and_is_killed_by_name() {
+fn cgroup_of_killed_shim_is_killed_by_name() {
     let Some(groups) = Groups::new("kill") else {
         return;
     };
@@ -130,13 +130,13 @@ fn without_cgroup_kill_members_are_killed_one_by_one() {
     let mut task = Task::sh(1, script);
     task.procs = vec![cpu.clone(), memory.clone()];
     let live = rig.start(&task).unwrap();
-    assert_eq!(hear(&ready), "up");
+    assert_eq!(receive(&ready), "up");
     assert!(groups.groups.kill("one.task", SOON).unwrap());
     assert_eq!(finish(&live).signal, Some(9));
 }
 
 #[test]
-fn names_cannot_lead_out_of_the_parent() {
+fn cgroup_name_cannot_escape_parent() {
     let Some(groups) = Groups::new("names") else {
         return;
     };
@@ -154,7 +154,7 @@ fn names_cannot_lead_out_of_the_parent() {
 }
 
 #[test]
-fn groups_of_another_user_are_none_of_ours() {
+fn cgroup_of_other_user_is_ignored() {
     let Some(groups) = Groups::new("other") else {
         return;
     };

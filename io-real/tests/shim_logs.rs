@@ -5,7 +5,7 @@
 mod common;
 
 use common::disk::Disk;
-use common::{ERR, OUT, Rig, Task, fifo, finish, handle, hear, is_root, outcome, wait_readable};
+use common::{ERR, OUT, Rig, Task, fifo, finish, handle, is_root, outcome, receive, wait_readable};
 use drover_io_real::shim::{Outcome, Recovered};
 use std::fmt::Write as _;
 use std::fs;
@@ -52,7 +52,7 @@ fn rotation_keeps_every_line_whole() {
 }
 
 #[test]
-fn a_flood_written_in_blocks_is_complete() {
+fn flood_of_output_is_complete() {
     let rig = Rig::new();
     rig.run(&rotating(1, "seq 1 400000", 1000, 100_000));
     assert_eq!(rig.output(OUT, 100_000), numbers(400_000));
@@ -61,7 +61,7 @@ fn a_flood_written_in_blocks_is_complete() {
 }
 
 #[test]
-fn a_line_longer_than_a_file_is_split() {
+fn line_longer_than_a_file_is_split() {
     let rig = Rig::new();
     let script = "echo short; head -c 100000 /dev/zero | tr '\\0' x; echo; echo end";
     rig.run(&rotating(1, script, 1000, 4000));
@@ -103,7 +103,7 @@ fn only_the_newest_files_are_kept() {
 }
 
 #[test]
-fn a_next_launch_goes_on_in_the_newest_file() {
+fn next_launch_appends_to_newest_log() {
     let rig = Rig::new();
     for number in 1..=30 {
         rig.run(&rotating(number, &format!("echo {number}"), 2, 1 << 20));
@@ -114,7 +114,7 @@ fn a_next_launch_goes_on_in_the_newest_file() {
 }
 
 #[test]
-fn a_full_file_is_left_and_the_oldest_makes_room() {
+fn full_log_file_is_rotated_and_oldest_removed() {
     let rig = Rig::new();
     rig.run(&rotating(1, "echo one", 10, 4));
     rig.run(&rotating(2, "echo two", 10, 4));
@@ -127,7 +127,7 @@ fn a_full_file_is_left_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn a_file_that_may_not_be_ours_is_left_alone() {
+fn foreign_log_file_is_untouched() {
     let rig = Rig::new();
     let at = |index: u32| rig.log_dir().join(format!("{OUT}.{index}"));
     let other = rig.dir.path().join("other");
@@ -154,10 +154,10 @@ fn a_file_that_may_not_be_ours_is_left_alone() {
 #[test]
 fn two_shims_never_write_one_file() {
     let rig = Rig::new();
-    let (said, go) = (fifo(&rig, "said"), fifo(&rig, "go"));
+    let (reported, go) = (fifo(&rig, "said"), fifo(&rig, "go"));
     let first = Task::sh(1, "echo first; echo up > said; read x < go; echo last");
     let first = rig.start(&first).unwrap();
-    assert_eq!(hear(&said), "up");
+    assert_eq!(receive(&reported), "up");
     rig.run(&Task::sh(2, "echo second"));
     fs::write(go, "go\n").unwrap();
     finish(&first);
@@ -166,7 +166,7 @@ fn two_shims_never_write_one_file() {
 }
 
 #[test]
-fn output_that_nobody_wants_goes_nowhere() {
+fn disabled_output_is_discarded() {
     let rig = Rig::new();
     let (links, go) = (fifo(&rig, "links"), fifo(&rig, "go"));
     let script = r#"echo lost; o=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo "$o" > links; read x < go; exit 3"#;
@@ -175,7 +175,7 @@ fn output_that_nobody_wants_goes_nowhere() {
         ..Task::sh(1, script)
     };
     let live = rig.start(&task).unwrap();
-    assert_eq!(hear(&links), "/dev/null\n/dev/null");
+    assert_eq!(receive(&links), "/dev/null\n/dev/null");
     assert!(live.pipes().is_none());
     assert!(fs::read_dir(rig.log_dir()).unwrap().next().is_none());
     // Another agent finds it, and a killed shim is replaced, even if that one is told otherwise.
@@ -197,7 +197,7 @@ fn output_that_nobody_wants_goes_nowhere() {
 }
 
 #[test]
-fn planted_files_are_not_touched() {
+fn planted_log_files_are_untouched() {
     let rig = Rig::new();
     let victim = rig.dir.path().join("victim");
     fs::write(&victim, "precious").unwrap();
@@ -222,13 +222,13 @@ fn planted_files_are_not_touched() {
 }
 
 #[test]
-fn a_flood_blocks_neither_signals_nor_answers() {
+fn output_flood_blocks_no_signals() {
     let rig = Rig::new();
     let script = "trap 'exit 9' TERM; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done & \
         yes >&2 & echo up > ready; while :; do wait; done";
     let ready = fifo(&rig, "ready");
     let live = rig.start(&rotating(1, script, 2, 1 << 20)).unwrap();
-    assert_eq!(hear(&ready), "up");
+    assert_eq!(receive(&ready), "up");
     for _ in 0..100 {
         assert_eq!(live.hello().unwrap().task, live.task());
     }
@@ -237,7 +237,7 @@ fn a_flood_blocks_neither_signals_nor_answers() {
 }
 
 #[test]
-fn a_silent_client_holds_nobody_up() {
+fn silent_client_blocks_nobody() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
     let rig = Rig::new();
     let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
@@ -261,13 +261,13 @@ fn a_silent_client_holds_nobody_up() {
 }
 
 #[test]
-fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
+fn inherited_pipe_does_not_delay_exit() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
     let live = rig
         .start(&Task::sh(1, "echo said; echo $$ > pid; exec sleep 1000"))
         .unwrap();
-    let main = hear(&pid);
+    let main = receive(&pid);
     // Somebody else opens the task's output and keeps it open.
     let stolen = fs::OpenOptions::new()
         .write(true)
@@ -282,7 +282,7 @@ fn a_stranger_with_the_pipe_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_full_disk_holds_the_output_back_and_loses_nothing() {
+fn full_disk_delays_output_without_loss() {
     let rig = Rig::new();
     let Some(_disk) = Disk::mount(&rig.log_dir(), "256k") else {
         return;
@@ -296,7 +296,7 @@ fn a_full_disk_holds_the_output_back_and_loses_nothing() {
     let live = rig
         .start(&Task::sh(1, "echo 0; echo up > ready; seq 1 20000"))
         .unwrap();
-    assert_eq!(hear(&ready), "up");
+    assert_eq!(receive(&ready), "up");
     // The shim looks at the output before it answers, so after two answers it has met the full disk.
     live.hello().unwrap();
     live.hello().unwrap();

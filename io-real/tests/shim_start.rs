@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Rig, Task, c, fifo, finish, handle, hear, is_root, wait_readable};
+use common::{Rig, Task, c, fifo, finish, handle, is_root, receive, wait_readable};
 use drover_io_real::shim::record::State;
 use drover_io_real::shim::{Live, Recovered, StartError, Step};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -20,7 +20,7 @@ fn refused(result: Result<Live, StartError>) -> (Step, i32, Option<String>) {
 }
 
 #[test]
-fn exit_code_and_output_arrive() {
+fn exit_code_and_output_are_reported() {
     let rig = Rig::new();
     let exit = rig.run(&Task::sh(1, "echo out; echo err >&2; exit 7"));
     assert_eq!(
@@ -35,7 +35,7 @@ fn exit_code_and_output_arrive() {
 }
 
 #[test]
-fn a_signal_that_kills_is_told() {
+fn killing_signal_is_reported() {
     let rig = Rig::new();
     let exit = rig.run(&Task::sh(1, "kill -9 $$"));
     assert_eq!((exit.code, exit.signal), (None, Some(9)));
@@ -50,7 +50,7 @@ fn signals_reach_the_main_process_only_while_it_lives() {
         "trap 'exit 3' TERM; echo up > ready; while :; do read x < ready; done",
     );
     let live = rig.start(&task).unwrap();
-    assert_eq!(hear(&ready), "up");
+    assert_eq!(receive(&ready), "up");
     live.signal(15).unwrap();
     let record = finish(&live);
     assert_eq!(record.code, Some(3));
@@ -58,7 +58,7 @@ fn signals_reach_the_main_process_only_while_it_lives() {
 }
 
 #[test]
-fn an_impossible_signal_is_refused() {
+fn invalid_signal_is_refused() {
     let rig = Rig::new();
     let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
     for number in [-1, 0, 65] {
@@ -69,7 +69,7 @@ fn an_impossible_signal_is_refused() {
 }
 
 #[test]
-fn a_task_gets_exactly_what_it_is_given() {
+fn task_gets_exact_arguments() {
     let rig = Rig::new();
     let script = "tr '\\0' '\\n' < /proc/self/environ; ls /proc/self/fd; \
         grep -E 'Sig(Blk|Ign)' /proc/self/status; umask; pwd; \
@@ -113,7 +113,7 @@ fn a_task_gets_exactly_what_it_is_given() {
 }
 
 #[test]
-fn the_limit_of_open_files_is_the_one_that_is_given() {
+fn open_files_limit_is_set() {
     let rig = Rig::new();
     let limit = |number: u32, soft: Option<u64>| {
         rig.run(&Task {
@@ -136,7 +136,7 @@ fn the_limit_of_open_files_is_the_one_that_is_given() {
 }
 
 #[test]
-fn the_environment_is_exact() {
+fn environment_is_exact() {
     let rig = Rig::new();
     let mut task = Task::program(1, &["/usr/bin/env"], &["env"]);
     task.env = vec![c("ONLY=this")];
@@ -163,7 +163,7 @@ fn user_and_groups_are_exact() {
 }
 
 #[test]
-fn the_first_candidate_that_exists_is_executed() {
+fn first_existing_candidate_is_executed() {
     let rig = Rig::new();
     let script = rig.task_dir().join("tool");
     fs::write(&script, "#!/bin/sh\necho script $0 $1\n").unwrap();
@@ -180,7 +180,7 @@ fn the_first_candidate_that_exists_is_executed() {
 }
 
 #[test]
-fn what_may_not_be_looked_at_is_passed_over() {
+fn unreadable_candidate_is_skipped() {
     let rig = Rig::new();
     let closed = rig.dir.path().join("closed");
     fs::create_dir(&closed).unwrap();
@@ -210,7 +210,7 @@ fn what_may_not_be_looked_at_is_passed_over() {
 }
 
 #[test]
-fn links_do_not_lead_out_of_the_task_directory() {
+fn symlink_out_of_task_dir_is_refused() {
     let rig = Rig::new();
     symlink("/bin/sh", rig.task_dir().join("absolute")).unwrap();
     symlink("../../../../../../../../bin/sh", rig.task_dir().join("up")).unwrap();
@@ -225,7 +225,7 @@ fn links_do_not_lead_out_of_the_task_directory() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn failed_start_has_reason() {
     let rig = Rig::new();
     let missing = rig.start(&Task::program(1, &["nothing", "/nowhere/at/all"], &["x"]));
     assert_eq!(
@@ -251,7 +251,7 @@ fn what_cannot_start_says_why() {
 }
 
 #[test]
-fn a_launch_starts_once() {
+fn launch_starts_once() {
     let rig = Rig::new();
     let task = Task::sh(1, "echo ran");
     let live = rig.start(&task).unwrap();
@@ -262,7 +262,7 @@ fn a_launch_starts_once() {
 }
 
 #[test]
-fn of_many_starters_one_wins() {
+fn concurrent_starts_launch_once() {
     let rig = Rig::new();
     let task = Task::sh(1, "echo ran");
     let won = std::thread::scope(|scope| {
@@ -282,7 +282,7 @@ fn of_many_starters_one_wins() {
 }
 
 #[test]
-fn a_launch_given_up_never_starts() {
+fn abandoned_launch_never_starts() {
     let rig = Rig::new();
     let task = Task::sh(1, "echo ran");
     let found = rig.home.recover(&task.launch).unwrap();
@@ -310,26 +310,26 @@ fn launch_ids_are_checked() {
 }
 
 #[test]
-fn what_a_task_leaves_behind_is_killed() {
+fn leftover_processes_are_killed() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
     // A daemon as they come: two forks and a session of its own, with the output still held.
     let script = "setsid sh -c '(echo $$ > pid; exec sleep 1000) & wait' & read x < go; exit 5";
     let go = fifo(&rig, "go");
     let live = rig.start(&Task::sh(1, script)).unwrap();
-    let daemon = handle(hear(&pid).parse().unwrap());
+    let daemon = handle(receive(&pid).parse().unwrap());
     fs::write(go, "go\n").unwrap();
     assert_eq!(finish(&live).code, Some(5));
     assert!(wait_readable(&daemon), "the daemon lives");
 }
 
 #[test]
-fn kill_reaches_everything() {
+fn kill_reaches_all_processes() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
     let script = "trap '' TERM INT; setsid sleep 1000 & echo $! > pid; wait";
     let live = rig.start(&Task::sh(1, script)).unwrap();
-    let child = handle(hear(&pid).parse().unwrap());
+    let child = handle(receive(&pid).parse().unwrap());
     live.kill().unwrap();
     assert_eq!(finish(&live).signal, Some(9));
     assert!(wait_readable(&child));
@@ -353,7 +353,7 @@ fn held_up(meanwhile: impl FnOnce(&OwnedFd)) -> (Rig, Result<Live, StartError>, 
         let main = handle(record.task.pid);
         meanwhile(&handle(record.shim.pid));
         // Opening it lets the task go on.
-        hear(&gate);
+        receive(&gate);
         (starting.join().unwrap(), main)
     });
     (rig, started, main)
@@ -369,7 +369,7 @@ fn shim_that_is_stopped_during_the_start_is_continued() {
 }
 
 #[test]
-fn shim_that_is_killed_during_the_start_is_said_to_be_lost() {
+fn shim_killed_during_start_is_reported_lost() {
     let (rig, started, main) = held_up(|shim| {
         pidfd_send_signal(shim, Signal::KILL).unwrap();
         assert!(wait_readable(shim));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{OUT, Rig, Task, fifo, finish, handle, hear, launch_id, outcome, wait_readable};
+use common::{OUT, Rig, Task, fifo, finish, handle, launch_id, outcome, receive, wait_readable};
 use drover_io_real::shim::record::{Record, State};
 use drover_io_real::shim::{Outcome, Recovered, ShimHome, StartError};
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +24,7 @@ fn running(found: Recovered) -> drover_io_real::shim::Live {
 }
 
 #[test]
-fn another_agent_finds_the_task_and_its_end() {
+fn next_agent_finds_task_and_exit() {
     let rig = Rig::new();
     let go = fifo(&rig, "go");
     let task = Task::sh(1, "echo before; read x < go; echo after; exit 4");
@@ -44,9 +44,9 @@ fn another_agent_finds_the_task_and_its_end() {
     assert!(home.read_record(&task.launch).unwrap().is_none());
 }
 
-/// Not a test of its own: what [`a_killed_agent_takes_nothing_with_it`] runs as its agent.
+/// Not a test of its own: what [`killed_agent_leaves_tasks_running`] runs as its agent.
 #[test]
-fn agent_that_is_killed() {
+fn helper_agent_to_kill() {
     let Some(dir) = std::env::var_os("DROVER_TEST_AGENT") else {
         return;
     };
@@ -65,15 +65,15 @@ fn agent_that_is_killed() {
 }
 
 #[test]
-fn a_killed_agent_takes_nothing_with_it() {
+fn killed_agent_leaves_tasks_running() {
     let rig = Rig::new();
     let (go, started) = (fifo(&rig, "go"), fifo(&rig, "started"));
     let mut agent = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "agent_that_is_killed"])
+        .args(["--exact", "helper_agent_to_kill"])
         .env("DROVER_TEST_AGENT", rig.dir.path())
         .spawn()
         .unwrap();
-    let pid: i32 = hear(&started).parse().unwrap();
+    let pid: i32 = receive(&started).parse().unwrap();
     assert!(!agent.wait().unwrap().success());
     let live = running(rig.home.recover(&launch_id(1)).unwrap());
     assert_eq!(live.task().pid, pid);
@@ -83,7 +83,7 @@ fn a_killed_agent_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_killed_shim_is_replaced_without_losing_a_byte() {
+fn killed_shim_is_replaced_without_data_loss() {
     let rig = Rig::new();
     let (half, go) = (fifo(&rig, "half"), fifo(&rig, "go"));
     let script = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo $i; \
@@ -95,7 +95,7 @@ fn a_killed_shim_is_replaced_without_losing_a_byte() {
     };
     let mut live = rig.start(&task).unwrap();
     let mut takeovers = 0;
-    hear(&half);
+    receive(&half);
     // In the middle of the output, and again, and again.
     while takeovers < 5 {
         kill_shim(&live.hello().unwrap());
@@ -116,12 +116,12 @@ fn a_killed_shim_is_replaced_without_losing_a_byte() {
 }
 
 #[test]
-fn an_adopted_task_takes_signals_and_leaves_nothing() {
+fn adopted_task_gets_signals_and_leaves_nothing() {
     let rig = Rig::new();
     let pid = fifo(&rig, "pid");
     let task = Task::sh(1, "sleep 1000 & echo $! > pid; trap 'exit 2' TERM; wait");
     let live = rig.start(&task).unwrap();
-    let child = handle(hear(&pid).parse().unwrap());
+    let child = handle(receive(&pid).parse().unwrap());
     kill_shim(&live.hello().unwrap());
     assert_eq!(outcome(&live), Outcome::ShimLost);
     let live = rig.takeover(&live, &task).unwrap();
@@ -131,7 +131,7 @@ fn an_adopted_task_takes_signals_and_leaves_nothing() {
 }
 
 #[test]
-fn a_living_shim_is_not_replaced() {
+fn living_shim_is_not_replaced() {
     let rig = Rig::new();
     let task = Task::sh(1, "exec sleep 1000");
     let live = rig.start(&task).unwrap();
@@ -148,7 +148,7 @@ fn a_living_shim_is_not_replaced() {
 }
 
 #[test]
-fn without_a_shim_a_task_has_vanished() {
+fn task_without_shim_is_gone() {
     let rig = Rig::new();
     let task = Task::sh(1, "exec sleep 1000");
     let live = rig.start(&task).unwrap();
@@ -175,7 +175,7 @@ fn without_a_shim_a_task_has_vanished() {
 }
 
 #[test]
-fn a_shim_that_died_before_it_let_the_task_go_started_nothing() {
+fn shim_dead_before_exec_started_nothing() {
     let rig = Rig::new();
     let launch = launch_id(1);
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap()[..36]
@@ -204,7 +204,7 @@ fn a_shim_that_died_before_it_let_the_task_go_started_nothing() {
 }
 
 #[test]
-fn a_shim_is_small() {
+fn shim_is_small() {
     let rig = Rig::new();
     let live = rig
         .start(&Task::sh(1, "echo warm; exec sleep 1000"))

@@ -29,7 +29,7 @@ fn bury(rig: &Rig, number: u32) {
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn old_tombstones_go_and_fresh_ones_stay() {
+fn only_expired_tombstones_are_removed() {
     let rig = Rig::new();
     for number in 1..=4 {
         bury(&rig, number);
@@ -52,7 +52,7 @@ fn old_tombstones_go_and_fresh_ones_stay() {
 }
 
 #[test]
-fn what_a_launch_needs_stays_however_old() {
+fn needed_launch_files_are_kept() {
     let rig = Rig::new();
     let live = rig.start(&Task::sh(1, "exec sleep 1000")).unwrap();
     finish(&rig.start(&Task::sh(2, "exit 5")).unwrap());
@@ -71,7 +71,7 @@ fn what_a_launch_needs_stays_however_old() {
 }
 
 #[test]
-fn empty_records_and_lone_sockets_go() {
+fn empty_records_and_orphaned_sockets_are_removed() {
     let rig = Rig::new();
     for number in 1..=2 {
         File::create(path(&rig, number, "r")).unwrap();

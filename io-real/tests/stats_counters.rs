@@ -52,7 +52,7 @@ fn read(files: &[(&str, Take)], texts: &[(&str, &str)]) -> Counters {
 }
 
 #[test]
-fn a_version_2_group_is_read() {
+fn cgroup_v2_counters_are_read() {
     let texts = [
         ("memory.stat", V2_MEMORY_STAT),
         ("memory.current", "6000640\n"),
@@ -86,7 +86,7 @@ fn a_version_2_group_is_read() {
 }
 
 #[test]
-fn version_1_groups_are_read() {
+fn cgroup_v1_counters_are_read() {
     let memory = read(
         v1::MEMORY,
         &[
@@ -121,7 +121,7 @@ fn version_1_groups_are_read() {
 }
 
 #[test]
-fn the_machine_is_read() {
+fn host_counters_are_read() {
     let cores = cores(PROC_STAT.as_bytes());
     let names: Vec<&str> = cores.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["cpu0", "cpu1"]);
@@ -142,7 +142,7 @@ fn the_machine_is_read() {
 }
 
 #[test]
-fn a_process_is_read_whatever_its_name() {
+fn process_with_odd_name_is_read() {
     let stat = "142 (a) R ((b) 1 14240 14240 23620 0 -1 4194304 99 0 0 0 250 50 0 0 20 0 1 0 \
                 1596887 3133440 410 18446744073709551615\n";
     let (start, spent) = process_stat(stat.as_bytes()).unwrap();
@@ -157,7 +157,7 @@ fn a_process_is_read_whatever_its_name() {
 }
 
 #[test]
-fn what_is_no_number_is_unset() {
+fn invalid_counter_is_unset() {
     for text in ["", "max\n", "-1\n", "18446744073709551616\n", "12 13\n"] {
         let reading = read(v2::FILES, &[("memory.current", text)]);
         assert_eq!(reading.memory.usage, None, "{text:?}");
@@ -171,7 +171,7 @@ fn what_is_no_number_is_unset() {
 
 /// A line that is spoiled costs its own value and no other.
 #[test]
-fn a_spoiled_line_spoils_no_other() {
+fn damaged_line_affects_no_other() {
     let whole = read(v2::FILES, &[("memory.stat", V2_MEMORY_STAT)]).memory;
     let wanted = |memory: &Memory| {
         [
@@ -210,7 +210,7 @@ fn a_spoiled_line_spoils_no_other() {
 
 /// Whatever stands in a file, reading it ends and says no more than the file could.
 #[test]
-fn cut_and_mixed_texts_are_read_without_harm() {
+fn truncated_counters_are_safe() {
     let texts = [PROC_STAT, MEMINFO, STATUS, V1_MEMORY_STAT, V2_CPU_STAT];
     for seed in 0..2000 {
         let mut rng = Rng::new(seed);

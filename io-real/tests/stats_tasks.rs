@@ -5,7 +5,7 @@
 mod common;
 
 use common::driver::{World, key, sh};
-use common::hear;
+use common::receive;
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::stats::running::Running;
 use drover_core::stats::usage::{TaskUsage, Usage};
@@ -23,7 +23,7 @@ fn sampler(world: &mut World) -> Sampler {
     Sampler::new([driver], Gate::default())
 }
 
-fn look(world: &mut World, sampler: &Sampler, launch: u128) -> Option<Arc<TaskUsage>> {
+fn measure(world: &mut World, sampler: &Sampler, launch: u128) -> Option<Arc<TaskUsage>> {
     look_at(world, sampler, launch, Depth::Processes)
 }
 
@@ -33,30 +33,30 @@ fn look_at(
     launch: u128,
     depth: Depth,
 ) -> Option<Arc<TaskUsage>> {
-    let looked = Running {
+    let sampled = Running {
         task: key(),
         launch: LaunchId(launch),
         driver: "raw_exec".into(),
     };
     let mhz = Some(1000.0);
-    let look = sampler.look(vec![looked], depth, mhz);
-    world.life().runtime.block_on(look);
+    let measure = sampler.refresh(vec![sampled], depth, mhz);
+    world.life().runtime.block_on(measure);
     sampler.board().launch(&key(), LaunchId(launch)).cloned()
 }
 
 #[test]
-fn a_busy_task_is_measured_at_the_first_look() {
+fn busy_task_is_measured_at_first_query() {
     let mut world = World::new("stats");
     let grouped = world.groups.is_some();
     let up = world.fifo("up");
     world.start(1, sh(BUSY)).unwrap();
-    assert_eq!(hear(&up), "up");
+    assert_eq!(receive(&up), "up");
     let sampler = sampler(&mut world);
     // On a machine that has no time for it, it may do nothing in the time of the first look.
     let worked = |it: &Usage| it.cpu.percent.unwrap() > 0.0;
-    let mut seen = look(&mut world, &sampler, 1).unwrap();
+    let mut seen = measure(&mut world, &sampler, 1).unwrap();
     while !worked(&seen.usage) || !seen.processes.values().any(worked) {
-        seen = look(&mut world, &sampler, 1).unwrap();
+        seen = measure(&mut world, &sampler, 1).unwrap();
     }
     let usage = seen.usage;
     assert!(usage.cpu.total_ticks.unwrap() > 0.0, "{usage:?}");
@@ -65,28 +65,28 @@ fn a_busy_task_is_measured_at_the_first_look() {
     assert_eq!(seen.processes.len(), 2, "the shell and its child");
     assert_eq!(seen.processes.values().filter(|it| worked(it)).count(), 1);
     // Within a second nothing is measured again.
-    let next = look(&mut world, &sampler, 1).unwrap();
+    let next = measure(&mut world, &sampler, 1).unwrap();
     assert!(Arc::ptr_eq(&seen, &next) || next.at.0 - seen.at.0 >= 900_000_000);
     world.end_quietly(1);
 }
 
 #[test]
-fn what_is_gone_keeps_what_was_measured_last() {
+fn ended_task_keeps_last_measurement() {
     let mut world = World::new("stats-gone");
     let sampler = sampler(&mut world);
-    assert!(look(&mut world, &sampler, 7).is_none(), "never started");
+    assert!(measure(&mut world, &sampler, 7).is_none(), "never started");
     let up = world.fifo("up");
     world.start(1, sh(BUSY)).unwrap();
-    assert_eq!(hear(&up), "up");
+    assert_eq!(receive(&up), "up");
     let last = look_at(&mut world, &sampler, 1, Depth::Totals).unwrap();
     assert!(last.processes.is_empty(), "they were not asked for");
     world.end_quietly(1);
     // Its processes are not known yet, so it is looked for again.
-    assert_eq!(look(&mut world, &sampler, 1).unwrap(), last);
+    assert_eq!(measure(&mut world, &sampler, 1).unwrap(), last);
 }
 
 #[test]
-fn tasks_beside_the_one_that_is_looked_at_first_are_measured_with_it() {
+fn tasks_of_same_alloc_are_measured_together() {
     let mut world = World::new("stats-among");
     let sampler = sampler(&mut world);
     let running = [1, 2, 3].map(|launch| {
@@ -103,30 +103,33 @@ fn tasks_beside_the_one_that_is_looked_at_first_are_measured_with_it() {
     });
     let others = async { Ok::<_, Infallible>(running.to_vec()) };
     let asked = vec![running[1].clone()];
-    let look = sampler.look_among(asked, Depth::Processes, Some(1000.0), others);
-    world.life().runtime.block_on(look).unwrap();
-    for looked in &running {
-        let usage = sampler.board().launch(&looked.task, looked.launch).cloned();
+    let measure = sampler.sample_among(asked, Depth::Processes, Some(1000.0), others);
+    world.life().runtime.block_on(measure).unwrap();
+    for sampled in &running {
+        let usage = sampler
+            .board()
+            .launch(&sampled.task, sampled.launch)
+            .cloned();
         let usage = usage.expect("it is measured, though another one was asked for");
         assert!(usage.usage.memory.rss.is_some() && usage.usage.cpu.percent.is_some());
     }
     // From now on all are known: whoever looks at one asks nobody for the others.
     let others = async { Err::<Vec<Running>, _>("the others are asked for again") };
     let asked = vec![running[2].clone()];
-    let look = sampler.look_among(asked, Depth::Totals, None, others);
-    assert_eq!(world.life().runtime.block_on(look), Ok(()));
+    let measure = sampler.sample_among(asked, Depth::Totals, None, others);
+    assert_eq!(world.life().runtime.block_on(measure), Ok(()));
     for launch in [1, 2, 3] {
         world.end_quietly(launch);
     }
 }
 
 #[test]
-fn this_machine_is_measured() {
+fn host_stats_of_this_machine_are_measured() {
     let mut world = World::new("stats-host");
     let disks = Disks::new(world.data.alloc_root().to_owned());
     let sampler = HostSampler::new(disks);
-    let look = sampler.look(Some(1000.0));
-    let host = world.life().runtime.block_on(look);
+    let measure = sampler.sample(Some(1000.0));
+    let host = world.life().runtime.block_on(measure);
     assert!(!host.cores.is_empty());
     for (name, core) in &host.cores {
         assert!((0.0..=100.0).contains(&core.total), "{name} {core:?}");

@@ -18,7 +18,7 @@ use std::sync::mpsc::channel;
 use tempfile::TempDir;
 
 #[test]
-fn everything_is_there_again() {
+fn reopened_store_has_all_records() {
     let dir = TempDir::new().unwrap();
     let opened = Store::open(dir.path()).unwrap();
     assert_eq!(opened.saved, Saved::default());
@@ -58,7 +58,7 @@ fn everything_is_there_again() {
 }
 
 #[test]
-fn what_is_unchanged_is_not_written() {
+fn unchanged_record_causes_no_write() {
     let dir = filled();
     let store = Store::open(dir.path()).unwrap().store;
     commit(&store, 1, allocs(0..50, "same")).unwrap();
@@ -75,7 +75,7 @@ fn what_is_unchanged_is_not_written() {
 }
 
 #[test]
-fn answers_come_in_order_and_before_the_store_is_gone() {
+fn commits_are_answered_in_order_before_close() {
     let dir = TempDir::new().unwrap();
     let store = Store::open(dir.path()).unwrap().store;
     let (done, answers) = channel();
@@ -108,7 +108,7 @@ fn assert_damaged(dir: &Path, what: &str) {
 }
 
 #[test]
-fn damage_is_reported_and_nothing_is_changed() {
+fn damaged_store_is_reported_without_change() {
     let whole = filled();
     let found = saved(whole.path());
     let file = whole.path().join("state/records/db");
@@ -160,7 +160,7 @@ fn missing_database_file_is_damage() {
 }
 
 #[test]
-fn leftovers_of_making_and_checking_are_removed() {
+fn temporary_store_files_are_removed() {
     let dir = TempDir::new().unwrap();
     // What an agent that died while it made or looked at a database left.
     for left in ["records.new", "check"] {
@@ -179,7 +179,7 @@ fn leftovers_of_making_and_checking_are_removed() {
 }
 
 #[test]
-fn a_snapshot_that_was_not_finished_is_no_damage() {
+fn unfinished_snapshot_is_not_damage() {
     let dir = filled();
     let name = "state/records/snap.0000000000FFFFFF.generating";
     for content in [&b""[..], b"half a snapshot"] {
@@ -189,7 +189,7 @@ fn a_snapshot_that_was_not_finished_is_no_damage() {
 }
 
 #[test]
-fn one_record_that_cannot_be_read_costs_itself_only() {
+fn unreadable_record_loses_itself_only() {
     let dir = filled();
     let store = Store::open(dir.path()).unwrap().store;
     // A later version's record, as this one sees it: bytes of the same length that mean nothing.

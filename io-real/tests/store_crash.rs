@@ -16,7 +16,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 #[test]
-fn a_full_disk_fails_a_commit_and_loses_nothing() {
+fn full_disk_fails_commit_without_loss() {
     let dir = TempDir::new().unwrap();
     let Some(_disk) = Disk::mount(dir.path(), "8m") else {
         return;
@@ -82,20 +82,23 @@ fn helper_second_agent() {
 }
 
 #[test]
-fn a_second_agent_is_refused() {
+fn second_agent_is_refused() {
     let dir = filled();
     let held = Store::open(dir.path()).unwrap();
     let before = bytes(dir.path());
-    let mut said = String::new();
+    let mut reported = String::new();
     let mut second = other("helper_second_agent", dir.path());
     second
         .stdout
         .take()
         .unwrap()
-        .read_to_string(&mut said)
+        .read_to_string(&mut reported)
         .unwrap();
     second.wait().unwrap();
-    assert!(said.contains("another agent uses the state in"), "{said}");
+    assert!(
+        reported.contains("another agent uses the state in"),
+        "{reported}"
+    );
     assert!(matches!(Store::open(dir.path()), Err(StoreError::Held(_))));
     assert!(bytes(dir.path()) == before);
     commit(&held.store, 1, allocs(0..1, "goes on")).unwrap();
@@ -103,7 +106,7 @@ fn a_second_agent_is_refused() {
 
 /// Not a test of its own: commits until it is killed, and says what is acknowledged.
 #[test]
-fn helper_commits_for_ever() {
+fn helper_commits_forever() {
     let Some(dir) = std::env::var_os("DROVER_TEST_STORE") else {
         return;
     };
@@ -118,14 +121,14 @@ fn helper_commits_for_ever() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_commit_survives_kill() {
     let dir = TempDir::new().unwrap();
     for round in 0..20 {
-        let mut agent = other("helper_commits_for_ever", dir.path());
+        let mut agent = other("helper_commits_forever", dir.path());
         let mut lines = BufReader::new(agent.stdout.take().unwrap()).lines();
         // Killed after some commits, in the middle of another.
         let mut last = 0;
-        let mut heard = |line: String| {
+        let mut received = |line: String| {
             if let Some(id) = line.strip_prefix("acknowledged ") {
                 last = id.parse().unwrap();
                 return true;
@@ -134,11 +137,11 @@ fn what_was_acknowledged_survives_a_kill() {
         };
         let mut count = 0;
         while count < 3 + round * 7 % 20 {
-            count += u64::from(heard(lines.next().unwrap().unwrap()));
+            count += u64::from(received(lines.next().unwrap().unwrap()));
         }
         agent.kill().unwrap();
         for line in lines.map_while(Result::ok) {
-            heard(line);
+            received(line);
         }
         agent.wait().unwrap();
         let found = saved(dir.path());

@@ -92,7 +92,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn damaged_store_opens_whole_or_is_refused() {
+fn damaged_store_opens_complete_or_is_refused() {
     let whole = grown();
     // Opening a database makes it look through its log, and a damage there is found later: so only
     // copies are opened.
@@ -142,7 +142,7 @@ fn accepted(dir: &Path) -> Opened {
 }
 
 #[test]
-fn earlier_state_is_refused_with_both_numbers_until_loss_is_accepted() {
+fn older_state_is_refused_until_loss_is_accepted() {
     let dir = filled();
     let earlier = copy(dir.path());
     let store = Store::open(dir.path()).unwrap().store;
@@ -217,7 +217,7 @@ fn damaged_number_is_refused_until_loss_is_accepted() {
 }
 
 #[test]
-fn number_that_lags_is_caught_up() {
+fn lagging_counter_catches_up() {
     let dir = filled();
     let path = dir.path().join("last-commit");
     let earlier = fs::read(&path).unwrap();
@@ -237,7 +237,7 @@ fn number_that_lags_is_caught_up() {
 }
 
 #[test]
-fn store_of_a_version_without_numbers_is_adopted() {
+fn store_without_counter_is_adopted() {
     let dir = filled();
     let whole = saved(dir.path());
     common::spoil::number(dir.path());

@@ -27,23 +27,23 @@ use drover_core::input::{HookOutput, StoreInput, TemplateInput};
 use drover_core::model::node::Node;
 use drover_core::model::variable::{Items, Reads, VariableKey};
 use drover_core::op::{Failure, Op};
-use drover_core::paths::place::{Base, Place};
+use drover_core::paths::task_path::{Base, TaskPath};
 use drover_core::store::Saved;
 use drover_core::time::{Instant, Now, Span, Timestamp};
 use drover_core::work::HookWork;
 use drover_core::work::{Rendering, TemplateSource, TemplateWork};
+use drover_io_real::agent_handle::{AgentHandle, Message, RequestInbox};
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::artifact::settings::Settings;
 use drover_io_real::device::DevicePlugins;
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::door::{Door, Inside, Knock};
 use drover_io_real::driver::Inbox;
 use drover_io_real::hooks::Hooks;
 use drover_io_real::identity::{Issuer, Key};
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
-use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
+use drover_io_real::transfers::Transfers;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -52,10 +52,10 @@ const ALLOC: AllocId = AllocId(1);
 
 struct World {
     hooks: Hooks,
-    said: UnboundedReceiver<Input>,
+    reported: UnboundedReceiver<Input>,
     dir: TempDir,
     /// Where the templates' questions about the agent's state arrive.
-    inside: Option<Inside>,
+    request_inbox: Option<RequestInbox>,
 }
 
 /// A template of this text, rendered to `local/out`.
@@ -75,8 +75,8 @@ fn template(text: &str) -> TemplateWork {
     }
 }
 
-fn local(name: &str) -> Place {
-    Place {
+fn local(name: &str) -> TaskPath {
+    TaskPath {
         base: Base::Task,
         path: format!("local/{name}"),
     }
@@ -92,21 +92,35 @@ impl World {
         let dirs = AllocDirs::new(Arc::new(File::open(&root).unwrap().into()));
         dirs.build_alloc(ALLOC).unwrap();
         dirs.build_task(ALLOC, "web", None).unwrap();
-        let (inbox, said) = unbounded_channel();
+        let (inbox, reported) = unbounded_channel();
         let devices = DevicePlugins::new(Vec::new(), Plugins::default());
         let home = File::open(dir.path()).unwrap().into();
-        let artifacts =
-            Artifacts::new(Settings::default(), dirs.clone(), home, OnTheWay::default()).unwrap();
-        let migration = Migration::new(dirs.clone(), Limits::default(), OnTheWay::default());
-        let (door, inside) = Door::new(Arc::new(File::open(&root).unwrap().into()));
+        let artifacts = Artifacts::new(
+            Settings::default(),
+            dirs.clone(),
+            home,
+            Transfers::default(),
+        )
+        .unwrap();
+        let migration = Migration::new(dirs.clone(), Limits::default(), Transfers::default());
+        let (agent_handle, request_inbox) =
+            AgentHandle::new(Arc::new(File::open(&root).unwrap().into()));
         let issuer = Issuer::new(Key::of(File::open(dir.path()).unwrap().as_fd()).unwrap());
         let inbox = Inbox::new(inbox);
-        let hooks = Hooks::new(dirs, inbox, devices, artifacts, migration, issuer, door);
+        let hooks = Hooks::new(
+            dirs,
+            inbox,
+            devices,
+            artifacts,
+            migration,
+            issuer,
+            agent_handle,
+        );
         World {
             hooks,
-            said,
+            reported,
             dir,
-            inside: Some(inside),
+            request_inbox: Some(request_inbox),
         }
     }
 
@@ -141,22 +155,22 @@ impl World {
         });
     }
 
-    async fn hear(&mut self) -> Input {
-        let heard = tokio::time::timeout(Duration::from_secs(30), self.said.recv());
-        heard.await.expect("nothing was said").unwrap()
+    async fn receive(&mut self) -> Input {
+        let received = tokio::time::timeout(Duration::from_secs(30), self.reported.recv());
+        received.await.expect("nothing was said").unwrap()
     }
 
     /// The answer to a rendering.
     async fn answer(&mut self) -> Result<HookOutput, Failure> {
-        match self.hear().await {
+        match self.receive().await {
             Input::Hook(hook) => hook.result,
             other => panic!("{other:?}"),
         }
     }
 
-    async fn news(&mut self) -> TemplateInput {
-        match self.hear().await {
-            Input::Template(_, said) => said,
+    async fn report(&mut self) -> TemplateInput {
+        match self.receive().await {
+            Input::Template(_, reported) => reported,
             other => panic!("{other:?}"),
         }
     }
@@ -174,7 +188,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_template_is_rendered_where_it_belongs() {
+async fn template_is_rendered_to_destination() {
     let mut world = World::new();
     let mut one = template("hello {{ env \"NAME\" }}\n");
     one.mode = 0o640;
@@ -188,7 +202,7 @@ async fn a_template_is_rendered_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn variables_of_templates_are_told() {
+async fn env_templates_set_variables() {
     let mut world = World::new();
     let text = "export A={{ env \"NAME\" }}\nB='two words' # comment\nC=\"line\\nbreak\"\n";
     let mut one = template(text);
@@ -209,7 +223,7 @@ async fn variables_of_templates_are_told() {
 }
 
 #[tokio::test]
-async fn a_template_may_come_from_a_file() {
+async fn template_is_read_from_file() {
     let mut world = World::new();
     fs::write(world.local("app.tpl"), "<< env \"NAME\" >>").unwrap();
     let mut one = template("");
@@ -223,7 +237,7 @@ async fn a_template_may_come_from_a_file() {
 }
 
 #[tokio::test]
-async fn what_changes_is_rendered_anew() {
+async fn changed_source_is_rendered_again() {
     let mut world = World::new();
     fs::write(world.local("motd"), "one").unwrap();
     let text = "{{ file \"local/motd\" }}, {{ file \"/alloc/1/web/local/motd\" }}";
@@ -243,7 +257,7 @@ async fn what_changes_is_rendered_anew() {
     fs::write(world.local("unrelated"), "x").unwrap();
     fs::write(world.local("motd.new"), "two").unwrap();
     fs::rename(world.local("motd.new"), world.local("motd")).unwrap();
-    let TemplateInput::Rendered { op, output } = world.news().await else {
+    let TemplateInput::Rendered { op, output } = world.report().await else {
         panic!("not rendered")
     };
     assert_eq!(op, Op(7));
@@ -253,11 +267,11 @@ async fn what_changes_is_rendered_anew() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_and_waited_for() {
+async fn missing_data_is_reported_and_awaited() {
     let mut world = World::new();
     let text = "{{ file \"local/deep/motd\" }}{{ file \"local/other\" }}";
     world.ask(7, false, vec![template(text)]);
-    let TemplateInput::Missing { missing, .. } = world.news().await else {
+    let TemplateInput::Missing { missing, .. } = world.report().await else {
         panic!("nothing is missing")
     };
     assert_eq!(missing, ["file local/deep/motd", "file local/other"]);
@@ -266,7 +280,7 @@ async fn what_is_missing_is_told_and_waited_for() {
     fs::write(world.local("other"), "b").unwrap();
     fs::write(world.local("deep/motd"), "a").unwrap();
     loop {
-        match world.hear().await {
+        match world.receive().await {
             Input::Template(_, TemplateInput::Missing { .. }) => {}
             Input::Hook(hook) => break assert!(hook.result.is_ok()),
             other => panic!("{other:?}"),
@@ -276,10 +290,13 @@ async fn what_is_missing_is_told_and_waited_for() {
 }
 
 #[tokio::test]
-async fn who_waits_can_be_cancelled() {
+async fn waiting_render_can_be_cancelled() {
     let mut world = World::new();
     world.ask(7, false, vec![template("{{ file \"local/never\" }}")]);
-    assert!(matches!(world.news().await, TemplateInput::Missing { .. }));
+    assert!(matches!(
+        world.report().await,
+        TemplateInput::Missing { .. }
+    ));
     world.hooks.carry_out(HookEffect::Cancel { op: Op(7) });
     assert!(world.answer().await.is_err());
     // One that is not known, or over, is nothing.
@@ -288,26 +305,29 @@ async fn who_waits_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn trouble_after_the_first_time_leaves_the_file() {
+async fn later_render_error_keeps_file() {
     let mut world = World::new();
     fs::write(world.local("data"), "{\"a\": 1}").unwrap();
     let text = "{{ with file \"local/data\" | parseJSON }}{{ .a }}{{ end }}";
     world.ask(7, false, vec![template(text)]);
     world.answer().await.unwrap();
     fs::write(world.local("data"), "{").unwrap();
-    let TemplateInput::Failed { why, .. } = world.news().await else {
+    let TemplateInput::Failed { why, .. } = world.report().await else {
         panic!("it went well")
     };
     assert!(why.contains("local/out"), "{why}");
     assert_eq!(world.read("out"), "1");
     fs::write(world.local("data"), "{\"a\": 2}").unwrap();
-    assert!(matches!(world.news().await, TemplateInput::Rendered { .. }));
+    assert!(matches!(
+        world.report().await,
+        TemplateInput::Rendered { .. }
+    ));
     assert_eq!(world.read("out"), "2");
 }
 
 /// A task that runs is disturbed by what changed, and by nothing else.
 #[tokio::test]
-async fn an_agent_that_finds_a_task_running_writes_only_what_changed() {
+async fn recovered_task_renders_only_changes() {
     let mut world = World::new();
     let named = |name: &str, text: &str| {
         let mut one = template(text);
@@ -342,7 +362,7 @@ async fn an_agent_that_finds_a_task_running_writes_only_what_changed() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_through_a_link() {
+async fn template_is_not_written_through_symlink() {
     let mut world = World::new();
     symlink(world.outside(), world.local("dir")).unwrap();
     symlink(world.outside().join("file"), world.local("out")).unwrap();
@@ -371,7 +391,7 @@ async fn nothing_is_written_through_a_link() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_that_is_not_the_tasks() {
+async fn template_reads_only_task_files() {
     let mut world = World::new();
     symlink(world.outside().join("file"), world.local("link")).unwrap();
     symlink("/proc/self/root/etc/passwd", world.local("magic")).unwrap();
@@ -419,7 +439,7 @@ async fn nothing_is_read_that_is_not_the_tasks() {
 /// While a directory and a link to the outside change places all the time, nothing outside is
 /// written and nothing of it is read.
 #[tokio::test]
-async fn links_that_come_and_go_lead_nowhere() {
+async fn racing_symlinks_are_not_followed() {
     let mut world = World::new();
     fs::create_dir(world.local("dir")).unwrap();
     fs::write(world.local("dir/file"), "mine").unwrap();
@@ -447,7 +467,7 @@ async fn links_that_come_and_go_lead_nowhere() {
             assert_eq!(world.read("out"), "mine");
         }
         // What was still told of a rendering that is over.
-        while world.said.try_recv().is_ok() {}
+        while world.reported.try_recv().is_ok() {}
     }
     stop.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
@@ -455,22 +475,25 @@ async fn links_that_come_and_go_lead_nowhere() {
     world.assert_outside_untouched();
 }
 
-/// A core behind the door, whose commits are saved at once.
+/// A core behind the agent handle, whose commits are saved at once.
 struct Core {
     agent: Agent,
-    inside: Inside,
+    request_inbox: RequestInbox,
 }
 
 impl Core {
-    fn new(inside: Inside) -> Core {
+    fn new(request_inbox: RequestInbox) -> Core {
         let config = Config::new(1, Node::default(), "/alloc");
         let agent = Agent::restore(config, Saved::default(), now());
-        let mut core = Core { agent, inside };
+        let mut core = Core {
+            agent,
+            request_inbox,
+        };
         core.drain();
         core
     }
 
-    fn tell(&mut self, input: Input) {
+    fn feed(&mut self, input: Input) {
         self.agent.handle(now(), input);
         self.drain();
     }
@@ -482,7 +505,7 @@ impl Core {
                     self.agent
                         .handle(now(), Input::Store(StoreInput::Saved(id)));
                 }
-                Effect::Tell(told) => self.inside.tell(told),
+                Effect::Notify(notification) => self.request_inbox.notify(notification),
                 _ => {}
             }
         }
@@ -496,15 +519,15 @@ impl Core {
             items: Items::new(items).unwrap(),
             expect: None,
         };
-        self.tell(Input::Request(RequestId(1), put.into()));
+        self.feed(Input::Request(RequestId(1), put.into()));
     }
 
     /// Answers questions until something was said to `world`.
     async fn serve(&mut self, world: &mut World) -> Input {
         loop {
             tokio::select! {
-                said = world.hear() => return said,
-                Some(Knock::Ask(question)) = self.inside.knocks.recv() => {
+                reported = world.receive() => return reported,
+                Some(Message::Ask(question)) = self.request_inbox.messages.recv() => {
                     question(self.agent.view());
                 }
             }
@@ -526,8 +549,8 @@ fn key(path: &str) -> VariableKey {
     }
 }
 
-fn done(said: Input) -> HookOutput {
-    match said {
+fn done(reported: Input) -> HookOutput {
+    match reported {
         Input::Hook(hook) => hook.result.unwrap(),
         Input::Template(_, TemplateInput::Rendered { output, .. }) => output,
         other => panic!("{other:?}"),
@@ -537,9 +560,9 @@ fn done(said: Input) -> HookOutput {
 const ASKS: &str = r#"{{ with nomadVar "nomad/jobs/job" }}{{ .key }}{{ end }}"#;
 
 #[tokio::test]
-async fn a_variable_is_waited_for_and_its_changes_are_told() {
+async fn variable_is_awaited_and_changes_are_reported() {
     let mut world = World::new();
-    let mut core = Core::new(world.inside.take().unwrap());
+    let mut core = Core::new(world.request_inbox.take().unwrap());
     world.ask(1, false, vec![template(ASKS)]);
     let Input::Template(_, TemplateInput::Missing { missing, .. }) = core.serve(&mut world).await
     else {
@@ -559,7 +582,7 @@ async fn a_variable_is_waited_for_and_its_changes_are_told() {
         key: key("nomad/jobs/job"),
         expect: None,
     };
-    core.tell(Input::Request(RequestId(2), delete.into()));
+    core.feed(Input::Request(RequestId(2), delete.into()));
     let gone = core.serve(&mut world).await;
     assert!(matches!(
         gone,
@@ -569,9 +592,9 @@ async fn a_variable_is_waited_for_and_its_changes_are_told() {
 }
 
 #[tokio::test]
-async fn lists_and_questions_whether_one_is_there_wait_for_nothing() {
+async fn variable_list_and_exists_do_not_wait() {
     let mut world = World::new();
-    let mut core = Core::new(world.inside.take().unwrap());
+    let mut core = Core::new(world.request_inbox.take().unwrap());
     core.put("nomad/jobs", "all");
     core.put("nomad/jobs/job/group/web", "own");
     core.put("nomad/jobs/other", "not ours");
@@ -590,10 +613,10 @@ async fn lists_and_questions_whether_one_is_there_wait_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_tasks_to_read_is_refused() {
+async fn variable_of_other_task_is_refused() {
     for path in ["nomad/jobs/other", "secret", "nomad/jobs/job@elsewhere"] {
         let mut world = World::new();
-        let mut core = Core::new(world.inside.take().unwrap());
+        let mut core = Core::new(world.request_inbox.take().unwrap());
         core.put("nomad/jobs/other", "not ours");
         let text = format!(r#"{{{{ nomadVarExists "{path}" }}}}"#);
         world.ask(1, false, vec![template(&text)]);
@@ -611,9 +634,9 @@ async fn what_is_not_the_tasks_to_read_is_refused() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_variable_can_be_told_to_stop() {
+async fn waiting_for_variable_can_be_stopped() {
     let mut world = World::new();
-    let mut core = Core::new(world.inside.take().unwrap());
+    let mut core = Core::new(world.request_inbox.take().unwrap());
     world.ask(1, false, vec![template(ASKS)]);
     core.serve(&mut world).await;
     world.hooks.carry_out(HookEffect::Cancel { op: Op(1) });

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use drover_core::driver::said::{SaidCpu, SaidMemory, SaidProcess, SaidUsage};
+use drover_core::driver::reported::{ReportedCpu, ReportedMemory, ReportedProcess, ReportedUsage};
 use drover_core::model::float::Float;
 use drover_core::stats::cpu::{CoreTimes, Spent};
 use drover_core::stats::sample::{Counters, ProcessId};
 use drover_core::stats::usage::Memory;
 use drover_core::time::{Span, Timestamp};
 
-use crate::hash::{Fold, scramble};
+use crate::hash::{StateHasher, scramble};
 
 /// How many cores the machine has.
 pub(crate) const CORES: u64 = 4;
@@ -63,11 +63,11 @@ pub(crate) fn of_processes(name: &str, at: Span) -> BTreeMap<ProcessId, Counters
 }
 
 /// What a driver says of a launch at a time.
-pub(crate) fn report(name: &str, at: Span, wall: Timestamp) -> SaidUsage {
+pub(crate) fn report(name: &str, at: Span, wall: Timestamp) -> ReportedUsage {
     let (memory, spent) = (memory(name, at), spent(name, nanoseconds(at)));
     let float = |value: Option<u64>| value.map(|value| Float::new(value as f64));
-    let total = SaidProcess {
-        cpu: Some(SaidCpu {
+    let total = ReportedProcess {
+        cpu: Some(ReportedCpu {
             system: float(spent.system.map(|_| rate(name))),
             user: float(spent.user.map(|_| 2 * rate(name))),
             ticks: None,
@@ -75,7 +75,7 @@ pub(crate) fn report(name: &str, at: Span, wall: Timestamp) -> SaidUsage {
             throttled_periods: spent.throttled_periods,
             throttled_time: spent.throttled_time,
         }),
-        memory: Some(SaidMemory {
+        memory: Some(ReportedMemory {
             rss: memory.rss,
             cache: memory.cache,
             swap: memory.swap,
@@ -85,7 +85,7 @@ pub(crate) fn report(name: &str, at: Span, wall: Timestamp) -> SaidUsage {
             kernel_max: memory.kernel_max_usage,
         }),
     };
-    SaidUsage {
+    ReportedUsage {
         time: bit(name, 20).then_some(wall),
         by_pid: [("7".to_owned(), total.clone())].into(),
         total,
@@ -151,7 +151,7 @@ fn bit(name: &str, which: u32) -> bool {
 }
 
 fn bits(name: &str, salt: u64) -> u64 {
-    let mut hash = Fold::default();
+    let mut hash = StateHasher::default();
     hash.write(name.as_bytes());
     scramble(hash.finish() ^ salt)
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input, TimerName};
 use drover_core::alloc::runner::{AllocRunner, AllocTimer, Phase as AllocPhase};
-use drover_core::effect::{Effect, Refusal, Reply, Told};
+use drover_core::effect::{Effect, Notification, Refusal, Reply};
 use drover_core::input::{
-    DeviceNews, DriverNews, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
+    DeviceReport, DriverReport, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
 };
 use drover_core::op::Op;
 use drover_core::operations::{Owner, Purpose};
@@ -46,9 +46,9 @@ impl Coverage {
     pub(crate) fn input(&mut self, agent: &Agent, input: Option<&Input>) {
         let view = agent.view();
         match input {
-            Some(Input::Driver(key, said)) => {
+            Some(Input::Driver(key, reported)) => {
                 let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
-                self.task(task, said.name());
+                self.task(task, reported.name());
             }
             Some(Input::Hook(hook)) => {
                 let what = hook_answer(hook);
@@ -58,16 +58,16 @@ impl Coverage {
                     None => self.alloc(alloc, what),
                 }
             }
-            Some(Input::Template(key, said)) => {
+            Some(Input::Template(key, reported)) => {
                 let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
-                self.task(task, template(said));
+                self.task(task, template(reported));
             }
             Some(Input::Request(_, asked)) => self.request(agent, asked),
-            Some(Input::Store(said)) => self.store(agent, said),
+            Some(Input::Store(reported)) => self.store(agent, reported),
             Some(Input::Shutdown(mode)) => {
                 let what = match mode {
-                    ShutdownMode::KeepTasks => "end without the tasks",
-                    ShutdownMode::StopTasks => "end with the tasks",
+                    ShutdownMode::KeepTasks => "shut down and keep tasks",
+                    ShutdownMode::StopTasks => "shut down and stop tasks",
                 };
                 for alloc in view.allocs() {
                     self.alloc(Some(alloc), what);
@@ -77,7 +77,7 @@ impl Coverage {
                 }
                 self.reach("agent", "lives", what);
             }
-            Some(Input::Node(news)) => self.node(agent, news),
+            Some(Input::Node(report)) => self.node(agent, report),
             None => self.timer(agent),
         }
     }
@@ -85,7 +85,7 @@ impl Coverage {
     /// An effect, as it leaves.
     pub(crate) fn effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::Tell(Told::Event(_, event)) => {
+            Effect::Notify(Notification::Event(_, event)) => {
                 self.reach("told", "event", event.kind.as_str());
             }
             Effect::Reply(_, reply) => self.reach("told", "reply", answer(reply)),
@@ -94,7 +94,7 @@ impl Coverage {
             | Effect::Hook(_)
             | Effect::Node(_)
             | Effect::Store(_)
-            | Effect::Tell(Told::Index(_))
+            | Effect::Notify(Notification::Index(_))
             | Effect::Stopped => {}
         }
     }
@@ -105,26 +105,26 @@ impl Coverage {
         self.reach("status", record.desired.as_str(), record.status.as_str());
     }
 
-    fn node(&mut self, agent: &Agent, news: &NodeInput) {
-        let known = agent.view().is_settled();
+    fn node(&mut self, agent: &Agent, report: &NodeInput) {
+        let known = agent.view().is_fingerprinted();
         let state = if known {
             "is known"
         } else {
             "is not known yet"
         };
-        let what = match news {
+        let what = match report {
             NodeInput::Probed { result: Ok(_), .. } => "a probe answers",
             NodeInput::Probed { result: Err(_), .. } => "a probe fails",
-            NodeInput::Driver { news, .. } => match news {
-                DriverNews::Fingerprint(_) => "a driver's condition",
-                DriverNews::Failed(_) => "a driver does not know",
-                DriverNews::Ended(_) => "a driver says no more",
+            NodeInput::Driver { report, .. } => match report {
+                DriverReport::Fingerprint(_) => "a driver's condition",
+                DriverReport::Failed(_) => "a driver does not know",
+                DriverReport::Ended(_) => "a driver stream ended",
             },
-            NodeInput::Room { .. } => "how full the disk is",
-            NodeInput::Devices { news, .. } => match news {
-                DeviceNews::Devices(_) => "a plugin's devices",
-                DeviceNews::Disabled(_) => "a plugin has nothing to do",
-                DeviceNews::Ended(_) => "a plugin says no more",
+            NodeInput::DiskUsage { .. } => "how full the disk is",
+            NodeInput::Devices { report, .. } => match report {
+                DeviceReport::Devices(_) => "a plugin's devices",
+                DeviceReport::Disabled(_) => "a plugin has nothing to do",
+                DeviceReport::Ended(_) => "a plugin stream ended",
             },
         };
         self.reach("machine", state, what);
@@ -142,12 +142,12 @@ impl Coverage {
         self.reach("allocation", alloc.map_or("gone", alloc_state), what);
     }
 
-    fn store(&mut self, agent: &Agent, said: &StoreInput) {
-        let what = match said {
+    fn store(&mut self, agent: &Agent, reported: &StoreInput) {
+        let what = match reported {
             StoreInput::Saved(_) => "saved",
             StoreInput::Failed(..) => "not saved",
         };
-        let trouble = agent.view().store_trouble();
+        let trouble = agent.view().store_error();
         let state = trouble.map_or("writes", |_| "tries again");
         self.reach("store", state, what);
     }
@@ -240,7 +240,7 @@ fn task_state(task: &TaskRunner) -> &'static str {
 fn alloc_state(alloc: &AllocRunner) -> &'static str {
     match alloc.phase() {
         AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => "setting up",
-        AllocPhase::Prerun(_) => "awaiting its predecessor",
+        AllocPhase::Prerun(_) => "awaiting previous allocation",
         AllocPhase::Tasks => "tasks",
         AllocPhase::Finished if alloc.has_remains() => "finished, with remains",
         AllocPhase::Finished => "finished",
@@ -257,8 +257,8 @@ fn hook_answer(hook: &HookInput) -> &'static str {
     }
 }
 
-fn template(said: &TemplateInput) -> &'static str {
-    match said {
+fn template(reported: &TemplateInput) -> &'static str {
+    match reported {
         TemplateInput::Missing { .. } => "templates lack something",
         TemplateInput::Rendered { .. } => "templates changed",
         TemplateInput::Failed { .. } => "templates are not rendered anew",

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use crate::hash::{Fold, scramble};
+use crate::hash::{StateHasher, scramble};
 
 /// The numbers of a seed.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Dice {
 }
 
 fn place(label: &str, entity: &str) -> u64 {
-    let mut hash = Fold::default();
+    let mut hash = StateHasher::default();
     hash.write(label.as_bytes());
     hash.write_u64(u64::MAX);
     hash.write(entity.as_bytes());

@@ -37,10 +37,10 @@ impl World {
                 let (name, forgotten) = (Arc::clone(&process.name), process.forgotten);
                 self.latest.insert(key, launch);
                 if forgotten {
-                    self.violated("what_was_forgotten_is_not_looked_for", name.to_string());
+                    self.violated("forgotten_launch_is_not_recovered", name.to_string());
                 }
-                if !self.strikes(Fault::HangRecover, &name) {
-                    let delay = self.latency(&name, self.patience.recover);
+                if !self.fires(Fault::HangRecover, &name) {
+                    let delay = self.latency(&name, self.timeouts.recover);
                     self.after(delay, &name, Later::Recover { op, launch });
                 }
             }
@@ -61,16 +61,23 @@ impl World {
         }
     }
 
-    fn tell(&mut self, life: u64, op: Op, launch: LaunchId, patience: Span, input: DriverInput) {
+    fn answer_driver(
+        &mut self,
+        life: u64,
+        op: Op,
+        launch: LaunchId,
+        timeout: Span,
+        input: DriverInput,
+    ) {
         let Some(process) = self.processes.get(&launch) else {
             return;
         };
         let (name, key) = (Arc::clone(&process.name), process.key.clone());
-        self.answer(life, op, &name, patience, Input::Driver(key, input));
+        self.answer(life, op, &name, timeout, Input::Driver(key, input));
     }
 
     fn begin_start(&mut self, key: TaskKey, op: Op, launch: LaunchId, config: &TaskConfig) {
-        let (life, patience) = (self.life, self.patience.start);
+        let (life, timeout) = (self.life, self.timeouts.start);
         let process = self.process(&key, launch);
         process.claims += 1;
         let name = Arc::clone(&process.name);
@@ -79,7 +86,7 @@ impl World {
         self.latest.insert(key, launch);
         if claims > 1 || tombstone {
             if claims > 1 {
-                self.violated("no_launch_id_is_started_twice", name.to_string());
+                self.violated("launch_id_is_started_once", name.to_string());
             }
             let failure = Failure::fatal("this launch id was used before");
             let input = DriverInput::StartFailed {
@@ -87,11 +94,11 @@ impl World {
                 launch,
                 failure,
             };
-            return self.tell(life, op, launch, patience, input);
+            return self.answer_driver(life, op, launch, timeout, input);
         }
         let delay = match MockConfig::decode(&config.config) {
             Ok(mock) => {
-                let mock = (self.habits).of_start(self.elapsed, &config.group, &task, mock);
+                let mock = (self.task_faults).of_start(self.elapsed, &config.group, &task, mock);
                 let mock = Arc::new(mock);
                 let delay = mock.start_block_for;
                 if let Some(process) = self.processes.get_mut(&launch) {
@@ -106,28 +113,28 @@ impl World {
                     launch,
                     failure,
                 };
-                return self.tell(life, op, launch, patience, input);
+                return self.answer_driver(life, op, launch, timeout, input);
             }
         };
-        if self.strikes(Fault::HangStart, &name) {
+        if self.fires(Fault::HangStart, &name) {
             // The answer never comes; half of the hanging starts start something.
             if self.choices.either(Point::HangingStart, &name) {
                 self.after(delay, &name, Later::Start { op: Op(0), launch });
             }
             return;
         }
-        let delay = Span(delay.0 + self.latency(&name, patience).0);
+        let delay = Span(delay.0 + self.latency(&name, timeout).0);
         self.after(delay, &name, Later::Start { op, launch });
     }
 
     pub(crate) fn start(&mut self, life: u64, op: Op, launch: LaunchId) {
-        let patience = self.patience.start;
+        let timeout = self.timeouts.start;
         let Some(process) = self.processes.get(&launch) else {
             return;
         };
         let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         let failure = match &config.start_error {
-            _ if process.tombstone => Some(Failure::fatal("this launch id is over")),
+            _ if process.tombstone => Some(Failure::fatal("this launch id has ended")),
             Some(why) if config.start_error_recoverable => Some(Failure::recoverable(why)),
             Some(why) => Some(Failure::fatal(why)),
             None => None,
@@ -138,23 +145,23 @@ impl World {
                 launch,
                 failure,
             };
-            return self.tell(life, op, launch, patience, input);
+            return self.answer_driver(life, op, launch, timeout, input);
         }
-        if op != Op(0) && self.strikes(Fault::LoseStart, &name) {
+        if op != Op(0) && self.fires(Fault::LoseStart, &name) {
             return self.lose_start(life, op, launch);
         }
         self.spawn(life, launch);
         if op == Op(0) {
             return;
         }
-        if self.strikes(Fault::FailStartedStart, &name) {
+        if self.fires(Fault::FailStartedStart, &name) {
             let failure = Failure::recoverable("the driver lost its way");
             let input = DriverInput::StartFailed {
                 op,
                 launch,
                 failure,
             };
-            return self.tell(life, op, launch, patience, input);
+            return self.answer_driver(life, op, launch, timeout, input);
         }
         let network = network(&config);
         let input = DriverInput::Started {
@@ -162,7 +169,7 @@ impl World {
             launch,
             network,
         };
-        self.tell(life, op, launch, patience, input);
+        self.answer_driver(life, op, launch, timeout, input);
     }
 
     /// What starts a process is killed: half of those had let the program go.
@@ -175,7 +182,7 @@ impl World {
         }
         let why = "what starts it was killed".to_owned();
         let input = DriverInput::StartLost { op, launch, why };
-        self.tell(life, op, launch, self.patience.start, input);
+        self.answer_driver(life, op, launch, self.timeouts.start, input);
     }
 
     fn spawn(&mut self, life: u64, launch: LaunchId) {
@@ -189,13 +196,13 @@ impl World {
         let (key, starts) = (process.key.clone(), process.starts);
         let (name, config) = (Arc::clone(&process.name), Arc::clone(&process.config));
         if starts > 1 {
-            self.violated("no_launch_id_is_started_twice", name.to_string());
+            self.violated("launch_id_is_started_once", name.to_string());
         }
         if self
             .launches_of(&key)
             .any(|(id, other)| other.alive && *id != launch)
         {
-            self.violated("one_live_process_per_task", name.to_string());
+            self.violated("task_has_one_live_process", name.to_string());
         }
         self.living.insert(launch);
         self.dirs.write(key.alloc);
@@ -211,8 +218,8 @@ impl World {
         if let Some(after) = config.plugin_exit_after {
             self.after(after, &name, Later::PluginGone { launch });
         }
-        if self.strikes(Fault::Chatter, &name) {
-            let said = DriverInput::Said {
+        if self.fires(Fault::Chatter, &name) {
+            let event = DriverInput::Event {
                 launch,
                 message: "an image was fetched".to_owned(),
                 details: [("image".to_owned(), "one".to_owned())].into(),
@@ -220,9 +227,14 @@ impl World {
             let grid = [Span::ZERO, Span::secs(1), Span::secs(100)];
             let delay = self.choices.one_of(&grid, Point::Chatter, &name);
             let at = self.at + delay.unwrap_or(Span::ZERO);
-            self.say(Source::Chatter(launch), at, &name, Input::Driver(key, said));
+            self.deliver(
+                Source::Chatter(launch),
+                at,
+                &name,
+                Input::Driver(key, event),
+            );
         }
-        if self.strikes(Fault::KillProcess, &name) {
+        if self.fires(Fault::KillProcess, &name) {
             let grid = [Span::ZERO, Span::millis(1), Span::secs(1), Span::secs(20)];
             let delay = self.choices.one_of(&grid, Point::SuddenDeath, &name);
             let result = ExitResult::code(66);
@@ -249,15 +261,15 @@ impl World {
         self.living.remove(&launch);
         let code = result.code;
         self.note(|| (Column::named(&name), format!("ends with {code:?}")));
-        if !watched || (stopping && self.strikes(Fault::SwallowExit, &name)) {
+        if !watched || (stopping && self.fires(Fault::SwallowExit, &name)) {
             return;
         }
         let at = self.at + self.latency(&name, Span::secs(5));
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        if self.strikes(Fault::DoubledExit, &name) {
-            self.say(Source::Exit(launch), at, &name, input.clone());
+        if self.fires(Fault::DoubledExit, &name) {
+            self.deliver(Source::Exit(launch), at, &name, input.clone());
         }
-        self.say(Source::Exit(launch), at, &name, input);
+        self.deliver(Source::Exit(launch), at, &name, input);
     }
 
     /// The driver's side of a process is gone while the process lives on.
@@ -273,12 +285,12 @@ impl World {
         let (name, key) = (Arc::clone(&process.name), process.key.clone());
         let result = ExitResult::unknown("plugin is shut down");
         let input = Input::Driver(key, DriverInput::Exited { launch, result });
-        self.say(Source::Exit(launch), self.at, &name, input);
+        self.deliver(Source::Exit(launch), self.at, &name, input);
     }
 
     pub(crate) fn recover(&mut self, life: u64, op: Op, launch: LaunchId) {
         let name = self.names.known_launch(launch);
-        let lost = self.strikes(Fault::LoseLaunch, &name);
+        let lost = self.fires(Fault::LoseLaunch, &name);
         let current = life == self.life;
         let Some(process) = self.processes.get_mut(&launch) else {
             return;
@@ -298,12 +310,12 @@ impl World {
             Found::Running
         };
         let network = network(&process.config).filter(|_| found == Found::Running);
-        let patience = self.patience.recover;
-        self.tell(
+        let timeout = self.timeouts.recover;
+        self.answer_driver(
             life,
             op,
             launch,
-            patience,
+            timeout,
             DriverInput::Recovered {
                 op,
                 launch,
@@ -314,32 +326,32 @@ impl World {
     }
 
     fn begin_stop(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, patience) = (self.life, self.patience.signal);
+        let (life, timeout) = (self.life, self.timeouts.signal);
         let Some(process) = self
             .processes
             .get(&launch)
             .filter(|process| process.key == *key)
         else {
-            return self.violated("nothing_strange_is_touched", format!("stop {launch}"));
+            return self.violated("foreign_process_is_not_touched", format!("stop {launch}"));
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
         let mut result = Ok(());
         if alive {
-            if self.strikes(Fault::HangStop, &name) {
+            if self.fires(Fault::HangStop, &name) {
                 return;
             }
-            if self.strikes(Fault::FailStop, &name) {
+            if self.fires(Fault::FailStop, &name) {
                 result = Err(Failure::recoverable("the driver is busy"));
             } else {
-                let delay = self.latency(&name, patience);
+                let delay = self.latency(&name, timeout);
                 self.after(delay, &name, Later::Signal { launch });
             }
         }
-        self.tell(
+        self.answer_driver(
             life,
             op,
             launch,
-            patience,
+            timeout,
             DriverInput::Stopped { op, launch, result },
         );
     }
@@ -355,13 +367,13 @@ impl World {
     }
 
     fn signal(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, patience) = (self.life, self.patience.signal);
+        let (life, timeout) = (self.life, self.timeouts.signal);
         let Some(process) = self
             .processes
             .get(&launch)
             .filter(|process| process.key == *key)
         else {
-            return self.violated("nothing_strange_is_touched", format!("signal {launch}"));
+            return self.violated("foreign_process_is_not_touched", format!("signal {launch}"));
         };
         let result = match &process.config.command.signal_error {
             Some(why) => Err(Failure::fatal(why)),
@@ -369,66 +381,69 @@ impl World {
             None => Ok(()),
         };
         let name = Arc::clone(&process.name);
-        if self.strikes(Fault::HangStop, &name) {
+        if self.fires(Fault::HangStop, &name) {
             return;
         }
-        self.tell(
+        self.answer_driver(
             life,
             op,
             launch,
-            patience,
+            timeout,
             DriverInput::Signaled { op, launch, result },
         );
     }
 
     /// A script that hangs is ended by the driver in time; a driver that hangs says nothing.
     fn run_script(&mut self, key: &TaskKey, op: Op, launch: LaunchId, timeout: Span) {
-        let (life, patience) = (
+        let (life, timeout) = (
             self.life,
-            Span(timeout.0 + self.patience.signal.0 + 2 * self.patience.destroy.0),
+            Span(timeout.0 + self.timeouts.signal.0 + 2 * self.timeouts.destroy.0),
         );
         let Some(process) = (self.processes.get(&launch)).filter(|process| process.key == *key)
         else {
-            return self.violated("nothing_strange_is_touched", format!("exec {launch}"));
+            return self.violated("foreign_process_is_not_touched", format!("exec {launch}"));
         };
         let (alive, name) = (process.alive, Arc::clone(&process.name));
-        if self.strikes(Fault::HangScript, &name) {
+        if self.fires(Fault::HangScript, &name) {
             return;
         }
         let result = if !alive {
             Err(Failure::fatal("it does not run"))
-        } else if !self.strikes(Fault::FailScript, &name) {
+        } else if !self.fires(Fault::FailScript, &name) {
             Ok(0)
         } else if self.choices.either(Point::FailingScript, &name) {
             Ok(3)
         } else {
             Err(Failure::fatal("there is no such program"))
         };
-        self.tell(
+        self.answer_driver(
             life,
             op,
             launch,
-            patience,
+            timeout,
             DriverInput::Executed { op, launch, result },
         );
     }
 
     fn begin_destroy(&mut self, key: &TaskKey, op: Op, launch: LaunchId) {
-        let (life, patience) = (self.life, self.patience.destroy);
+        let (life, timeout) = (self.life, self.timeouts.destroy);
         let process = self.process(key, launch);
         if process.key != *key {
-            return self.violated("nothing_strange_is_touched", format!("destroy {launch}"));
+            return self.violated(
+                "foreign_process_is_not_touched",
+                format!("destroy {launch}"),
+            );
         }
         let name = Arc::clone(&process.name);
-        if self.strikes(Fault::HangDestroy, &name) {
+        if self.fires(Fault::HangDestroy, &name) {
             return;
         }
-        if self.strikes(Fault::FailDestroy, &name) {
+        if self.fires(Fault::FailDestroy, &name) {
             let result = Err(Failure::recoverable("the driver is busy"));
             let input = DriverInput::Destroyed { op, launch, result };
-            return self.tell(life, op, launch, patience, input);
+            return self.answer_driver(life, op, launch, timeout, input);
         }
-        let delay = self.latency(&name, patience);
+        let delay = self.latency(&name, timeout);
         self.after(delay, &name, Later::Destroy { op, launch });
     }
 
@@ -440,19 +455,19 @@ impl World {
         process.destroyed = true;
         let name = Arc::clone(&process.name);
         self.end(launch, by_signal(9));
-        let forgets = self.strikes(Fault::ForgetExit, &name);
+        let forgets = self.fires(Fault::ForgetExit, &name);
         let Some(process) = self.processes.get_mut(&launch) else {
             return;
         };
         process.unknowable |= forgets || process.starts == 0;
         let exit = process.exit.clone().filter(|_| !forgets);
-        let patience = self.patience.destroy;
+        let timeout = self.timeouts.destroy;
         let result = Ok(exit);
-        self.tell(
+        self.answer_driver(
             life,
             op,
             launch,
-            patience,
+            timeout,
             DriverInput::Destroyed { op, launch, result },
         );
     }

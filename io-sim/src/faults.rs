@@ -1,6 +1,6 @@
 //! Faults: what goes wrong, how often, and how often at most.
 //!
-//! A kind is one line of the table `kinds!`. It happens where the world asks [`Faults::strikes`],
+//! A kind is one line of the table `kinds!`. It happens where the world asks [`Faults::fires`],
 //! at the point that its sentence is about, such as `driver.rs` for starts and stops. Half of the
 //! seeds are a swarm, in which each kind is off or has a random weight; the other half have
 //! everything moderately on. In a test: `sim.world.faults = Faults::only(&[Fault::HangStop],
@@ -56,7 +56,7 @@ kinds! {
     /// A start is never answered; it may or may not have happened.
     HangStart = "the start hangs",
     /// A start is said to have failed, though the process runs.
-    FailStartedStart = "the start is said to have failed, and runs",
+    FailStartedStart = "the start is reported as failed, and runs",
     /// A stop is never answered and has no effect.
     HangStop = "the stop hangs",
     /// A stop is refused.
@@ -70,9 +70,9 @@ kinds! {
     /// An earlier launch cannot be found, though it may run.
     LoseLaunch = "the launch cannot be found",
     /// The end of a process that was asked to end is not told.
-    SwallowExit = "the exit is not told",
+    SwallowExit = "the exit is not reported",
     /// The end of a process is told twice.
-    DoubledExit = "the exit is told twice",
+    DoubledExit = "the exit is reported twice",
     /// How a process ended is forgotten when it is destroyed.
     ForgetExit = "the exit is forgotten",
     /// A hook's work fails.
@@ -88,7 +88,7 @@ kinds! {
     /// Another node forgets an allocation, for good.
     ForgetfulNode = "the other node forgets the allocation",
     /// Another node says what was true once.
-    OldNews = "the other node's answer is old",
+    OldNews = "the other node's answer is stale",
     /// A disk that is fetched from another node breaks off.
     BrokenDisk = "the disk breaks off on its way",
     /// A commit is refused.
@@ -118,21 +118,21 @@ kinds! {
     /// A probe of the machine never answers.
     HangProbe = "the probe hangs",
     /// A driver or plugin that is asked to tell of itself says nothing.
-    HangNews = "nothing is heard of it",
+    HangNews = "it reports nothing",
     /// A driver or plugin says no more, until it is asked again.
-    EndNews = "news of the machine end",
+    EndNews = "a report stream ends",
     /// News come of a stream that is over.
-    LateNews = "news come of a stream that is over",
+    LateNews = "a report comes from an ended stream",
     /// A driver or plugin says what cannot be.
-    OddNews = "news of the machine cannot be believed",
+    OddNews = "a report is invalid",
     /// A device breaks, goes, or comes back.
     FlapDevice = "a device changes",
     /// What a plugin reserves cannot be given.
-    OddReservation = "the reservation cannot be given",
+    OddReservation = "the reservation fails",
     /// Somebody else fills most of the disk, and it stays so.
-    CrowdedDisk = "others fill the disk",
+    DiskPressure = "others fill the disk",
     /// The driver has something to say of a task, in time or much too late.
-    Chatter = "the driver has something to say",
+    Chatter = "the driver sends a task event",
     /// What a template is made of changes.
     ChangeTemplate = "a template changes",
     /// A template cannot be rendered anew, and a moment later it can.
@@ -168,7 +168,7 @@ impl Fault {
                 | Fault::OddNews
                 | Fault::FlapDevice
                 | Fault::OddReservation
-                | Fault::CrowdedDisk
+                | Fault::DiskPressure
         )
     }
 
@@ -294,16 +294,16 @@ impl Faults {
     }
 
     /// Whether `kind` happens to `entity` now.
-    pub(crate) fn strikes(&mut self, choices: &mut Choices, kind: Fault, entity: &str) -> bool {
+    pub(crate) fn fires(&mut self, choices: &mut Choices, kind: Fault, entity: &str) -> bool {
         let Some(weight) = self.weights.get_mut(&kind) else {
             return false;
         };
         if self.budget == 0 || weight.at_most == 0 {
             return false;
         }
-        let strikes = choices.chance(weight.permille, Point::Fault(kind), entity);
-        self.budget -= u32::from(strikes);
-        weight.at_most -= u32::from(strikes);
-        strikes
+        let fires = choices.chance(weight.permille, Point::Fault(kind), entity);
+        self.budget -= u32::from(fires);
+        weight.at_most -= u32::from(fires);
+        fires
     }
 }

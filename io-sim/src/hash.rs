@@ -2,17 +2,17 @@
 
 use std::hash::Hasher;
 
-/// Folds whatever is hashed into one number, eight bytes at a time.
+/// Hashes whatever is fed to it into one number, eight bytes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fold(u64);
+pub struct StateHasher(u64);
 
-impl Default for Fold {
+impl Default for StateHasher {
     fn default() -> Self {
-        Fold(0xcbf2_9ce4_8422_2325)
+        StateHasher(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Hasher for Fold {
+impl Hasher for StateHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let mut chunks = bytes.chunks_exact(8);

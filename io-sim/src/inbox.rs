@@ -16,7 +16,7 @@ pub enum Source {
     Operator,
     /// Who tells the agent to end.
     Control,
-    /// A stream of news of the machine.
+    /// A stream of reports on the machine.
     Stream(Op),
     /// The store.
     Store,
@@ -30,7 +30,7 @@ pub enum Source {
 
 /// One input on its way.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Said {
+pub(crate) struct Delivery {
     /// From when on it can be delivered.
     pub(crate) at: Instant,
     /// The how-manieth it is of all.
@@ -47,45 +47,45 @@ pub(crate) struct Said {
 /// The queues.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inbox {
-    queues: BTreeMap<Source, VecDeque<Said>>,
+    queues: BTreeMap<Source, VecDeque<Delivery>>,
 }
 
 impl Inbox {
-    /// `said` can be delivered after everything that `source` said before.
-    pub(crate) fn push(&mut self, source: Source, said: Said) {
-        self.queues.entry(source).or_default().push_back(said);
+    /// `delivery` can be delivered after everything that `source` said before.
+    pub(crate) fn push(&mut self, source: Source, delivery: Delivery) {
+        self.queues.entry(source).or_default().push_back(delivery);
     }
 
     /// The first input of each source, also of those that cannot be delivered yet.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = (Source, &Said)> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (Source, &Delivery)> {
         let heads = self.queues.iter();
         heads.filter_map(|(source, queue)| Some((*source, queue.front()?)))
     }
 
     /// Every source with all that it said.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Source, &VecDeque<Said>)> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Source, &VecDeque<Delivery>)> {
         self.queues.iter()
     }
 
     /// When the next input can be delivered.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heads().map(|(_, said)| said.at).min()
+        self.heads().map(|(_, delivery)| delivery.at).min()
     }
 
     /// Takes the first input of a source.
     pub(crate) fn pop(&mut self, source: Source) -> Option<Input> {
         let queue = self.queues.get_mut(&source)?;
-        let said = queue.pop_front()?;
+        let delivery = queue.pop_front()?;
         if queue.is_empty() {
             self.queues.remove(&source);
         }
-        Some(said.input)
+        Some(delivery.input)
     }
 
     /// The clock was set back to `at`: what could be delivered later than that can be at once.
     pub(crate) fn clock_set_back(&mut self, at: Instant) {
-        for said in self.queues.values_mut().flatten() {
-            said.at = said.at.min(at);
+        for delivery in self.queues.values_mut().flatten() {
+            delivery.at = delivery.at.min(at);
         }
     }
 

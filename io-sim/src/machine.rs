@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use drover_core::agent::Input;
 use drover_core::claims::resources::Amounts;
-use drover_core::config::{Config, Preemption, ProbeConfig, Retention, RoomLimits};
-use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
+use drover_core::config::{Config, DiskUsageLimits, Preemption, ProbeConfig, Retention};
+use drover_core::device::reported::{ReportedAttribute, ReportedDevice, ReportedGroup};
 use drover_core::effect::NodeEffect;
 use drover_core::fingerprint::{Fingerprint, Plugin, PluginKind, Resources};
 use drover_core::input::{
-    DeviceNews, DriverFingerprint, DriverHealth, DriverNews, HookOutput, NodeInput, Room,
+    DeviceReport, DiskUsage, DriverFingerprint, DriverHealth, DriverReport, HookOutput, NodeInput,
 };
 use drover_core::model::device::{AssignedDevices, DeviceNode, Mount};
 use drover_core::model::processors::{Core, Processors};
@@ -57,7 +57,7 @@ pub fn listening(mut config: Config) -> Config {
     config.device_plugins = vec![PLUGINS[0].0.into()];
     config.kept_children = KEPT_CHILDREN;
     config.kept_records = KEPT_RECORDS;
-    // Longer than the peace at the end, in which nothing is to change.
+    // Longer than the convergence at the end, in which nothing is to change.
     config.retention = Some(Retention {
         jobs: Span::secs(100 * 3600),
         ..Retention::default()
@@ -68,9 +68,9 @@ pub fn listening(mut config: Config) -> Config {
         system: true,
         sysbatch: true,
     };
-    config.room = Some(RoomLimits {
+    config.disk_limits = Some(DiskUsageLimits {
         interval: Span::secs(1000),
-        ..RoomLimits::default()
+        ..DiskUsageLimits::default()
     });
     config
 }
@@ -85,7 +85,7 @@ const KEPT_RECORDS: usize = 4;
 const SHARE: u8 = 6;
 
 /// How many percent others take when they fill it.
-const CROWD: u8 = 75;
+const OTHERS_USE: u8 = 75;
 
 /// What is true of the machine.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ pub(crate) struct Machine {
     /// Of each plugin its devices, and whether they work.
     pub(crate) devices: BTreeMap<&'static str, BTreeMap<String, bool>>,
     /// Whether others fill most of the disk.
-    crowded: bool,
+    disk_under_pressure: bool,
     /// What it has of counted resources, if that is bounded.
     pub(crate) has: Option<Amounts>,
 }
@@ -115,7 +115,7 @@ impl Default for Machine {
             healthy: true,
             generation: 0,
             devices: PLUGINS.iter().map(whole).collect(),
-            crowded: false,
+            disk_under_pressure: false,
             has: None,
         }
     }
@@ -137,10 +137,10 @@ impl Machine {
     }
 
     /// An attribute of the driver: its name changes, so that the one before has to vanish.
-    fn attribute(&self) -> (String, SaidAttribute) {
-        let value = SaidAttribute {
+    fn attribute(&self) -> (String, ReportedAttribute) {
+        let value = ReportedAttribute {
             bool: Some(true),
-            ..SaidAttribute::default()
+            ..ReportedAttribute::default()
         };
         (format!("driver.{DRIVER}.g{}", self.generation), value)
     }
@@ -151,16 +151,16 @@ impl Machine {
     }
 
     /// What a plugin would say now.
-    pub(crate) fn groups(&self, plugin: &str) -> Vec<SaidGroup> {
+    pub(crate) fn groups(&self, plugin: &str) -> Vec<ReportedGroup> {
         let of_plugin = PLUGINS.iter().filter(|(name, ..)| *name == plugin);
         let group = |(name, kind, _): &(&'static str, &str, usize)| {
             let devices = self.devices.get(name).into_iter().flatten();
-            let device = |(id, healthy): (&String, &bool)| SaidDevice {
+            let device = |(id, healthy): (&String, &bool)| ReportedDevice {
                 id: id.clone(),
                 healthy: *healthy,
-                ..SaidDevice::default()
+                ..ReportedDevice::default()
             };
-            SaidGroup {
+            ReportedGroup {
                 vendor: (*name).to_owned(),
                 kind: (*kind).to_owned(),
                 name: "one".to_owned(),
@@ -172,9 +172,11 @@ impl Machine {
     }
 
     /// Who speaks, with the stream's number.
-    pub(crate) fn speakers(&self) -> Vec<(Arc<str>, Op)> {
-        let speakers = self.streams.iter();
-        speakers.map(|(name, op)| (name.clone(), *op)).collect()
+    pub(crate) fn report_streams(&self) -> Vec<(Arc<str>, Op)> {
+        let report_streams = self.streams.iter();
+        report_streams
+            .map(|(name, op)| (name.clone(), *op))
+            .collect()
     }
 
     pub(crate) fn agent_died(&mut self) {
@@ -228,19 +230,23 @@ impl World {
     /// How full the disk is, in percent: each allocation's directory takes its share.
     pub(crate) fn fullness(&self) -> u8 {
         let own = u8::try_from(self.dirs.allocs.len()).unwrap_or(u8::MAX);
-        let others = if self.machine.crowded { CROWD } else { 0 };
+        let others = if self.machine.disk_under_pressure {
+            OTHERS_USE
+        } else {
+            0
+        };
         others.saturating_add(own.saturating_mul(SHARE)).min(100)
     }
 
     /// Begins what is asked about the machine.
-    pub(crate) fn look(&mut self, effect: &NodeEffect) {
+    pub(crate) fn query_machine(&mut self, effect: &NodeEffect) {
         let life = self.life;
         match effect {
             NodeEffect::Probe { op, probe } => {
-                if self.strikes(Fault::HangProbe, probe) {
+                if self.fires(Fault::HangProbe, probe) {
                     return;
                 }
-                let result = if self.strikes(Fault::FailProbe, probe) {
+                let result = if self.fires(Fault::FailProbe, probe) {
                     Err(Failure::recoverable("the probe failed"))
                 } else {
                     let fact = (FACT.to_owned(), "true".to_owned());
@@ -264,82 +270,82 @@ impl World {
                     probe: probe.to_string(),
                     result,
                 };
-                let patience = self.patience.probe;
-                self.answer(life, *op, probe, patience, Input::Node(input));
+                let timeout = self.timeouts.probe;
+                self.answer(life, *op, probe, timeout, Input::Node(input));
             }
-            NodeEffect::MeasureRoom { op } => {
+            NodeEffect::MeasureDiskUsage { op } => {
                 let disk: Arc<str> = Arc::from("disk");
-                if self.strikes(Fault::HangProbe, &disk) {
+                if self.fires(Fault::HangProbe, &disk) {
                     return;
                 }
-                let result = if self.strikes(Fault::FailProbe, &disk) {
-                    Err(Failure::recoverable("the disk does not say"))
+                let result = if self.fires(Fault::FailProbe, &disk) {
+                    Err(Failure::recoverable("the disk usage is not known"))
                 } else {
-                    self.machine.crowded |= self.strikes(Fault::CrowdedDisk, &disk);
-                    Ok(Room {
+                    self.machine.disk_under_pressure |= self.fires(Fault::DiskPressure, &disk);
+                    Ok(DiskUsage {
                         disk_percent: self.fullness(),
                         inode_percent: 0,
                     })
                 };
-                let input = NodeInput::Room { op: *op, result };
-                let patience = self.patience.probe;
-                self.answer(life, *op, &disk, patience, Input::Node(input));
+                let input = NodeInput::DiskUsage { op: *op, result };
+                let timeout = self.timeouts.probe;
+                self.answer(life, *op, &disk, timeout, Input::Node(input));
             }
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {
                 self.machine.streams.insert(name.clone(), *op);
-                if self.strikes(Fault::HangNews, name) {
+                if self.fires(Fault::HangNews, name) {
                     self.machine.streams.remove(name);
                     return;
                 }
-                let delay = self.latency(name, self.patience.first_news);
-                self.news(name, *op, delay);
+                let delay = self.latency(name, self.timeouts.first_report);
+                self.report(name, *op, delay);
             }
         }
     }
 
     /// What is true of `name`, said on this stream.
-    fn news(&mut self, name: &Arc<str>, op: Op, delay: Span) {
+    fn report(&mut self, name: &Arc<str>, op: Op, delay: Span) {
         let input = if &**name == DRIVER {
-            self.driver_says(op, DriverNews::Fingerprint(self.machine.driver()))
+            self.driver_reports(op, DriverReport::Fingerprint(self.machine.driver()))
         } else {
             let groups = self.machine.groups(name);
-            self.plugin_says(name, op, DeviceNews::Devices(groups))
+            self.plugin_reports(name, op, DeviceReport::Devices(groups))
         };
-        self.say_news(name, op, self.at + delay, input);
+        self.send_report(name, op, self.at + delay, input);
     }
 
-    fn driver_says(&self, op: Op, news: DriverNews) -> NodeInput {
+    fn driver_reports(&self, op: Op, report: DriverReport) -> NodeInput {
         NodeInput::Driver {
             op,
             driver: DRIVER.to_owned(),
-            news,
+            report,
         }
     }
 
-    fn plugin_says(&self, name: &str, op: Op, news: DeviceNews) -> NodeInput {
+    fn plugin_reports(&self, name: &str, op: Op, report: DeviceReport) -> NodeInput {
         NodeInput::Devices {
             op,
             plugin: name.to_owned(),
-            news,
+            report,
         }
     }
 
-    fn say_news(&mut self, name: &Arc<str>, op: Op, at: Instant, input: NodeInput) {
-        self.say(Source::Stream(op), at, name, Input::Node(input));
+    fn send_report(&mut self, name: &Arc<str>, op: Op, at: Instant, input: NodeInput) {
+        self.deliver(Source::Stream(op), at, name, Input::Node(input));
     }
 
     /// The driver's condition changes, and whoever listens is told.
     pub(crate) fn driver_is(&mut self, healthy: bool) {
         self.machine.healthy = healthy;
         self.machine.generation += 1;
-        self.tell_anew(DRIVER);
+        self.report_again(DRIVER);
     }
 
-    fn tell_anew(&mut self, name: &str) {
+    fn report_again(&mut self, name: &str) {
         let speaker = self.machine.streams.get_key_value(name);
         if let Some((name, op)) = speaker.map(|(name, op)| (name.clone(), *op)) {
-            self.news(&name, op, Span::ZERO);
+            self.report(&name, op, Span::ZERO);
         }
     }
 
@@ -356,71 +362,71 @@ impl World {
             Some(healthy) => drop(devices.insert(which, !healthy)),
             None => drop(devices.insert(which, true)),
         }
-        self.tell_anew(plugin);
+        self.report_again(plugin);
     }
 
     /// A stream ends, though somebody listens; and may say what was never true afterwards.
     pub(crate) fn a_stream_ends(&mut self) {
-        let Some((name, op)) = self.one_speaker() else {
+        let Some((name, op)) = self.any_report_stream() else {
             return;
         };
         self.machine.streams.remove(&name);
         let why = "the plugin is gone".to_owned();
-        let late = self.strikes(Fault::LateNews, &name);
+        let late = self.fires(Fault::LateNews, &name);
         let (ended, lie) = if &*name == DRIVER {
-            let lie = DriverNews::Failed("nobody listens".to_owned());
+            let lie = DriverReport::Failed("nobody listens".to_owned());
             (
-                self.driver_says(op, DriverNews::Ended(why)),
-                self.driver_says(op, lie),
+                self.driver_reports(op, DriverReport::Ended(why)),
+                self.driver_reports(op, lie),
             )
         } else {
             (
-                self.plugin_says(&name, op, DeviceNews::Ended(why)),
-                self.plugin_says(&name, op, DeviceNews::Devices(Vec::new())),
+                self.plugin_reports(&name, op, DeviceReport::Ended(why)),
+                self.plugin_reports(&name, op, DeviceReport::Devices(Vec::new())),
             )
         };
-        self.say_news(&name, op, self.at, ended);
+        self.send_report(&name, op, self.at, ended);
         if late {
-            self.say_news(&name, op, self.at + Span::secs(1), lie);
+            self.send_report(&name, op, self.at + Span::secs(1), lie);
         }
     }
 
     /// Somebody says what cannot be.
-    pub(crate) fn odd_news(&mut self) {
-        let Some((name, op)) = self.one_speaker() else {
+    pub(crate) fn malformed_report(&mut self) {
+        let Some((name, op)) = self.any_report_stream() else {
             return;
         };
         let input = if &*name == DRIVER {
-            let mut said = self.machine.driver();
-            let odd = SaidAttribute {
+            let mut fingerprint = self.machine.driver();
+            let odd = ReportedAttribute {
                 int: Some(1),
-                ..SaidAttribute::default()
+                ..ReportedAttribute::default()
             };
-            said.attributes.insert("kernel.name".to_owned(), odd);
-            self.driver_says(op, DriverNews::Fingerprint(said))
+            fingerprint.attributes.insert("kernel.name".to_owned(), odd);
+            self.driver_reports(op, DriverReport::Fingerprint(fingerprint))
         } else {
             let mut groups = self.machine.groups(&name);
             let other = PLUGINS.iter().find(|(other, ..)| *other != &*name);
             match self.choices.below(3, Point::Odd, &name) {
                 0 => groups.extend(groups.clone()),
-                1 => groups.push(SaidGroup::default()),
+                1 => groups.push(ReportedGroup::default()),
                 _ => groups.extend(
                     other
                         .into_iter()
                         .flat_map(|(other, ..)| self.machine.groups(other)),
                 ),
             }
-            self.plugin_says(&name, op, DeviceNews::Devices(groups))
+            self.plugin_reports(&name, op, DeviceReport::Devices(groups))
         };
-        self.say_news(&name, op, self.at, input);
+        self.send_report(&name, op, self.at, input);
     }
 
-    fn one_speaker(&mut self) -> Option<(Arc<str>, Op)> {
-        let speakers = self.machine.speakers();
+    fn any_report_stream(&mut self) -> Option<(Arc<str>, Op)> {
+        let report_streams = self.machine.report_streams();
         let which = self
             .choices
-            .below(speakers.len().max(1), Point::Speaker, "machine");
-        speakers.get(which).cloned()
+            .below(report_streams.len().max(1), Point::Speaker, "machine");
+        report_streams.get(which).cloned()
     }
 
     /// Everything works again, and whoever is listened to says so.
@@ -433,8 +439,8 @@ impl World {
             generation,
             ..Machine::default()
         };
-        for (name, op) in self.machine.speakers() {
-            self.news(&name, op, Span::ZERO);
+        for (name, op) in self.machine.report_streams() {
+            self.report(&name, op, Span::ZERO);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drover_core::agent::Agent;
-use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
+use drover_core::effect::{Effect, HookEffect, Notification, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::store::Record;
 
@@ -28,7 +28,7 @@ impl Names {
     /// Names the allocations that an effect speaks of, if they have no name yet.
     pub(crate) fn learn(&mut self, agent: &Agent, effect: &Effect) {
         match effect {
-            Effect::Driver(_, key, _) | Effect::Tell(Told::Event(key, _)) => {
+            Effect::Driver(_, key, _) | Effect::Notify(Notification::Event(key, _)) => {
                 self.know(agent, key.alloc);
             }
             Effect::Hook(HookEffect::Run { alloc, .. }) => self.know(agent, *alloc),
@@ -43,7 +43,7 @@ impl Names {
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
-            | Effect::Tell(Told::Index(_))
+            | Effect::Notify(Notification::Index(_))
             | Effect::Stopped => {}
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::ids::AllocId;
 use drover_core::model::job::Job;
-use drover_core::model::remote::{Handed, Remote, RemotePrevious};
+use drover_core::model::remote::{Remote, RemotePrevious, Takeover};
 use drover_core::op::Failure;
 
 use crate::faults::Fault;
@@ -42,15 +42,15 @@ impl Remotes {
     }
 
     /// A job ran on another node until now: each of its copies replaces an allocation there.
-    pub fn hand(&mut self, job: &Job) -> Vec<Handed> {
-        let mut handed = Vec::new();
+    pub fn hand(&mut self, job: &Job) -> Vec<Takeover> {
+        let mut takeovers = Vec::new();
         for group in &job.task_groups {
             let count = u32::try_from(group.count.unwrap_or(1)).unwrap_or(0);
             for index in 0..count {
                 let number = u128::try_from(self.0.len()).unwrap_or(0);
                 let alloc = AllocId(FIRST + number);
                 self.0.insert(alloc, RemoteAlloc::default());
-                handed.push(Handed {
+                takeovers.push(Takeover {
                     group: group.name.as_str().into(),
                     index,
                     from: RemotePrevious {
@@ -62,24 +62,24 @@ impl Remotes {
                 });
             }
         }
-        handed
+        takeovers
     }
 }
 
 impl World {
     /// What another node says of an allocation.
-    pub(crate) fn remote_says(
+    pub(crate) fn remote_answered(
         &mut self,
         of: AllocId,
         entity: &str,
         index: u64,
     ) -> Result<Option<Remote>, Failure> {
-        if self.strikes(Fault::SilentNode, entity) {
+        if self.fires(Fault::SilentNode, entity) {
             return Err(Failure::recoverable("no route to host"));
         }
-        let forgets = self.strikes(Fault::ForgetfulNode, entity);
-        let old = self.strikes(Fault::OldNews, entity);
-        let ends = self.peace || self.choices.below(3, Point::RemoteEnds, entity) == 0;
+        let forgets = self.fires(Fault::ForgetfulNode, entity);
+        let old = self.fires(Fault::OldNews, entity);
+        let ends = self.converging || self.choices.below(3, Point::RemoteEnds, entity) == 0;
         let remote = self.remotes.0.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
@@ -105,10 +105,10 @@ impl World {
         to: AllocId,
         entity: &str,
     ) -> Result<Option<Remote>, Failure> {
-        if self.strikes(Fault::BrokenDisk, entity) {
+        if self.fires(Fault::BrokenDisk, entity) {
             return Err(Failure::recoverable("the connection broke"));
         }
-        let forgets = self.strikes(Fault::ForgetfulNode, entity);
+        let forgets = self.fires(Fault::ForgetfulNode, entity);
         let remote = self.remotes.0.entry(of).or_default();
         remote.forgotten |= forgets;
         if remote.forgotten {
@@ -123,7 +123,7 @@ impl World {
         let disk = disks.entry(to).or_insert_with(|| [of].into());
         if !disk.contains(&of) {
             let detail = format!("{of} is for {to}, which has {disk:?}");
-            self.violated("a_remote_disk_is_not_hidden", detail);
+            self.violated("fetched_disk_is_not_hidden_by_local_disk", detail);
         }
         Ok(None)
     }

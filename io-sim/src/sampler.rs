@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drover_core::device::said_stats::{SaidInstance, SaidStats, SaidValue};
-use drover_core::driver::said::SaidUsage;
+use drover_core::device::reported_stats::{ReportedInstance, ReportedStats, ReportedValue};
+use drover_core::driver::reported::ReportedUsage;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::device::GroupId;
 use drover_core::model::float::Float;
 use drover_core::stats::board::Board;
 use drover_core::stats::cpu::{CoreTimes, CoreUse};
 use drover_core::stats::host::cores_since;
+use drover_core::stats::reported;
 use drover_core::stats::running::Running;
 use drover_core::stats::sample::Sample;
-use drover_core::stats::told;
 use drover_core::time::{Span, Timestamp};
 
 use crate::counters::{self, CountedBy};
@@ -32,7 +32,7 @@ pub(crate) enum Found {
     /// Its counters.
     Counted(Sample),
     /// What its driver says of it.
-    Reported(SaidUsage),
+    Reported(ReportedUsage),
     /// Its driver does not measure it any more.
     Unmeasured,
     /// Nothing at all.
@@ -41,7 +41,7 @@ pub(crate) enum Found {
 
 /// What one look found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct Sampling {
     /// Of launches, in the order in which it was.
     pub(crate) launches: Vec<(LaunchId, Found)>,
     /// Of the devices of each plugin that said what can be, by group.
@@ -57,17 +57,17 @@ pub(crate) struct Look {
 pub(crate) struct Sampler {
     pub(crate) board: Board,
     /// The look before is needed for what was worked since.
-    pub(crate) look: Look,
+    pub(crate) sampling: Sampling,
     /// What each core did between the last two looks.
     pub(crate) cores: Vec<(String, CoreUse)>,
     samples: BTreeMap<LaunchId, (Span, Sample)>,
-    late: Option<(TaskKey, LaunchId, SaidUsage)>,
+    late: Option<(TaskKey, LaunchId, ReportedUsage)>,
 }
 
 impl Sampler {
     /// Takes what was found of a launch.
     fn take(&mut self, task: TaskKey, launch: LaunchId, found: Found, wall: Timestamp) {
-        let at = self.look.at;
+        let at = self.sampling.at;
         match &found {
             Found::Counted(sample) => {
                 if let Some((before_at, before)) = self.samples.get(&launch) {
@@ -77,21 +77,21 @@ impl Sampler {
                 }
                 self.samples.insert(launch, (at, sample.clone()));
             }
-            Found::Reported(said) => {
-                if let Ok(usage) = told::usage(said, wall) {
+            Found::Reported(answer) => {
+                if let Ok(usage) = reported::usage(answer, wall) {
                     self.board.note(task, launch, Arc::new(usage));
                 }
             }
             Found::Unmeasured => self.board.lose(&task, launch),
             Found::Nothing => drop(self.samples.remove(&launch)),
         }
-        self.look.launches.push((launch, found));
+        self.sampling.launches.push((launch, found));
     }
 
     /// Takes what was read of the cores.
     fn take_cores(&mut self, read: Vec<(String, CoreTimes)>, before: &[(String, CoreTimes)]) {
         self.cores = cores_since(&read, before);
-        self.look.cores = read;
+        self.sampling.cores = read;
     }
 }
 
@@ -102,16 +102,16 @@ impl World {
     }
 
     /// Somebody looks at what these tasks use, and at the machine.
-    pub(crate) fn look_at_statistics(&mut self, running: Vec<Running>) {
+    pub(crate) fn sample_statistics(&mut self, running: Vec<Running>) {
         let wall = self.now().wall;
         let at = self.elapsed;
-        let look = Look {
+        let sampling = Sampling {
             at,
-            ..Look::default()
+            ..Sampling::default()
         };
-        let before = core::mem::replace(&mut self.sampler.look, look);
-        if let Some((task, launch, said)) = self.sampler.late.take() {
-            (self.sampler).take(task, launch, Found::Reported(said), wall);
+        let before = core::mem::replace(&mut self.sampler.sampling, sampling);
+        if let Some((task, launch, answer)) = self.sampler.late.take() {
+            (self.sampler).take(task, launch, Found::Reported(answer), wall);
         }
         for one in running {
             let found = self.read_launch(&one);
@@ -131,16 +131,16 @@ impl World {
         match counters::counted_by(&name) {
             _ if !lives => Found::Nothing,
             CountedBy::Driver => self.ask_driver(one, &name),
-            CountedBy::Group | CountedBy::Processes if self.strikes(Fault::LoseCounters, &name) => {
+            CountedBy::Group | CountedBy::Processes if self.fires(Fault::LoseCounters, &name) => {
                 Found::Nothing
             }
             CountedBy::Group => {
-                if self.strikes(Fault::ResetCounters, &name) {
+                if self.fires(Fault::ResetCounters, &name) {
                     self.resets.insert(Arc::clone(&name), at);
                 }
                 let since = self.resets.get(&name).copied();
                 let mut group = counters::of_group(&name, at, since.unwrap_or_default());
-                if self.strikes(Fault::LoseCounters, &name) {
+                if self.fires(Fault::LoseCounters, &name) {
                     match self.choices.either(Point::LostCounters, &name) {
                         false => group.memory = Default::default(),
                         true => group.spent = Default::default(),
@@ -159,35 +159,35 @@ impl World {
     }
 
     fn ask_driver(&mut self, one: &Running, name: &Arc<str>) -> Found {
-        if self.strikes(Fault::LoseCounters, name) {
+        if self.fires(Fault::LoseCounters, name) {
             return Found::Unmeasured;
         }
-        let mut said = counters::report(name, self.elapsed, self.now().wall);
-        if self.strikes(Fault::OddStatistics, name)
-            && let Some(cpu) = &mut said.total.cpu
+        let mut answer = counters::report(name, self.elapsed, self.now().wall);
+        if self.fires(Fault::OddStatistics, name)
+            && let Some(cpu) = &mut answer.total.cpu
         {
             let odd = [f64::NAN, -1.0];
             let odd = self.choices.one_of(&odd, Point::OddStatistics, name);
             cpu.percent = odd.map(Float::new);
         }
-        if self.strikes(Fault::LateStatistics, name) {
-            self.sampler.late = Some((one.task.clone(), one.launch, said));
+        if self.fires(Fault::LateStatistics, name) {
+            self.sampler.late = Some((one.task.clone(), one.launch, answer));
             return Found::Nothing;
         }
-        Found::Reported(said)
+        Found::Reported(answer)
     }
 
     fn read_devices(&mut self, plugin: &'static str) {
-        if self.strikes(Fault::LoseCounters, plugin) {
+        if self.fires(Fault::LoseCounters, plugin) {
             return self.sampler.board.devices.lose(plugin);
         }
-        let mut said = self.device_statistics(plugin);
-        let odd = self.strikes(Fault::OddStatistics, plugin);
+        let mut answer = self.device_statistics(plugin);
+        let odd = self.fires(Fault::OddStatistics, plugin);
         if odd {
-            said.extend(said.clone());
+            answer.extend(answer.clone());
         }
         // Whether it is believed is for the checks to see.
-        let _ = self.sampler.board.devices.say(plugin, said);
+        let _ = self.sampler.board.devices.report(plugin, answer);
         if odd {
             return;
         }
@@ -200,25 +200,28 @@ impl World {
                 kind: group.kind,
                 name: group.name,
             };
-            self.sampler.look.devices.insert((plugin, group), measured);
+            self.sampler
+                .sampling
+                .devices
+                .insert((plugin, group), measured);
         }
     }
 
     /// What a plugin measures of its devices.
-    fn device_statistics(&self, plugin: &str) -> Vec<SaidStats> {
+    fn device_statistics(&self, plugin: &str) -> Vec<ReportedStats> {
         let groups = self.machine.groups(plugin).into_iter();
         let instance = |id: String| {
-            let value = SaidValue {
+            let value = ReportedValue {
                 int_numerator: Some(counters::of_device(&id, self.elapsed)),
-                ..SaidValue::default()
+                ..ReportedValue::default()
             };
-            let instance = SaidInstance {
+            let instance = ReportedInstance {
                 summary: Some(value),
-                ..SaidInstance::default()
+                ..ReportedInstance::default()
             };
             (id, instance)
         };
-        let measured = groups.map(|group| SaidStats {
+        let measured = groups.map(|group| ReportedStats {
             vendor: group.vendor,
             kind: group.kind,
             name: group.name,
@@ -235,10 +238,10 @@ impl World {
         let mut read = Vec::new();
         for number in 0..counters::CORES {
             let name: Arc<str> = format!("cpu{number}").into();
-            if self.strikes(Fault::LoseCounters, &name) {
+            if self.fires(Fault::LoseCounters, &name) {
                 continue;
             }
-            if self.strikes(Fault::ResetCounters, &name) {
+            if self.fires(Fault::ResetCounters, &name) {
                 self.resets.insert(Arc::clone(&name), self.elapsed);
             }
             let since = self.resets.get(&name).copied().unwrap_or_default();

@@ -27,7 +27,7 @@ pub enum Search {
     ///
     /// A bug that needs `d` ordered events, in a run of `k` steps over `n` entities, is found by
     /// one run with `depth` = d and `steps` = k with a probability of at least 1 / (n * k^(d-1)).
-    /// Bugs in the field rarely need more than three.
+    /// Bugs in Nomad rarely need more than three.
     Pct {
         /// How many ordered events the bug needs that is looked for.
         depth: u32,

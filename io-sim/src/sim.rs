@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::check::{Checker, Verdict, Violation, ensure};
 use crate::faults::Fault;
-use crate::hash::Fold;
+use crate::hash::StateHasher;
 use crate::inbox::Source;
 use crate::machine::listening;
 use crate::point::Point;
@@ -39,7 +39,7 @@ const STEPS_AT_ONE_INSTANT: u32 = 20_000;
 const SPURIOUS_EACH: u64 = 61;
 
 /// After so many steps somebody looks at statistics.
-const LOOK_EACH: u64 = 10;
+const SAMPLE_INTERVAL: u64 = 10;
 
 /// In one run of so many, what is saved is compared whole, and not by its keys alone.
 const DEEP_EACH: u64 = 8;
@@ -48,7 +48,7 @@ const DEEP_EACH: u64 = 8;
 fn mark_of(effect: &Effect, deep: bool) -> u64 {
     match effect {
         Effect::Store(StoreEffect::Commit(id, batch)) if !deep => {
-            let mut hash = Fold::default();
+            let mut hash = StateHasher::default();
             id.hash(&mut hash);
             for (key, record) in batch.iter() {
                 key.hash(&mut hash);
@@ -62,13 +62,13 @@ fn mark_of(effect: &Effect, deep: bool) -> u64 {
         | Effect::Hook(_)
         | Effect::Node(_)
         | Effect::Reply(..)
-        | Effect::Tell(_)
+        | Effect::Notify(_)
         | Effect::Stopped => hash_of(effect),
     }
 }
 
 fn hash_of(what: &impl Hash) -> u64 {
-    let mut hash = Fold::default();
+    let mut hash = StateHasher::default();
     what.hash(&mut hash);
     hash.finish()
 }
@@ -126,7 +126,7 @@ pub struct Sim {
     last_request: u64,
     tape: Tape,
     quiet: bool,
-    crowded: (Instant, u32),
+    steps_at_instant: (Instant, u32),
 }
 
 impl Sim {
@@ -142,7 +142,7 @@ impl Sim {
 
     /// The same, on a machine that has so much of what is counted; as much as anybody wants if none.
     pub fn with_resources(seed: u64, config: Config, has: Option<Amounts>) -> Sim {
-        let mut world = World::new(seed, config.patience);
+        let mut world = World::new(seed, config.timeouts);
         world.machine.has = has;
         let checker = Checker::new(&config);
         let mut sim = Sim {
@@ -161,7 +161,7 @@ impl Sim {
             last_request: 0,
             tape: Tape::default(),
             quiet: false,
-            crowded: (Instant(0), 0),
+            steps_at_instant: (Instant(0), 0),
         };
         // Nothing can be wrong with an agent that knows nothing.
         let _ = sim.restart();
@@ -235,7 +235,7 @@ impl Sim {
         self.world.rebooted();
         self.world.inbox.clock_set_back(self.world.at);
         self.restart_at = self.restart_at.map(|_| self.world.at);
-        self.crowded = (Instant(0), 0);
+        self.steps_at_instant = (Instant(0), 0);
     }
 
     /// A new agent goes on with what the disk holds.
@@ -246,13 +246,13 @@ impl Sim {
         self.crash();
         self.restart_at = None;
         self.stopped = false;
-        let mut hash = Fold::default();
+        let mut hash = StateHasher::default();
         hash.write_u64(self.seed);
         hash.write_u64(self.world.life);
         self.config.seed = hash.finish();
         let (saved, now) = (self.world.read_disk(), self.world.now());
         self.world
-            .note(|| (Column::Agent, "a new agent begins".to_owned()));
+            .note(|| (Column::Agent, "a new agent starts".to_owned()));
         if !self.quiet {
             self.tape = Tape::new(self.config.clone(), saved.clone(), now);
         }
@@ -309,14 +309,14 @@ impl Sim {
                 entity: &due.entity,
             });
         let lives = self.agent.is_some();
-        let said = (self.world.inbox.heads())
-            .filter(move |(_, said)| lives && said.at <= now)
-            .map(|(source, said)| Candidate {
+        let delivery = (self.world.inbox.heads())
+            .filter(move |(_, delivery)| lives && delivery.at <= now)
+            .map(|(source, delivery)| Candidate {
                 what: Turn::Input(source),
-                at: said.at,
-                number: said.number,
-                rank: said.rank,
-                entity: &said.entity,
+                at: delivery.at,
+                number: delivery.number,
+                rank: delivery.rank,
+                entity: &delivery.entity,
             });
         let call = self.call.filter(|call| lives && call.at <= now);
         let call = call.map(|call| Candidate {
@@ -334,7 +334,7 @@ impl Sim {
             rank: 0,
             entity: "agent",
         });
-        due.chain(said).chain(call).chain(restart)
+        due.chain(delivery).chain(call).chain(restart)
     }
 
     /// Notes when the agent wants to be called back, and when it really is.
@@ -348,7 +348,7 @@ impl Sim {
             return;
         }
         let mut at = wanted.max(self.world.at);
-        if self.world.strikes(Fault::SlowTimer, "clock") {
+        if self.world.fires(Fault::SlowTimer, "clock") {
             let grid = [Span::millis(1), Span::secs(1), Span::secs(60)];
             let late = (self.world.choices).one_of(&grid, Point::Late, "clock");
             at = at + late.unwrap_or(Span::ZERO);
@@ -406,7 +406,7 @@ impl Sim {
     /// # Errors
     /// What is violated by it.
     pub fn take(&mut self, turn: Turn) -> Verdict {
-        self.not_too_crowded()?;
+        self.limit_steps_at_one_instant()?;
         match turn {
             Turn::World(at, number) => {
                 self.world.act((at, number));
@@ -421,11 +421,11 @@ impl Sim {
         }
     }
 
-    /// At one instant only so much happens.
-    fn not_too_crowded(&mut self) -> Verdict {
-        let (at, count) = self.crowded;
+    /// The number of steps at one instant is bounded.
+    fn limit_steps_at_one_instant(&mut self) -> Verdict {
+        let (at, count) = self.steps_at_instant;
         let count = if at == self.world.at { count + 1 } else { 0 };
-        self.crowded = (self.world.at, count);
+        self.steps_at_instant = (self.world.at, count);
         ensure(count < STEPS_AT_ONE_INSTANT, "no_livelock", || {
             format!("{count} steps")
         })
@@ -445,10 +445,10 @@ impl Sim {
             elapsed,
             ..
         } = &mut self.world;
-        trace.tell(*elapsed, Way::In, || {
+        trace.write(*elapsed, Way::In, || {
             brief::input(names, agent, input.as_ref())
         });
-        trace.fold(hash_of(&input));
+        trace.record(hash_of(&input));
         self.tape.record(now, input.clone());
         self.checker.leaving |= input == Some(Input::Shutdown(ShutdownMode::KeepTasks));
         match input {
@@ -480,7 +480,7 @@ impl Sim {
             if self.died_in_step {
                 continue;
             }
-            if !first && self.world.strikes(Fault::CrashInStep, "agent") {
+            if !first && self.world.fires(Fault::CrashInStep, "agent") {
                 self.died_in_step = true;
                 continue;
             }
@@ -492,12 +492,12 @@ impl Sim {
                 elapsed,
                 ..
             } = &mut self.world;
-            trace.fold(hash);
+            trace.record(hash);
             names.learn(agent, &effect);
             if trace.is_kept()
                 && let Some(line) = brief::effect(names, &effect)
             {
-                trace.tell(*elapsed, Way::Out, || line);
+                trace.write(*elapsed, Way::Out, || line);
             }
             self.stopped |= effect == Effect::Stopped;
             self.world.carry_out(effect);
@@ -516,19 +516,19 @@ impl Sim {
         }
         self.checker.state(&self.world, agent)?;
         if self.steps.is_multiple_of(SPURIOUS_EACH) {
-            self.a_spurious_timeout_changes_nothing(agent)?;
+            self.spurious_timeout_changes_nothing(agent)?;
         }
-        if !self.quiet && self.steps.is_multiple_of(LOOK_EACH) {
+        if !self.quiet && self.steps.is_multiple_of(SAMPLE_INTERVAL) {
             let allocs = agent.view().allocs();
             self.world
-                .look_at_statistics(allocs.flat_map(Running::of).collect());
+                .sample_statistics(allocs.flat_map(Running::of).collect());
             self.checker.statistics(&self.world, agent)?;
         }
         Ok(())
     }
 
-    /// Calling the agent back when nothing is due changes nothing.
-    fn a_spurious_timeout_changes_nothing(&self, agent: &Agent) -> Verdict {
+    /// `handle_timeout` changes nothing when nothing is due.
+    fn spurious_timeout_changes_nothing(&self, agent: &Agent) -> Verdict {
         let now = self.world.now();
         if agent.poll_timeout().is_some_and(|(at, _)| at <= now.at) {
             return Ok(());
@@ -536,7 +536,7 @@ impl Sim {
         let mut other = agent.clone();
         other.handle_timeout(now);
         let quiet = other.poll_effect().is_none() && other == *agent;
-        ensure(quiet, "a_spurious_timeout_changes_nothing", || {
+        ensure(quiet, "spurious_timeout_changes_nothing", || {
             "the state differs".to_owned()
         })
     }

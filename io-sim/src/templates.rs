@@ -120,21 +120,27 @@ impl World {
         key: &TaskKey,
         entity: &Arc<str>,
     ) -> Option<Span> {
-        if !self.strikes(Fault::MissingTemplate, entity) {
+        if !self.fires(Fault::MissingTemplate, entity) {
             return None;
         }
         let missing = ["file local/a", "env B", "file local/c", "env D"];
         let count = 1 + self.choices.below(missing.len(), Point::Missing, entity);
         let missing = missing.iter().take(count).map(|one| (*one).to_owned());
         let missing = missing.collect();
-        self.say_of_templates(op, key, entity, TemplateInput::Missing { op, missing });
+        self.report_templates(op, key, entity, TemplateInput::Missing { op, missing });
         let grid = [Span::secs(1), Span::secs(300), Span::secs(3600)];
         self.choices.one_of(&grid, Point::MissingFor, entity)
     }
 
-    fn say_of_templates(&mut self, op: Op, key: &TaskKey, entity: &Arc<str>, said: TemplateInput) {
-        let input = Input::Template(key.clone(), said);
-        self.say(Source::Stream(op), self.at, entity, input);
+    fn report_templates(
+        &mut self,
+        op: Op,
+        key: &TaskKey,
+        entity: &Arc<str>,
+        reported: TemplateInput,
+    ) {
+        let input = Input::Template(key.clone(), reported);
+        self.deliver(Source::Stream(op), self.at, entity, input);
     }
 
     /// Who is watched.
@@ -156,7 +162,7 @@ impl World {
         let Some(key) = keys.get(which) else { return };
         self.change_template(key);
         if let Some(op) = self.templates.watches.get(key).copied() {
-            self.tell_of_templates(key, op);
+            self.notify_templates(key, op);
         }
     }
 
@@ -165,7 +171,7 @@ impl World {
         let keys: Vec<TaskKey> = self.templates.sources.keys().cloned().collect();
         for key in keys {
             let entity = self.names.task(&key);
-            if self.strikes(Fault::ChangeTemplate, &entity) {
+            if self.fires(Fault::ChangeTemplate, &entity) {
                 self.change_template(&key);
             }
         }
@@ -183,13 +189,13 @@ impl World {
         }
     }
 
-    fn tell_of_templates(&mut self, key: &TaskKey, op: Op) {
+    fn notify_templates(&mut self, key: &TaskKey, op: Op) {
         let entity = self.names.task(key);
-        if self.strikes(Fault::BreakTemplate, &entity) {
+        if self.fires(Fault::BreakTemplate, &entity) {
             let why = "it cannot be read".to_owned();
-            self.say_of_templates(op, key, &entity, TemplateInput::Failed { op, why });
+            self.report_templates(op, key, &entity, TemplateInput::Failed { op, why });
         }
         let output = self.templates.output(key);
-        self.say_of_templates(op, key, &entity, TemplateInput::Rendered { op, output });
+        self.report_templates(op, key, &entity, TemplateInput::Rendered { op, output });
     }
 }

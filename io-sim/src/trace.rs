@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drover_core::time::{Instant, SECOND, Span};
 
-use crate::hash::Fold;
+use crate::hash::StateHasher;
 
 /// Where in a picture of the story something belongs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,13 +95,13 @@ impl core::fmt::Display for Event {
 /// The story of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    told: Option<Told>,
-    hash: Fold,
+    log: Option<TraceLog>,
+    hash: StateHasher,
     steps: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct TraceLog {
     events: Vec<Event>,
     hashes: Vec<u64>,
 }
@@ -109,20 +109,20 @@ struct Told {
 impl Trace {
     /// From now on the story is kept.
     pub fn keep(&mut self) {
-        self.told = Some(Told::default());
+        self.log = Some(TraceLog::default());
     }
 
     /// Whether the story is kept.
     pub fn is_kept(&self) -> bool {
-        self.told.is_some()
+        self.log.is_some()
     }
 
     /// One more line, if the story is kept.
-    pub(crate) fn tell(&mut self, at: Span, way: Way, tell: impl FnOnce() -> (Column, String)) {
-        if let Some(told) = &mut self.told {
-            let (column, text) = tell();
+    pub(crate) fn write(&mut self, at: Span, way: Way, write: impl FnOnce() -> (Column, String)) {
+        if let Some(log) = &mut self.log {
+            let (column, text) = write();
             let step = self.steps;
-            told.events.push(Event {
+            log.events.push(Event {
                 at,
                 step,
                 column,
@@ -133,7 +133,7 @@ impl Trace {
     }
 
     /// What the agent was told or did, for the number.
-    pub(crate) fn fold(&mut self, what: u64) {
+    pub(crate) fn record(&mut self, what: u64) {
         self.hash.write_u64(what);
     }
 
@@ -141,8 +141,8 @@ impl Trace {
     pub(crate) fn end_step(&mut self, now: Instant) {
         self.steps += 1;
         self.hash.write_u64(now.0);
-        if let Some(told) = &mut self.told {
-            told.hashes.push(self.hash.finish());
+        if let Some(log) = &mut self.log {
+            log.hashes.push(self.hash.finish());
         }
     }
 
@@ -153,12 +153,12 @@ impl Trace {
 
     /// The number after each step, if the story is kept.
     pub fn hashes(&self) -> &[u64] {
-        self.told.as_ref().map_or(&[], |told| &told.hashes)
+        self.log.as_ref().map_or(&[], |log| &log.hashes)
     }
 
     /// The story, if it is kept.
     pub fn events(&self) -> &[Event] {
-        self.told.as_ref().map_or(&[], |told| &told.events)
+        self.log.as_ref().map_or(&[], |log| &log.events)
     }
 
     /// Its last `n` lines.

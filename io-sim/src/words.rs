@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn variants_and_fields_with_values_are_named() {
-        let news =
+        let report =
             json!({ "WatchDriver": { "op": 4, "name": "raw_exec", "why": null, "new": false } });
-        assert_eq!(words(&news), "watch driver name raw_exec op 4");
+        assert_eq!(words(&report), "watch driver name raw_exec op 4");
         assert_eq!(words(&json!({ "Stopped": {} })), "stopped");
         assert!(words(&json!("x".repeat(200))).chars().count() == MOST + 1);
     }

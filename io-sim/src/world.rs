@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Input;
-use drover_core::config::Patience;
+use drover_core::config::Timeouts;
 use drover_core::effect::{Effect, HookEffect, StoreEffect};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::StoreInput;
@@ -20,10 +20,9 @@ use crate::choice::Choices;
 use crate::dirs::Dirs;
 use crate::disk::Disk;
 use crate::faults::{Fault, Faults};
-use crate::habits::Habits;
 use crate::hooks::{self, Asked};
 use crate::identities::Tokens;
-use crate::inbox::{Inbox, Said, Source};
+use crate::inbox::{Delivery, Inbox, Source};
 use crate::machine::Machine;
 use crate::names::Names;
 use crate::point::Point;
@@ -31,6 +30,7 @@ use crate::process::Process;
 use crate::remote::Remotes;
 use crate::sampler::Sampler;
 use crate::search::Scheduler;
+use crate::task_faults::TaskFaults;
 use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
 
@@ -99,7 +99,7 @@ pub struct World {
     /// What everything is called.
     pub names: Names,
     /// What tasks do otherwise than their configuration says.
-    pub(crate) habits: Habits,
+    pub(crate) task_faults: TaskFaults,
     pub(crate) scheduler: Scheduler,
     pub(crate) at: Instant,
     /// Time since the beginning, whatever the clocks say.
@@ -107,8 +107,8 @@ pub struct World {
     pub(crate) wall_offset: i64,
     /// Whether the wall's clock went otherwise than time.
     pub(crate) wall_jumped: bool,
-    pub(crate) peace: bool,
-    pub(crate) patience: Patience,
+    pub(crate) converging: bool,
+    pub(crate) timeouts: Timeouts,
     pub(crate) life: u64,
     pub(crate) inbox: Inbox,
     pub(crate) later: BTreeMap<(Instant, u64), Due>,
@@ -135,7 +135,7 @@ pub struct World {
 
 impl World {
     /// A world at rest.
-    pub fn new(seed: u64, patience: Patience) -> World {
+    pub fn new(seed: u64, timeouts: Timeouts) -> World {
         World {
             choices: Choices::new(seed),
             faults: Faults::none(),
@@ -143,14 +143,14 @@ impl World {
             dirs: Dirs::default(),
             trace: Trace::default(),
             names: Names::default(),
-            habits: Habits::default(),
+            task_faults: TaskFaults::default(),
             scheduler: Scheduler::default(),
             at: BOOTED,
             elapsed: Span::ZERO,
             wall_offset: 1_700_000_000_000_000_000,
             wall_jumped: false,
-            peace: false,
-            patience,
+            converging: false,
+            timeouts,
             life: 0,
             inbox: Inbox::default(),
             later: BTreeMap::new(),
@@ -222,8 +222,8 @@ impl World {
         self.note(|| (Column::Agent, format!("the wall clock jumps by {by}")));
     }
 
-    pub(crate) fn note(&mut self, tell: impl FnOnce() -> (Column, String)) {
-        self.trace.tell(self.elapsed, Way::World, tell);
+    pub(crate) fn note(&mut self, write: impl FnOnce() -> (Column, String)) {
+        self.trace.write(self.elapsed, Way::World, write);
     }
 
     /// The record of a launch, made if there is none.
@@ -240,17 +240,17 @@ impl World {
     }
 
     /// Whether `fault` happens to `entity` now.
-    pub(crate) fn strikes(&mut self, fault: Fault, entity: &str) -> bool {
-        let strikes = !self.peace && self.faults.strikes(&mut self.choices, fault, entity);
-        if strikes {
-            let tell = || (Column::named(entity), format!("{fault}"));
-            self.trace.tell(self.elapsed, Way::Fault, tell);
+    pub(crate) fn fires(&mut self, fault: Fault, entity: &str) -> bool {
+        let fires = !self.converging && self.faults.fires(&mut self.choices, fault, entity);
+        if fires {
+            let write = || (Column::named(entity), format!("{fault}"));
+            self.trace.write(self.elapsed, Way::Fault, write);
         }
-        strikes
+        fires
     }
 
-    /// How long something takes that the core awaits for `patience`.
-    pub(crate) fn latency(&mut self, entity: &str, patience: Span) -> Span {
+    /// How long something takes that the core awaits for `timeout`.
+    pub(crate) fn latency(&mut self, entity: &str, timeout: Span) -> Span {
         let near = [
             Span::ZERO,
             Span::ZERO,
@@ -259,14 +259,14 @@ impl World {
             Span::secs(1),
         ];
         let far = [
-            Span(patience.0 - 1),
-            patience,
-            Span(patience.0 + 1),
+            Span(timeout.0 - 1),
+            timeout,
+            Span(timeout.0 + 1),
             Span::secs(3600),
         ];
-        let grid: &[Span] = if self.peace {
+        let grid: &[Span] = if self.converging {
             &near[..4]
-        } else if self.strikes(Fault::SlowAnswer, entity) {
+        } else if self.fires(Fault::SlowAnswer, entity) {
             &far
         } else {
             &near
@@ -293,15 +293,15 @@ impl World {
     }
 
     /// Says `input`, which is about `entity`, to the agent from `at` on.
-    pub(crate) fn say(&mut self, source: Source, at: Instant, entity: &Arc<str>, input: Input) {
-        let said = Said {
+    pub(crate) fn deliver(&mut self, source: Source, at: Instant, entity: &Arc<str>, input: Input) {
+        let delivery = Delivery {
             at,
             number: self.number(),
             rank: self.scheduler.rank(&mut self.choices, entity),
             entity: Arc::clone(entity),
             input,
         };
-        self.inbox.push(source, said);
+        self.inbox.push(source, delivery);
     }
 
     /// Says `input`, in answer to `op`, to the agent that asked.
@@ -310,18 +310,18 @@ impl World {
         life: u64,
         op: Op,
         entity: &Arc<str>,
-        patience: Span,
+        timeout: Span,
         input: Input,
     ) {
         if life != self.life {
             return;
         }
-        let at = self.at + self.latency(entity, patience);
-        if self.strikes(Fault::DoubledAnswer, entity) {
-            let again = self.at + self.latency(entity, patience);
-            self.say(Source::Answer(op, 1), again, entity, input.clone());
+        let at = self.at + self.latency(entity, timeout);
+        if self.fires(Fault::DoubledAnswer, entity) {
+            let again = self.at + self.latency(entity, timeout);
+            self.deliver(Source::Answer(op, 1), again, entity, input.clone());
         }
-        self.say(Source::Answer(op, 0), at, entity, input);
+        self.deliver(Source::Answer(op, 0), at, entity, input);
     }
 
     /// Carries out what the agent asks for.
@@ -345,24 +345,24 @@ impl World {
                 }
             }
             Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
-            Effect::Node(effect) => self.look(&effect),
+            Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
-            Effect::Reply(..) | Effect::Tell(_) | Effect::Stopped => {}
+            Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}
         }
     }
 
     fn begin_commit(&mut self, id: CommitId, batch: Arc<Batch>) {
         let store: Arc<str> = Arc::from("store");
         let second = Span::secs(1);
-        if self.strikes(Fault::FullDisk, &store) {
+        if self.fires(Fault::FullDisk, &store) {
             let spans = [second, Span::secs(60), Span::secs(3600)];
             let span = self.choices.one_of(&spans, Point::FullFor, &store);
             self.disk.full_until = Some(Span(self.elapsed.0 + span.unwrap_or(second).0));
         }
-        if self.disk.is_full(self.elapsed) || self.strikes(Fault::FailCommit, &store) {
+        if self.disk.is_full(self.elapsed) || self.fires(Fault::FailCommit, &store) {
             let at = self.at + self.latency(&store, second);
             let input = StoreInput::Failed(id, "no space left on device".to_owned());
-            return self.say(Source::Store, at, &store, Input::Store(input));
+            return self.deliver(Source::Store, at, &store, Input::Store(input));
         }
         let delay = self.latency(&store, second);
         self.after(delay, &store, Later::Commit { id, batch });
@@ -370,13 +370,13 @@ impl World {
 
     fn end_commit(&mut self, life: u64, id: CommitId, batch: Arc<Batch>) {
         if let Some(key) = self.disk.write(id, Arc::unwrap_or_clone(batch)) {
-            self.violated("an_unchanged_record_is_not_written", format!("{key:?}"));
+            self.violated("unchanged_record_is_not_written", format!("{key:?}"));
         }
         if life == self.life {
             let store: Arc<str> = Arc::from("store");
             let at = self.at + self.latency(&store, Span::secs(1));
             let input = Input::Store(StoreInput::Saved(id));
-            self.say(Source::Store, at, &store, input);
+            self.deliver(Source::Store, at, &store, input);
         }
     }
 
@@ -495,7 +495,7 @@ impl World {
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {
             let name = self.names.task(&key);
-            if self.strikes(Fault::UnreadableRecord, &name) {
+            if self.fires(Fault::UnreadableRecord, &name) {
                 self.disk.spoil(Key::Task(key.alloc, key.task.clone()));
                 self.unread.insert(key);
             }

@@ -8,10 +8,10 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy};
 use drover_core::model::task::Task;
 use drover_core::time::Span;
-use drover_io_sim::habits::{Habit, Spell};
 use drover_io_sim::rehearse::{
     Block, Cause, Happening, Kind, MOST_TASKS, Outcome, Plan, Rehearsal, Trouble,
 };
+use drover_io_sim::task_faults::{FaultWindow, TaskFault};
 
 const MINUTE: Span = Span::secs(60);
 /// When trouble begins in these plans.
@@ -95,7 +95,7 @@ fn between(span: Span, least: Span, most: Span) {
 }
 
 #[test]
-fn a_task_that_ends_is_down_for_the_delay_of_its_restart() {
+fn crashed_task_is_down_for_restart_delay() {
     for count in [1, 3] {
         for outcome in outcomes(&job(JobType::Service, count), &plan(vec![(BEGIN, ends())])) {
             let group = &outcome.groups[0];
@@ -109,7 +109,7 @@ fn a_task_that_ends_is_down_for_the_delay_of_its_restart() {
 }
 
 #[test]
-fn a_machine_that_starts_again_costs_no_restart_delay() {
+fn reboot_costs_no_restart_delay() {
     let reboot = plan(vec![(BEGIN, Happening::Reboot(Span::secs(300)))]);
     for outcome in outcomes(&job(JobType::Service, 1), &reboot) {
         let least = Span::secs(300);
@@ -118,7 +118,7 @@ fn a_machine_that_starts_again_costs_no_restart_delay() {
 }
 
 #[test]
-fn tasks_do_not_notice_an_agent_that_is_away() {
+fn tasks_are_unaffected_by_agent_downtime() {
     let away = plan(vec![(BEGIN, Happening::AgentDown(Span::secs(600)))]);
     for outcome in outcomes(&job(JobType::Service, 2), &away) {
         assert_eq!(outcome.groups[0].worst, Span::ZERO);
@@ -127,7 +127,7 @@ fn tasks_do_not_notice_an_agent_that_is_away() {
 }
 
 #[test]
-fn the_second_end_uses_up_a_budget_of_one() {
+fn second_exit_exhausts_budget_of_one() {
     let twice = plan(vec![(BEGIN, ends()), (later(Span::secs(600)), ends())]);
     for outcome in outcomes(&job(JobType::Service, 1), &twice) {
         let group = &outcome.groups[0];
@@ -142,7 +142,7 @@ fn the_second_end_uses_up_a_budget_of_one() {
 }
 
 #[test]
-fn mode_delay_waits_for_the_next_interval_and_a_replacement_for_its_delay() {
+fn delay_mode_and_reschedule_delay_are_measured() {
     let twice = plan(vec![(BEGIN, ends()), (later(Span::secs(600)), ends())]);
     let mut patient = job(JobType::Service, 1);
     let policy = patient.task_groups[0].tasks[0].restart_policy.as_mut();
@@ -164,7 +164,7 @@ fn mode_delay_waits_for_the_next_interval_and_a_replacement_for_its_delay() {
 }
 
 #[test]
-fn a_batch_job_is_whole_when_its_work_is_done() {
+fn batch_job_is_healthy_when_complete() {
     let batch = job(JobType::Batch, 2);
     for outcome in outcomes(&batch, &plan(vec![(Span::secs(300), ends())])) {
         let group = &outcome.groups[0];
@@ -179,7 +179,7 @@ fn a_batch_job_is_whole_when_its_work_is_done() {
 }
 
 #[test]
-fn a_new_version_of_a_batch_job_has_its_work_before_it() {
+fn new_batch_version_runs_again() {
     let batch = job(JobType::Batch, 1);
     let renewed = plan(vec![(BEGIN, Happening::Renew)]);
     for outcome in outcomes(&batch, &renewed) {
@@ -188,11 +188,11 @@ fn a_new_version_of_a_batch_job_has_its_work_before_it() {
         assert!(group.back_after.is_some());
     }
     let in_vain = Plan {
-        spells: vec![Spell {
+        fault_windows: vec![FaultWindow {
             of: None,
             from: BEGIN,
             to: renewed.over,
-            habit: Habit::CannotStart,
+            fault: TaskFault::CannotStart,
         }],
         ..renewed
     };
@@ -207,7 +207,7 @@ fn a_new_version_of_a_batch_job_has_its_work_before_it() {
 }
 
 #[test]
-fn what_went_with_its_agent_is_nobodys_work() {
+fn lost_work_is_not_counted() {
     let unsaved = plan(vec![
         (BEGIN, Happening::DiskFull(Span::secs(300))),
         (later(Span::secs(1)), Happening::Renew),
@@ -220,13 +220,13 @@ fn what_went_with_its_agent_is_nobodys_work() {
 }
 
 #[test]
-fn habits_hold_for_their_time_and_for_whom_they_are_meant() {
+fn task_fault_applies_within_window_to_target() {
     let slow = |task: &str| Plan {
-        spells: vec![Spell {
+        fault_windows: vec![FaultWindow {
             of: Some(("app".to_owned(), task.to_owned())),
             from: BEGIN,
             to: later(Span::secs(600)),
-            habit: Habit::StartsAfter(Span::secs(240)),
+            fault: TaskFault::StartsAfter(Span::secs(240)),
         }],
         ..plan(vec![(BEGIN, ends())])
     };
@@ -241,7 +241,7 @@ fn habits_hold_for_their_time_and_for_whom_they_are_meant() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_gives_same_run() {
     let rehearsal = Rehearsal::new(&job(JobType::Service, 2));
     for trouble in Trouble::ALL {
         let story = |seed| rehearsal.run(*trouble, seed, true).story;
@@ -251,14 +251,18 @@ fn the_same_seed_is_the_same_run() {
 }
 
 #[test]
-fn trouble_is_over_when_the_plan_says_so() {
+fn faults_end_when_planned() {
     let rehearsal = Rehearsal::new(&job(JobType::Service, 2));
     for trouble in Trouble::ALL {
         for seed in 1..100 {
             let plan = rehearsal.plan(*trouble, seed);
             assert!(plan.happenings.is_sorted_by_key(|(at, _)| *at));
             assert!(plan.happenings.iter().all(|(at, _)| *at <= plan.over));
-            assert!(plan.spells.iter().all(|spell| spell.to <= plan.over));
+            assert!(
+                plan.fault_windows
+                    .iter()
+                    .all(|window| window.to <= plan.over)
+            );
             for (at, happening) in &plan.happenings {
                 if let Happening::DiskFull(span) | Happening::Reboot(span) = happening {
                     assert!(at.0 + span.0 <= plan.over.0);
@@ -269,7 +273,7 @@ fn trouble_is_over_when_the_plan_says_so() {
 }
 
 #[test]
-fn of_many_copies_some_are_rehearsed() {
+fn many_copies_are_sampled() {
     let rehearsal = Rehearsal::new(&job(JobType::Service, 5000));
     assert!(rehearsal.tasks() <= MOST_TASKS && rehearsal.tasks() > MOST_TASKS / 3);
     let left_out: Vec<_> = rehearsal.left_out().collect();
@@ -280,7 +284,7 @@ fn of_many_copies_some_are_rehearsed() {
 }
 
 #[test]
-fn a_block_names_the_worst_the_typical_and_the_setting() {
+fn finding_names_worst_typical_and_setting() {
     let job = job(JobType::Service, 1);
     let rehearsal = Rehearsal::new(&job);
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -306,6 +310,6 @@ fn a_block_names_the_worst_the_typical_and_the_setting() {
         r#"reschedule { attempts = 0, interval = "0s", delay = "30s", unlimited = false }"#;
     assert_eq!(texts, [restart, reschedule]);
     assert_eq!(finding.settings[0].paths[1], r#"group["app"].restart"#);
-    let calm = Block::of(&rehearsal, Trouble::Nothing, &outcomes[..1]);
-    assert!(!calm.is_bad() && calm.findings.is_empty());
+    let run_until_quiescent = Block::of(&rehearsal, Trouble::Nothing, &outcomes[..1]);
+    assert!(!run_until_quiescent.is_bad() && run_until_quiescent.findings.is_empty());
 }

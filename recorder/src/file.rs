@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn member_that_was_cut_is_torn_and_those_before_are_read() {
+    fn truncated_member_is_torn_and_earlier_are_read() {
         let (one, both) = (members(&["one\n"]), members(&["one\n", "two\n"]));
         for end in one.len() + 1..both.len() {
             let torn = End::Torn(end - one.len());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn member_that_was_changed_is_not_read_as_something_else() {
+    fn changed_member_is_refused() {
         let (one, all) = (members(&["one\n"]), members(&["one\n", "two\n", "three\n"]));
         let (second, end) = (one.len(), members(&["one\n", "two\n"]).len());
         // Times and the like in the head of a member are not looked at.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn recording_of_an_old_layout_is_known() {
+    fn recording_of_old_layout_is_recognized() {
         let old = "0000002a 0123456789abcdef \
                    {\"shared\":[],\"value\":{\"format\":3,\"version\":\"0.1.0\"}}\n";
         assert_eq!(of_old_layout(old.as_bytes()), Some(("0.1.0".to_owned(), 3)));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_differ_have_other_hashes() {
+    fn different_values_have_different_hashes() {
         let map = |key: &str, value: u32| BTreeMap::from([(key.to_owned(), value)]);
         let named = |size, name| hash(&Shape::Named { size, name });
         let all = [
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_field_counts_as_one_that_is_not_there() {
+    fn empty_field_hashes_as_absent() {
         #[derive(Serialize)]
         struct Old {
             name: &'static str,

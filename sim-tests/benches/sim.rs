@@ -10,7 +10,7 @@ use drover_core::model::task::Hook;
 use drover_core::time::{SECOND, Span};
 use drover_io_sim::{Faults, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
-use drover_sim_tests::look::Look;
+use drover_sim_tests::inspect::Inspect;
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -23,7 +23,7 @@ fn small_world(seed: u64) -> Sim {
     let _ = sim.run(Span::secs(60));
     sim.deregister("web", false);
     let _ = sim.run(Span::secs(60));
-    if let Err(violation) = sim.peace() {
+    if let Err(violation) = sim.converge() {
         panic!("seed {seed}: {violation:?}");
     }
     sim

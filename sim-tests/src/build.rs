@@ -326,9 +326,9 @@ pub fn batch(id: &str, tasks: impl Into<Vec<Task>>) -> Job {
     job(id, JobType::Batch, [group("g", tasks).never_again()])
 }
 
-/// The job as a mould for others, which [`drover_io_sim::Sim::dispatch`] makes.
+/// The job as a parameterized job for others, which [`drover_io_sim::Sim::dispatch`] makes.
 #[must_use]
-pub fn mould(mut job: Job) -> Job {
+pub fn parameterized(mut job: Job) -> Job {
     job.parameterized_job = Some(ParameterizedJob {
         meta_required: vec!["who".to_owned()],
         meta_optional: vec!["why".to_owned()],

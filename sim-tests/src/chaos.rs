@@ -16,7 +16,7 @@ use drover_io_sim::script::{
 };
 use drover_io_sim::{Dice, Faults, Search};
 
-use crate::build::{EVER, GroupWords, TaskWords, group, job, mould, task};
+use crate::build::{EVER, GroupWords, TaskWords, group, job, parameterized, task};
 use crate::theme::Theme;
 
 /// The script of a seed.
@@ -289,7 +289,7 @@ fn random_job(dice: &mut Dice, id: &str) -> Job {
     }
     let tasks: Vec<Task> = tasks
         .into_iter()
-        .map(|task| habits(dice, task, id))
+        .map(|task| task_faults(dice, task, id))
         .collect();
     let mut group = group("g", tasks).never_again();
     group.count = Some(1 + i64::try_from(dice.below(3, "count", id)).unwrap_or(0));
@@ -323,7 +323,7 @@ fn random_job(dice: &mut Dice, id: &str) -> Job {
     let mut job = job(id, job_type, [group]);
     job.priority = [50, 50, 70, 30, 45][dice.below(5, "priority", id)];
     if job_type.runs_to_completion() && dice.below(4, "mould", id) == 1 {
-        let mut job = mould(job);
+        let mut job = parameterized(job);
         for task in &mut job.task_groups[0].tasks {
             *task = task.clone().payload();
         }
@@ -346,7 +346,7 @@ fn main_task(dice: &mut Dice, job_type: JobType, name: &str, id: &str) -> Task {
     }
 }
 
-fn habits(dice: &mut Dice, task: Task, id: &str) -> Task {
+fn task_faults(dice: &mut Dice, task: Task, id: &str) -> Task {
     let entity = format!("{id} {}", task.name);
     let mut task = task.restarts(2, Span::secs(24 * 3600), Span::secs(1), RestartMode::Fail);
     match dice.below(8, "kill after", &entity) {

@@ -10,7 +10,7 @@
 //!     sim.until(SOON, |sim| sim.runs("web", "main"))?;
 //!     sim.deregister("web", false);
 //!     sim.until(SOON, |sim| sim.all_over("web", ClientStatus::Complete))?;
-//!     sim.peace()
+//!     sim.convergence()
 //! });
 //! ```
 //!
@@ -28,7 +28,7 @@
 pub mod build;
 pub mod chaos;
 pub mod hunt;
-pub mod look;
+pub mod inspect;
 pub mod report;
 mod seeds;
 pub mod small;

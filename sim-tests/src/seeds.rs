@@ -69,20 +69,24 @@ fn for_worlds(count: u64, world: impl Fn(u64) -> Sim, scenario: impl Fn(&mut Sim
 /// # Panics
 /// When the scenario fails.
 #[track_caller]
-pub fn replay(world: impl Fn() -> Sim, tell: bool, scenario: impl Fn(&mut Sim) -> Scenario) -> Sim {
+pub fn replay(
+    world: impl Fn() -> Sim,
+    with_story: bool,
+    scenario: impl Fn(&mut Sim) -> Scenario,
+) -> Sim {
     let mut sim = world();
     let failed = match catch_unwind(AssertUnwindSafe(|| scenario(&mut sim))) {
         Ok(ended) => ended.err(),
         Err(_) => Some(Violation::new("no_panic", "see above")),
     };
-    if !tell && failed.is_none() {
+    if !with_story && failed.is_none() {
         return sim;
     }
     // The story is only written when somebody reads it.
     let mut again = world();
     again.world.trace.keep();
     let _ = catch_unwind(AssertUnwindSafe(|| scenario(&mut again)));
-    if tell {
+    if with_story {
         print!("{}", timeline::draw(again.world.trace.events()));
     }
     if let Some(Violation { invariant, detail }) = failed {

@@ -214,7 +214,7 @@ impl Small {
             prompt: self.prompt,
             horizon: Span::secs(2 * 3600),
         };
-        explore(&self.sim(), bounds, Sim::peace)
+        explore(&self.sim(), bounds, Sim::converge)
     }
 
     /// Draws what happens on the way of these steps.

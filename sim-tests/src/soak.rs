@@ -80,8 +80,8 @@ impl Soaked {
     }
 }
 
-/// Tries one seed after the other. `tell` is called about once a second with what was done so far.
-pub fn soak(plan: Plan, tell: impl Fn(u64, u64)) -> Soaked {
+/// Tries one seed after the other. `on_progress` is called about once a second with what was done so far.
+pub fn soak(plan: Plan, on_progress: impl Fn(u64, u64)) -> Soaked {
     let (next, done) = (AtomicU64::new(plan.from), AtomicU64::new(0));
     let (over, all) = (AtomicBool::new(false), Mutex::new(Soaked::default()));
     let began = Instant::now();
@@ -115,7 +115,7 @@ pub fn soak(plan: Plan, tell: impl Fn(u64, u64)) -> Soaked {
         }
         drop(works);
         while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-            tell(began.elapsed().as_secs(), done.load(Ordering::Relaxed));
+            on_progress(began.elapsed().as_secs(), done.load(Ordering::Relaxed));
         }
     });
     all.into_inner().unwrap_or_default()

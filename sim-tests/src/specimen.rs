@@ -32,15 +32,15 @@ const DEPTH: usize = 40;
 #[derive(Debug, Default)]
 pub struct Specimens {
     /// Which variant comes next, of each enum at each place.
-    turns: BTreeMap<Place, usize>,
+    turns: BTreeMap<TaskPath, usize>,
     /// The variants that values had, of each enum.
     seen: BTreeMap<Enum, BTreeSet<usize>>,
     /// Which text is taken at a place.
-    texts: BTreeMap<Place, usize>,
+    texts: BTreeMap<TaskPath, usize>,
 }
 
 /// A field or variant, as far as it is told from others: its type, its number, and what of a collection it is.
-type Place = (&'static str, usize, &'static str);
+type TaskPath = (&'static str, usize, &'static str);
 
 /// An enum: its name, which others may have too, and its variants.
 type Enum = (&'static str, &'static [&'static str]);
@@ -86,7 +86,7 @@ impl Specimens {
         variants.collect()
     }
 
-    fn another_text(&mut self, refused: Option<Place>, why: &Refused) {
+    fn another_text(&mut self, refused: Option<TaskPath>, why: &Refused) {
         let Some(place) = refused else {
             panic!("no text is to blame: {why}");
         };
@@ -119,10 +119,10 @@ impl de::Error for Refused {
 
 struct Maker<'s> {
     specimens: &'s mut Specimens,
-    place: Place,
+    place: TaskPath,
     depth: usize,
     /// Where the last text was taken: who refuses a value refuses it, for nothing else is looked at.
-    last_text: Option<Place>,
+    last_text: Option<TaskPath>,
     variants: Vec<(Enum, usize)>,
 }
 
@@ -136,7 +136,7 @@ impl Maker<'_> {
     /// A part of what is made, at its own place.
     fn part<'de, T: DeserializeSeed<'de>>(
         &mut self,
-        place: Place,
+        place: TaskPath,
         seed: T,
     ) -> Result<T::Value, Refused> {
         let outer = std::mem::replace(&mut self.place, place);
@@ -147,7 +147,7 @@ impl Maker<'_> {
         made
     }
 
-    fn collection(&self, what: &'static str) -> Place {
+    fn collection(&self, what: &'static str) -> TaskPath {
         (self.place.0, self.place.1, what)
     }
 }
@@ -297,7 +297,7 @@ struct Parts<'m, 's, P> {
     place: P,
 }
 
-impl<'m, 's, P: Fn(usize) -> Place> Parts<'m, 's, P> {
+impl<'m, 's, P: Fn(usize) -> TaskPath> Parts<'m, 's, P> {
     fn new(maker: &'m mut Maker<'s>, left: usize, place: P) -> Self {
         Parts {
             maker,
@@ -317,7 +317,7 @@ impl<'m, 's, P: Fn(usize) -> Place> Parts<'m, 's, P> {
     }
 }
 
-impl<'de, P: Fn(usize) -> Place> de::SeqAccess<'de> for Parts<'_, '_, P> {
+impl<'de, P: Fn(usize) -> TaskPath> de::SeqAccess<'de> for Parts<'_, '_, P> {
     type Error = Refused;
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
@@ -327,7 +327,7 @@ impl<'de, P: Fn(usize) -> Place> de::SeqAccess<'de> for Parts<'_, '_, P> {
     }
 }
 
-impl<'de, P: Fn(usize) -> Place> de::MapAccess<'de> for Parts<'_, '_, P> {
+impl<'de, P: Fn(usize) -> TaskPath> de::MapAccess<'de> for Parts<'_, '_, P> {
     type Error = Refused;
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn specimens_have_every_variant_and_everything_in_it() {
+    fn specimens_cover_every_variant() {
         let mut specimens = Specimens::default();
         let shapes: Vec<Shape> = (0..3).map(|_| specimens.draw()).collect();
         assert_eq!(specimens.unseen(), Vec::<String>::new());

@@ -13,7 +13,7 @@ use drover_io_sim::script::{
 };
 use drover_io_sim::{Dice, Fault, Faults};
 
-use crate::build::{EVER, GroupWords, TaskWords, group, mould};
+use crate::build::{EVER, GroupWords, TaskWords, group, parameterized};
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Theme {
             Theme::Scripts => (&[Fault::FailScript, Fault::HangScript], OFTEN),
             Theme::Places | Theme::Children => (&[], 0),
             Theme::Devices => (&devices, NEARLY_ALWAYS),
-            Theme::Disks => (&[Fault::CrowdedDisk, Fault::SilentNode], NEARLY_ALWAYS),
+            Theme::Disks => (&[Fault::DiskPressure, Fault::SilentNode], NEARLY_ALWAYS),
         };
         Faults::only(kinds, permille).budget(AT_MOST)
     }
@@ -89,7 +89,7 @@ impl Theme {
             Theme::Children => {
                 job.job_type = JobType::Batch;
                 each_task(job, |task| task.ends("1s", 0).payload());
-                *job = mould(job.clone());
+                *job = parameterized(job.clone());
             }
             Theme::Devices => {
                 lives_long(job);

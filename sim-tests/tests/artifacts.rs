@@ -7,7 +7,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, batch, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 /// How often something of this kind happened to the task, as far as its events reach back.
 fn events(sim: &Sim, kind: EventType) -> usize {
@@ -20,7 +20,7 @@ fn events(sim: &Sim, kind: EventType) -> usize {
 }
 
 #[test]
-fn it_is_fetched_once_in_a_tasks_life() {
+fn artifact_is_fetched_once_per_task() {
     for_seeds(200, |sim| {
         let main = task("main").fetches("https://files/x.tgz").ends("1s", 3);
         let main = main.restarts(3, Span::secs(3600), Span::secs(1), RestartMode::Fail);
@@ -29,12 +29,12 @@ fn it_is_fetched_once_in_a_tasks_life() {
         sim.expect_that(sim.world.starts_of("main") == 4, "four starts")?;
         let fetched = events(sim, EventType::DownloadingArtifacts);
         sim.expect_that(fetched <= 1, "fetched once")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn what_cannot_be_fetched_fails_by_the_restart_policy() {
+fn failed_fetch_follows_restart_policy() {
     for_seeds(200, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -49,12 +49,12 @@ fn what_cannot_be_fetched_fails_by_the_restart_policy() {
         let failed = events(sim, EventType::FailedArtifactDownload);
         sim.expect_that(failed == 2, "two tries, and two reasons")?;
         sim.world.faults = Faults::none();
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn stopping_does_not_wait_for_what_is_fetched() {
+fn stop_does_not_wait_for_fetch() {
     for_seeds(200, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -69,12 +69,12 @@ fn stopping_does_not_wait_for_what_is_fetched() {
             sim.all_over("web", ClientStatus::Complete)
         })?;
         sim.expect_that(sim.world.starts_of("main") == 0, "no start")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_crash_in_the_middle_fetches_again() {
+fn crash_during_fetch_fetches_again() {
     for_seeds(200, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -86,13 +86,13 @@ fn a_crash_in_the_middle_fetches_again() {
         sim.world.faults = Faults::none();
         sim.restart()?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What was fetched into memory is gone when the machine starts again, and what is on the disk is not.
 #[test]
-fn what_is_lost_with_the_machine_is_fetched_again() {
+fn secrets_lost_at_reboot_are_fetched_again() {
     for secret in [true, false] {
         for_seeds(100, |sim| {
             let (keeper, source) = (task("main"), "https://files/x.key");
@@ -110,7 +110,7 @@ fn what_is_lost_with_the_machine_is_fetched_again() {
             sim.expect_that(sim.runs("web", "main"), "it runs again")?;
             let again = events(sim, EventType::DownloadingArtifacts) > before;
             sim.expect_that(again == secret, "only what was lost is fetched again")?;
-            sim.peace()
+            sim.converge()
         });
     }
 }

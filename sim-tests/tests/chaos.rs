@@ -4,7 +4,7 @@ use drover_sim_tests::report::Failure;
 use drover_sim_tests::soak::{Plan, soak};
 
 #[test]
-fn whatever_happens_everything_converges() {
+fn random_worlds_converge() {
     let plan = Plan {
         from: 0,
         seeds: 2000,

@@ -5,7 +5,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 /// How many jobs come and go.
 const JOBS: usize = 60;
@@ -54,7 +54,7 @@ fn one_comes_and_goes(sim: &mut Sim, id: &str, blocked: bool) -> Result<(), Viol
 
 /// Every private table of the core is empty again: roll-outs, places, news, commits, operators who wait.
 #[test]
-fn what_came_and_went_leaves_nothing() {
+fn churned_jobs_leave_nothing() {
     for_seeds(4, |sim| {
         let kinds = [
             Fault::SlowAnswer,
@@ -89,6 +89,6 @@ fn what_came_and_went_leaves_nothing() {
             sim.world.disk.records().len() == 1,
             "only the node's record",
         )?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -7,7 +7,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 fn on_port_and_devices(name: &str, priority: i64) -> Job {
     let tasks = [task(name).devices("bolt/gpu", 2)];
@@ -41,7 +41,7 @@ fn resists(sim: &mut Sim) {
 }
 
 #[test]
-fn preempting_alloc_names_each_claim_and_its_holder_until_that_is_gone() {
+fn preempting_alloc_names_claims_and_holders() {
     for_seeds(60, |sim| {
         // In the world of seed 0 nothing goes wrong, so nothing takes its time.
         if sim.seed() == 0 {
@@ -70,15 +70,15 @@ fn preempting_alloc_names_each_claim_and_its_holder_until_that_is_gone() {
         let words = (sim.view().zip(sim.live("high"))).and_then(|(view, one)| view.waits_for(one));
         let words = words.unwrap_or_default();
         sim.expect_that(words.contains("holds port 8080, device bolt/gpu/"), &words)?;
-        sim.calm()?;
+        sim.run_until_quiescent()?;
         sim.until(SOON, |sim| sim.runs("high", "high"))?;
         sim.expect_that(ungranted(sim, "high").is_empty(), "all are granted")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn replacement_names_the_slot_that_the_previous_alloc_holds() {
+fn replacement_names_slot_of_previous_alloc() {
     for_seeds(60, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -100,7 +100,7 @@ fn replacement_names_the_slot_that_the_previous_alloc_holds() {
         let waits = ungranted(sim, "web");
         let named = waits.iter().any(|it| it.claim == slot && is_of(it, holder));
         sim.expect_that(named, &format!("{waits:?}"))?;
-        sim.calm()?;
-        sim.peace()
+        sim.run_until_quiescent()?;
+        sim.converge()
     });
 }

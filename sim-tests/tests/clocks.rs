@@ -7,7 +7,7 @@ use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, group, job, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 const DAY: Span = Span::secs(24 * 3600);
 const HOUR_BACK: Span = Span::secs(-3600);
@@ -22,7 +22,7 @@ fn fails() -> Job {
 }
 
 #[test]
-fn a_clock_set_back_delays_no_replacement() {
+fn clock_set_back_delays_no_reschedule() {
     for_seeds(60, |sim| {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
@@ -30,12 +30,12 @@ fn a_clock_set_back_delays_no_replacement() {
         sim.world.jump_wall(HOUR_BACK);
         sim.until(Span::secs(30), |sim| sim.world.starts_of("main") == 2)?;
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_clock_set_forward_hurries_no_replacement() {
+fn clock_set_forward_hastens_no_reschedule() {
     for_seeds(60, |sim| {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
@@ -49,7 +49,7 @@ fn a_clock_set_forward_hurries_no_replacement() {
 
 /// Of what was before an agent's restart only wall time is left: the delay bounds what it says.
 #[test]
-fn a_clock_set_back_between_two_lives_costs_one_delay_at_most() {
+fn clock_set_back_while_down_costs_one_delay_at_most() {
     for_seeds(60, |sim| {
         sim.register(&fails());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
@@ -61,7 +61,7 @@ fn a_clock_set_back_between_two_lives_costs_one_delay_at_most() {
 }
 
 #[test]
-fn a_clock_set_back_between_two_lives_costs_one_pause_at_most() {
+fn clock_set_back_while_down_costs_one_restart_delay_at_most() {
     for_seeds(60, |sim| {
         let main = task("main")
             .ends("10s", 1)
@@ -79,7 +79,7 @@ fn a_clock_set_back_between_two_lives_costs_one_pause_at_most() {
 }
 
 #[test]
-fn a_clock_set_back_renews_no_budget() {
+fn clock_set_back_resets_no_restart_budget() {
     for_seeds(60, |sim| {
         let main = task("main").ends("10s", 1).restarts(
             2,
@@ -95,7 +95,7 @@ fn a_clock_set_back_renews_no_budget() {
         sim.until(Span::secs(300), |sim| {
             sim.all_over("sum", ClientStatus::Failed)
         })?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 3, "one start and two more")
     });
 }
@@ -113,17 +113,17 @@ fn replaced_after(by: Span, starts: u32) {
         sim.run(Span::secs(600))?;
         let all = sim.world.starts_of("main");
         sim.expect_that(all == starts, &format!("{all} starts"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_clock_set_back_renews_no_replacements() {
+fn clock_set_back_resets_no_reschedules() {
     replaced_after(HOUR_BACK, 3);
 }
 
 /// What was written under a clock that was years ahead is as old as what is years old.
 #[test]
-fn a_clock_set_far_back_uses_up_no_replacements() {
+fn clock_set_far_back_uses_up_no_reschedules() {
     replaced_after(Span(-4000 * DAY.0), 5);
 }

@@ -12,7 +12,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation, listening};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, group, job, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// A batch job of so many copies that end soon, each with exit code 3.
@@ -39,13 +39,13 @@ fn exit_code(state: &TaskState) -> Option<&str> {
 /// Whether all are over, none has a directory, and each still says how it ended.
 fn all_collected(sim: &Sim, job: &str, copies: usize) -> bool {
     let all = shown(sim, job);
-    let told = |alloc: &ShownAlloc<'_>| {
+    let is_complete = |alloc: &ShownAlloc<'_>| {
         let mut tasks = alloc.tasks().into_iter();
         alloc.is_collected()
             && alloc.record().status == ClientStatus::Failed
             && tasks.all(|(_, state)| exit_code(state) == Some("3"))
     };
-    all.len() == copies && all.iter().all(told) && sim.world.dirs.allocs.is_empty()
+    all.len() == copies && all.iter().all(is_complete) && sim.world.dirs.allocs.is_empty()
 }
 
 /// Everything that ended is collected.
@@ -83,7 +83,7 @@ fn batch_job_with_many_copies_shows_each_after_collection() {
             .and_then(|()| sim.expect_that(shown(&sim, "many").len() == 30, "thirty records"))
             .and_then(|()| collect(&mut sim))
             .and_then(|()| sim.expect_that(all_collected(&sim, "many", 30), "thirty records"))
-            .and_then(|()| sim.peace());
+            .and_then(|()| sim.converge());
         assert_eq!(result, Ok(()), "seed {seed}");
     }
 }
@@ -110,14 +110,14 @@ fn collected_records_survive_each_crash() {
             // Who died before it could answer forgot that it was asked.
             collect(sim)?;
             sim.expect_that(all_collected(sim, "many", 3), "three records")?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 20, "seed {seed}: {steps} steps");
     }
 }
 
 #[test]
-fn oldest_collected_record_goes_when_there_are_too_many() {
+fn oldest_collected_record_is_dropped_at_limit() {
     for_seeds(50, |sim| {
         let kept = sim.config().kept_records;
         for nth in 0..kept + 2 {
@@ -133,12 +133,12 @@ fn oldest_collected_record_goes_when_there_are_too_many() {
         // What is forgotten was done nevertheless.
         sim.run(SOON)?;
         sim.expect_that(sim.living("main") == 0, "nothing runs again")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn collected_records_go_with_the_version_of_their_job() {
+fn collected_records_are_dropped_with_job_version() {
     for_seeds(50, |sim| {
         let mut web = service("web", [task("main")]);
         for version in 0..=7 {
@@ -170,13 +170,13 @@ fn collected_records_go_with_the_version_of_their_job() {
         )?;
         sim.deregister("web", true);
         sim.until(SOON, |sim| shown(sim, "web").is_empty())?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// People ask for one of which only the record is left, and are told so.
 #[test]
-fn requests_for_a_collected_alloc_are_answered() {
+fn requests_for_collected_alloc_are_answered() {
     for_seeds(20, |sim| {
         sim.register(&many(1));
         sim.until(Span::secs(600), |sim| {
@@ -202,6 +202,6 @@ fn requests_for_a_collected_alloc_are_answered() {
         let done = matches!(sim.checker.reply(again), Some(Reply::Done { .. }));
         sim.expect_that(done, "collected already")?;
         sim.expect_that(all_collected(sim, "many", 1), "its record")?;
-        sim.peace()
+        sim.converge()
     });
 }

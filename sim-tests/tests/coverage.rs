@@ -34,23 +34,23 @@ fn worlds() -> Soaked {
 /// Properties that are raised elsewhere than in a check, so that nobody counts them, and those that
 /// only scenarios have.
 const UNCOUNTED: &[Property] = &[
-    Property::NoLaunchIdIsStartedTwice,
-    Property::OneLiveProcessPerTask,
-    Property::NothingStrangeIsTouched,
-    Property::WhatWasForgottenIsNotLookedFor,
-    Property::AnUnchangedRecordIsNotWritten,
-    Property::ARemoteDiskIsNotHidden,
+    Property::LaunchIdIsStartedOnce,
+    Property::TaskHasOneLiveProcess,
+    Property::ForeignProcessIsNotTouched,
+    Property::ForgottenLaunchIsNotRecovered,
+    Property::UnchangedRecordIsNotWritten,
+    Property::FetchedDiskIsNotHiddenByLocalDisk,
     Property::NoLivelock,
     Property::NoPanic,
-    Property::ASpuriousTimeoutChangesNothing,
+    Property::SpuriousTimeoutChangesNothing,
     Property::SameInputsSameEffects,
-    Property::ARestartAtRestChangesNothing,
-    Property::WhatIsExpectedHappens,
-    Property::WhatTheScenarioExpects,
+    Property::AgentRestartAtRestChangesNothing,
+    Property::ExpectedOutcomeHappens,
+    Property::ScenarioExpectationHolds,
 ];
 
 #[test]
-fn what_was_reached_is_reached() {
+fn coverage_table_is_reached() {
     let soaked = worlds();
     let silent: Vec<&str> = (Property::ALL.iter())
         .filter(|property| !UNCOUNTED.contains(property))

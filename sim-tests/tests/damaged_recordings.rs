@@ -17,7 +17,7 @@ use drover_io_sim::replay::{Damage, Player, Recording, Segment, verify};
 use drover_recorder::redact::{How, TokenKey};
 use drover_recorder::{Start, file};
 use drover_sim_tests::build::{TaskWords, service, task};
-use drover_sim_tests::look::Look;
+use drover_sim_tests::inspect::Inspect;
 
 /// How many steps each file of the recording has, but for the last.
 const STEPS: usize = 10;
@@ -129,13 +129,13 @@ fn one(damages: Vec<Damage>) -> Damage {
 const ALL: usize = FILES * (STEPS + 1);
 
 #[test]
-fn whole_recording_is_played_to_its_end() {
+fn complete_recording_is_played_to_end() {
     let files = Files::new("not");
     assert_eq!(files.played(), (ALL, Vec::new()));
 }
 
 #[test]
-fn file_with_a_damaged_beginning_is_left_out_and_named() {
+fn segment_with_damaged_header_is_skipped_and_named() {
     for (file, missing) in [
         // Where the first one began and the last one ended, nobody knows.
         (0, (None, Some(10))),
@@ -148,14 +148,14 @@ fn file_with_a_damaged_beginning_is_left_out_and_named() {
         assert_eq!(steps, ALL - STEPS - 1, "file {file}");
         let damage = one(damages);
         assert_eq!(damage.file, format!("{file:08}.rec"));
-        assert!(damage.why.contains("its beginning is not whole"));
+        assert!(damage.why.contains("its header is incomplete"));
         assert_eq!(damage.played, None);
         assert_eq!((damage.first_missing, damage.last_missing), missing);
     }
 }
 
 #[test]
-fn file_with_an_unreadable_state_is_left_out_and_says_its_steps() {
+fn segment_with_unreadable_state_is_skipped_with_steps() {
     for (file, missing) in [
         (0, (Some(1), Some(10))),
         (2, (Some(21), Some(30))),
@@ -179,7 +179,7 @@ fn file_with_an_unreadable_state_is_left_out_and_says_its_steps() {
 }
 
 #[test]
-fn file_with_a_damaged_step_is_played_up_to_it() {
+fn segment_with_damaged_step_is_played_up_to_it() {
     for file in 0..FILES {
         let mut files = Files::new(&format!("step-{file}"));
         files.change(file, |lines| flip(&mut lines[4]));
@@ -201,7 +201,7 @@ fn file_with_a_damaged_step_is_played_up_to_it() {
 }
 
 #[test]
-fn torn_end_is_damage_only_where_the_life_goes_on() {
+fn torn_end_is_damage_only_before_more_steps() {
     let tear = |lines: &mut Vec<Vec<u8>>| {
         let last = lines.last_mut().unwrap();
         last.truncate(last.len() - 15);
@@ -223,7 +223,7 @@ fn torn_end_is_damage_only_where_the_life_goes_on() {
 }
 
 #[test]
-fn several_damaged_files_are_all_named() {
+fn all_damaged_segments_are_named() {
     let mut files = Files::new("several");
     files.change(1, |lines| flip(&mut lines[0]));
     files.change(2, |lines| lines[0] = member("[]\n"));
@@ -245,7 +245,7 @@ fn several_damaged_files_are_all_named() {
 }
 
 #[test]
-fn recording_of_damaged_files_only_is_refused_with_all_reasons() {
+fn recording_with_all_segments_damaged_is_refused() {
     let mut files = Files::new("all");
     for file in 0..FILES {
         files.change(file, |lines| flip(&mut lines[0]));

@@ -1,4 +1,4 @@
-//! Cleaning away: only so many at once, and nobody waits for ever for those that cannot be.
+//! Garbage collection: only so many at once, and nobody waits for ever for those that cannot be.
 
 use drover_core::agent::requests::CollectGarbage;
 use drover_core::config::Config;
@@ -6,7 +6,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, group, job, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// Six allocations that end soon.
@@ -33,7 +33,7 @@ fn none_left(sim: &Sim) -> bool {
 }
 
 #[test]
-fn what_is_to_go_goes_two_by_two() {
+fn removals_run_two_at_a_time() {
     assert_eq!(
         Config::new(0, drover_io_sim::node(), "/").parallel_destroys,
         2
@@ -42,25 +42,25 @@ fn what_is_to_go_goes_two_by_two() {
         all_ended(sim)?;
         sim.ask(CollectGarbage);
         sim.until(SOON, none_left)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The slots of those whose directories resist are free for others.
 #[test]
-fn what_cannot_be_cleaned_away_holds_nobody_up() {
+fn failing_removal_blocks_no_other() {
     for_seeds(200, |sim| {
         all_ended(sim)?;
         sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 400);
         sim.ask(CollectGarbage);
         sim.until(Span::secs(7200), none_left)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// An agent that dies goes on with those that were to go, by the same measure.
 #[test]
-fn the_next_agent_goes_on_by_the_same_measure() {
+fn restarted_agent_keeps_removal_limit() {
     for seed in 0..5 {
         let steps = each_crash(seed, |sim| {
             all_ended(sim)?;
@@ -69,7 +69,7 @@ fn the_next_agent_goes_on_by_the_same_measure() {
             // Who died before it could answer forgot that it was asked.
             sim.ask(CollectGarbage);
             sim.until(Span::secs(600), none_left)?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 20, "seed {seed}: {steps} steps");
     }
@@ -77,7 +77,7 @@ fn the_next_agent_goes_on_by_the_same_measure() {
 
 /// A disk that does not say how full it is is asked again, and what is too much for it goes then.
 #[test]
-fn a_disk_that_says_nothing_is_asked_again() {
+fn unanswered_disk_usage_query_is_repeated() {
     for_seeds(40, |sim| {
         all_ended(sim)?;
         if sim.seed() == 0 {
@@ -86,8 +86,8 @@ fn a_disk_that_says_nothing_is_asked_again() {
         sim.world.faults = Faults::only(&[Fault::HangProbe], 1000);
         sim.run(Span::secs(1500))?;
         sim.expect_that(sim.allocs("many").len() == 6, "nobody knows of a full disk")?;
-        sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+        sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
         sim.until(Span::secs(1200), |sim| sim.allocs("many").len() < 6)?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -6,7 +6,7 @@ use drover_io_sim::script::Watch;
 use drover_sim_tests::chaos;
 
 #[test]
-fn a_seed_goes_the_same_way_twice() {
+fn same_seed_gives_same_trace() {
     let watch = Watch {
         story: true,
         choices: false,
@@ -25,7 +25,7 @@ fn a_seed_goes_the_same_way_twice() {
 }
 
 #[test]
-fn two_processes_agree() {
+fn two_processes_give_same_hashes() {
     let hashes = || {
         let run = Command::new(env!("CARGO_BIN_EXE_drover-sim-tests"))
             .args(["hashes", "--seeds", "60"])

@@ -8,7 +8,7 @@ use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
@@ -49,16 +49,16 @@ fn updated_twice(sim: &mut Sim) -> Result<(), Violation> {
 }
 
 #[test]
-fn a_sticky_disk_goes_from_version_to_version() {
+fn sticky_disk_moves_to_new_version() {
     for_seeds(200, |sim| {
         updated_twice(sim)?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
     });
 }
 
 #[test]
-fn a_disk_that_is_not_sticky_stays_behind() {
+fn non_sticky_disk_is_not_moved() {
     for_seeds(100, |sim| {
         let mut job = keeper(task("main"));
         job.task_groups[0].ephemeral_disk = None;
@@ -67,17 +67,17 @@ fn a_disk_that_is_not_sticky_stays_behind() {
         sim.register(&version(&job, "1"));
         sim.until(SOON, |sim| runs_version(sim, 1))?;
         sim.expect_that(writers(sim) == 1, "an empty disk")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The agent dies wherever it can: between the move of the disk and its being remembered, too.
 #[test]
-fn a_disk_is_taken_over_though_the_agent_dies() {
+fn sticky_disk_moves_despite_crashes() {
     for seed in 0..10 {
         let steps = each_crash(seed, |sim| {
             updated_twice(sim)?;
-            sim.peace()?;
+            sim.converge()?;
             sim.expect_that(writers(sim) == 3, "all three versions wrote to one disk")
         });
         assert!(steps > 40, "seed {seed}: {steps} steps");
@@ -85,9 +85,9 @@ fn a_disk_is_taken_over_though_the_agent_dies() {
 }
 
 /// One that is replaced while it still waits passes on what it was to get; and what ended is
-/// cleaned away meanwhile, but nobody's inheritance.
+/// garbage-collected meanwhile, but nobody's inheritance.
 #[test]
-fn who_never_got_the_disk_passes_it_on() {
+fn unstarted_replacement_passes_disk_on() {
     for_seeds(200, |sim| {
         let slow = task("main").with("kill_after", "20s");
         let mut job = keeper(slow);
@@ -101,13 +101,13 @@ fn who_never_got_the_disk_passes_it_on() {
         }
         sim.until(SOON, |sim| runs_version(sim, 3))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A move that fails or hangs costs its allocation, and the one after it tries again.
 #[test]
-fn a_disk_that_could_not_be_taken_over_is_not_lost() {
+fn disk_survives_failed_move() {
     for_seeds(100, |sim| {
         let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
         let mut job = keeper(main);
@@ -118,14 +118,14 @@ fn a_disk_that_could_not_be_taken_over_is_not_lost() {
         sim.world.faults = Faults::only(&[Fault::FailHook, Fault::HangHook], 300);
         sim.register(&version(&job, "1"));
         sim.until(Span::secs(3600), |sim| runs_version(sim, 1))?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")
     });
 }
 
 /// Who waits for a disk can be stopped, and leaves nothing.
 #[test]
-fn waiting_for_a_disk_can_be_stopped() {
+fn alloc_waiting_for_disk_can_be_stopped() {
     for_seeds(100, |sim| {
         let slow = task("main").with("kill_after", "1h");
         let mut job = keeper(slow);
@@ -136,20 +136,20 @@ fn waiting_for_a_disk_can_be_stopped() {
         sim.run(Span::secs(5))?;
         sim.deregister("db", false);
         let over = |sim: &Sim| {
-            let heir = sim.allocs("db").into_iter();
-            let heir = heir.max_by_key(|alloc| alloc.record().job_version);
-            heir.is_some_and(|alloc| *alloc.phase() == Phase::Finished)
+            let replacement = sim.allocs("db").into_iter();
+            let replacement = replacement.max_by_key(|alloc| alloc.record().job_version);
+            replacement.is_some_and(|alloc| *alloc.phase() == Phase::Finished)
         };
         sim.run(Span::secs(5))?;
         sim.expect_that(over(sim), "it does not wait for the other one's end")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// One that failed before it took over the disk holds nothing: it goes before what it was to get.
 /// A soak found this, in one of 7,000 seeds.
 #[test]
-fn who_never_got_the_disk_goes_before_it() {
+fn alloc_without_disk_is_collected_before_its_source() {
     for_seeds_keeping(60, 1, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -166,7 +166,7 @@ fn who_never_got_the_disk_goes_before_it() {
         sim.register(&version(&job, "2"));
         sim.until(SOON, |sim| runs_version(sim, 2))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -189,13 +189,13 @@ fn the_third_version_has_it(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
     sim.register(&version(job, "2"));
     sim.until(SOON, |sim| runs_version(sim, 2))?;
     sim.expect_that(writers(sim) >= 2, "what the first one wrote is there")?;
-    sim.peace()
+    sim.converge()
 }
 
 /// A move is given up and comes to its end nevertheless: whoever comes next has the disk, wherever it
 /// is by then.
 #[test]
-fn a_disk_that_moved_late_is_not_lost() {
+fn late_disk_move_is_not_lost() {
     for_seeds(200, |sim| {
         let job = moved_late(sim)?;
         the_third_version_has_it(sim, &job)
@@ -205,10 +205,10 @@ fn a_disk_that_moved_late_is_not_lost() {
 /// Random worlds found this (seed 9080021): whoever got the disk too late for itself counted as one that
 /// never got it, and went first on a full disk.
 #[test]
-fn who_got_the_disk_too_late_goes_no_earlier() {
+fn alloc_with_late_disk_is_not_collected_earlier() {
     for_seeds(200, |sim| {
         let job = moved_late(sim)?;
-        sim.world.faults = Faults::only(&[Fault::CrowdedDisk], 1000);
+        sim.world.faults = Faults::only(&[Fault::DiskPressure], 1000);
         let one_goes = |sim: &Sim| sim.allocs("db").iter().any(|one| one.record().destroying);
         sim.until(Span::secs(2 * 3600), |sim| sim.seed() == 0 || one_goes(sim))?;
         // The next agent looks at the disk only later.
@@ -220,7 +220,7 @@ fn who_got_the_disk_too_late_goes_no_earlier() {
 
 /// Setting up fails again and again: of all who were to get the disk and did not, few are kept beside it.
 #[test]
-fn who_failed_on_the_way_to_the_disk_is_not_kept_for_it() {
+fn failed_setup_alloc_is_not_kept_for_disk() {
     for_seeds_keeping(60, 2, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -237,14 +237,14 @@ fn who_failed_on_the_way_to_the_disk_is_not_kept_for_it() {
         sim.world.faults = Faults::none();
         sim.until(SOON, |sim| runs_version(sim, 1))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
-/// One that never had its turn is being cleaned away while the one before it still ends: what that
+/// One that never had its turn is being garbage-collected while the one before it still ends: what that
 /// wrote is for the next.
 #[test]
-fn who_is_cleaned_away_passes_on_what_it_never_got() {
+fn collected_alloc_passes_disk_source_on() {
     for_seeds(60, |sim| {
         let mut job = keeper(task("main").with("kill_after", "20s"));
         job.task_groups[0].tasks[0].kill_timeout = Some(Span::secs(60));
@@ -257,6 +257,6 @@ fn who_is_cleaned_away_passes_on_what_it_never_got() {
         sim.register(&version(&job, "2"));
         sim.until(Span::secs(120), |sim| runs_version(sim, 2))?;
         sim.expect_that(writers(sim) == 2, "what the first one wrote is there")?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -10,8 +10,8 @@ use drover_core::model::dispatch::Dispatch;
 use drover_core::model::policy::RestartMode;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
-use drover_sim_tests::build::{EVER, TaskWords, batch, mould, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::build::{EVER, TaskWords, batch, parameterized, task};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// The job that a dispatch made.
@@ -20,7 +20,7 @@ fn made(sim: &mut Sim, request: RequestId) -> Result<String, Violation> {
     match sim.reply(request) {
         Some(Reply::Dispatched { job, .. }) => Ok(job.id.to_string()),
         other => Err(Violation::new(
-            "what_the_scenario_expects",
+            "scenario_expectation_holds",
             format!("a job, not {other:?}"),
         )),
     }
@@ -34,18 +34,18 @@ fn refused(sim: &mut Sim, request: RequestId) -> Result<String, Violation> {
             Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
         )) => Ok(why.clone()),
         other => Err(Violation::new(
-            "what_the_scenario_expects",
+            "scenario_expectation_holds",
             format!("a refusal, not {other:?}"),
         )),
     }
 }
 
 fn sum(run_for: &str) -> drover_core::model::job::Job {
-    mould(batch("sum", [task("main").ends(run_for, 0).payload()]))
+    parameterized(batch("sum", [task("main").ends(run_for, 0).payload()]))
 }
 
 #[test]
-fn each_dispatch_runs_once_and_the_mould_never() {
+fn dispatched_jobs_run_once_and_parent_never() {
     for_seeds(200, |sim| {
         sim.register(&sum("5s"));
         sim.run(SOON)?;
@@ -58,12 +58,12 @@ fn each_dispatch_runs_once_and_the_mould_never() {
             sim.until(SOON, |sim| sim.all_over(job, ClientStatus::Complete))?;
         }
         sim.expect_that(sim.world.starts_of("main") == 2, "each once")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_crash_loses_no_dispatch_that_was_answered() {
+fn acknowledged_dispatch_survives_crash() {
     let crashes = each_crash(3, |sim| {
         sim.register(&sum("5s"));
         let asked = sim.dispatch("sum", 3);
@@ -75,27 +75,27 @@ fn a_crash_loses_no_dispatch_that_was_answered() {
             let job = job.id.to_string();
             sim.until(SOON, |sim| sim.all_over(&job, ClientStatus::Complete))?;
         }
-        sim.peace()
+        sim.converge()
     });
     assert!(crashes > 10, "{crashes}");
 }
 
 #[test]
-fn a_payload_is_written_once_in_a_tasks_life() {
+fn payload_is_written_once_per_task() {
     for_seeds(100, |sim| {
         let main = task("main").ends("1s", 3).payload();
         let main = main.restarts(3, Span::secs(3600), Span::secs(1), RestartMode::Fail);
-        sim.register(&mould(batch("sum", [main])));
+        sim.register(&parameterized(batch("sum", [main])));
         let asked = sim.dispatch("sum", 0);
         let job = made(sim, asked)?;
         sim.until(SOON, |sim| sim.all_over(&job, ClientStatus::Failed))?;
         sim.expect_that(sim.world.starts_of("main") == 4, "four starts")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn the_same_token_is_the_same_dispatch() {
+fn same_idempotency_token_dispatches_once() {
     for_seeds(100, |sim| {
         sim.register(&sum("5s"));
         // One and four have the same token.
@@ -105,12 +105,12 @@ fn the_same_token_is_the_same_dispatch() {
         let again = made(sim, asked)?;
         sim.expect_that(first == again, "no second job")?;
         sim.until(SOON, |sim| sim.all_over(&first, ClientStatus::Complete))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsuitable_dispatch_is_refused() {
     for_seeds(20, |sim| {
         sim.register(&sum("5s"));
         sim.register(&batch("plain", [task("main").ends("1s", 0)]));
@@ -149,12 +149,12 @@ fn what_does_not_fit_is_refused() {
         let asked = sim.dispatch("sum", 2);
         let why = refused(sim, asked)?;
         sim.expect_that(why.contains("stopped"), &why)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn stopping_the_mould_leaves_its_children_alone() {
+fn stopped_parent_keeps_dispatched_jobs() {
     for_seeds(100, |sim| {
         sim.register(&sum(EVER));
         let asked = sim.dispatch("sum", 0);
@@ -165,17 +165,17 @@ fn stopping_the_mould_leaves_its_children_alone() {
         sim.expect_that(sim.runs(&child, "main"), "it runs on")?;
         sim.deregister(&child, false);
         sim.until(SOON, |sim| sim.all_over(&child, ClientStatus::Complete))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn what_becomes_a_mould_ends_its_tasks() {
+fn job_made_parameterized_stops_its_allocs() {
     for_seeds(100, |sim| {
         let plain = batch("sum", [task("main")]);
         sim.register(&plain);
         sim.until(SOON, |sim| sim.runs("sum", "main"))?;
-        sim.register(&mould(plain.clone()));
+        sim.register(&parameterized(plain.clone()));
         sim.until(SOON, |sim| sim.living("main") == 0)?;
         sim.register(&plain);
         sim.until(SOON, |sim| sim.runs("sum", "main"))?;
@@ -185,7 +185,7 @@ fn what_becomes_a_mould_ends_its_tasks() {
 
 /// However many are made, only so many of those that are over are kept, the latest.
 #[test]
-fn children_that_are_over_go() {
+fn finished_dispatched_jobs_are_forgotten() {
     for_seeds(2, |sim| {
         sim.register(&sum("0s"));
         let mut all = Vec::new();
@@ -203,6 +203,6 @@ fn children_that_are_over_go() {
         sim.expect_that(all[5..].iter().all(kept), "the latest are kept")?;
         sim.ask(CollectGarbage);
         sim.until(Span::secs(3600), |sim| of_sum(sim) == 0)?;
-        sim.peace()
+        sim.converge()
     });
 }

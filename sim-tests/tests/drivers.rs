@@ -4,7 +4,7 @@ use drover_core::model::event::EventType;
 use drover_core::time::Span;
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::Look;
+use drover_sim_tests::inspect::Inspect;
 
 #[test]
 fn mock_task_with_an_unknown_option_fails_with_its_name() {
@@ -30,6 +30,6 @@ fn mock_task_with_an_unknown_option_fails_with_its_name() {
         )?;
         let never_ran = task.is_some_and(|task| task.state().started_at.is_none());
         sim.expect_that(never_ran, "it never ran")?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -11,7 +11,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 /// Longer than any probe, driver or plugin may take to report first.
 const REPORTED: Span = Span::secs(200);
@@ -26,7 +26,7 @@ fn registered(sim: &mut Sim, request: RequestId) -> Result<EvalId, Violation> {
     match sim.reply(request) {
         Some(Reply::Registered { eval: Some(id), .. }) => Ok(*id),
         other => Err(Violation::new(
-            "what_the_scenario_expects",
+            "scenario_expectation_holds",
             format!("an evaluation, not {other:?}"),
         )),
     }
@@ -48,7 +48,7 @@ fn with_a_silent_node(sim: &mut Sim) -> Result<(), Violation> {
 }
 
 #[test]
-fn job_registered_before_the_first_fingerprints_has_a_pending_evaluation() {
+fn job_registered_before_fingerprints_has_pending_evaluation() {
     for_seeds(60, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -77,7 +77,7 @@ fn job_registered_before_the_first_fingerprints_has_a_pending_evaluation() {
 }
 
 #[test]
-fn unplaceable_job_registered_before_the_first_fingerprints_reports_its_failure_afterwards() {
+fn unplaceable_job_reports_failure_after_first_fingerprint() {
     for_seeds(60, |sim| {
         with_a_silent_node(sim)?;
         let request = sim.register(&unplaceable());
@@ -116,12 +116,12 @@ fn unplaceable_job_registered_again_reports_its_failure_again() {
         let statuses = (status(sim, *first), status(sim, *second));
         let wanted = (Some(EvalStatus::Canceled), Some(EvalStatus::Blocked));
         sim.expect_that(statuses == wanted, &format!("one waits: {statuses:?}"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn blocked_evaluation_is_complete_when_its_groups_are_placed() {
+fn blocked_evaluation_completes_at_placement() {
     for_seeds(60, |sim| {
         sim.register(&service("one", [task("one").devices("fpga", 3)]));
         sim.until(SOON, |sim| sim.runs("one", "one"))?;
@@ -145,7 +145,7 @@ fn blocked_evaluation_is_complete_when_its_groups_are_placed() {
             .live("two")
             .is_some_and(|alloc| alloc.record().eval == blocked.id);
         sim.expect_that(holds, "it placed the allocation")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -162,13 +162,13 @@ fn blocked_evaluation_of_a_stopped_job_is_canceled() {
         let canceled =
             |sim: &Sim| blocked.and_then(|id| status(sim, id)) == Some(EvalStatus::Canceled);
         sim.until(SOON, canceled)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The devices of a plugin that is yet to be found may be what a job lacks.
 #[test]
-fn job_that_lacks_what_may_still_be_found_is_not_called_unplaceable() {
+fn job_is_not_unplaceable_before_all_fingerprints() {
     for_seeds(60, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -186,7 +186,7 @@ fn job_that_lacks_what_may_still_be_found_is_not_called_unplaceable() {
         sim.until(REPORTED, done)?;
         let failed = evaluation(sim, id).is_some_and(|eval| !eval.failed_groups.is_empty());
         sim.expect_that(failed, "the plugin had its time")?;
-        sim.calm()?;
+        sim.run_until_quiescent()?;
         sim.expect_that(sim.runs("fast", "main"), "the device is there")
     });
 }

@@ -7,7 +7,7 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// How many evaluations a job has.
@@ -41,7 +41,7 @@ fn two_ended(sim: &mut Sim) -> Result<(), drover_io_sim::Violation> {
 }
 
 #[test]
-fn system_gc_forgets_dead_jobs_with_all_that_is_theirs() {
+fn system_gc_collects_dead_jobs_completely() {
     for_seeds(50, |sim| {
         two_ended(sim)?;
         sim.register(&service("gone", [task("main")]));
@@ -57,13 +57,13 @@ fn system_gc_forgets_dead_jobs_with_all_that_is_theirs() {
             !dead.iter().any(|job| is_known(sim, job))
         })?;
         sim.expect_that(sim.runs("web", "main"), "what runs is left alone")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Whenever the agent dies, nothing is left half forgotten.
 #[test]
-fn system_gc_is_finished_by_the_next_agent() {
+fn system_gc_is_finished_by_next_agent() {
     for seed in 0..2 {
         let steps = each_crash(seed, |sim| {
             two_ended(sim)?;
@@ -74,7 +74,7 @@ fn system_gc_is_finished_by_the_next_agent() {
             sim.until(Span::secs(600), |sim| {
                 !is_known(sim, "good") && !is_known(sim, "bad")
             })?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 20, "seed {seed}: {steps} steps");
     }
@@ -88,27 +88,27 @@ fn kept_for(sim: &Sim) -> Span {
 
 /// As in Nomad.
 #[test]
-fn dead_job_is_kept_for_four_hours_unless_told_otherwise() {
+fn dead_job_is_kept_for_four_hours_by_default() {
     let retention = Retention::default();
     let hours = [retention.jobs, retention.evals, retention.deployments];
     assert_eq!(hours, [4, 1, 1].map(|hours| Span::secs(hours * 3600)));
 }
 
 #[test]
-fn dead_job_is_forgotten_when_it_is_old() {
+fn expired_dead_job_is_forgotten() {
     for_seeds(20, |sim| {
         two_ended(sim)?;
         sim.run(Span(kept_for(sim).0 - Span::secs(900).0))?;
         sim.expect_that(is_known(sim, "good") && is_known(sim, "bad"), "too early")?;
         sim.run(Span::secs(1800))?;
         sim.expect_that(!is_known(sim, "good") && !is_known(sim, "bad"), "too late")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Nobody stopped it: it is to run, and cannot.
 #[test]
-fn service_that_failed_for_good_is_not_forgotten() {
+fn failed_service_is_not_collected() {
     for_seeds(20, |sim| {
         let web = service("web", [task("main").ends("1s", 1)]);
         sim.register(&changed(&web, |group| *group = group.clone().never_again()));
@@ -126,12 +126,12 @@ fn service_that_failed_for_good_is_not_forgotten() {
         sim.run(kept_for(sim))?;
         sim.run(Span::secs(3600))?;
         sim.expect_that(!is_known(sim, "web"), "it was stopped")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn old_evaluations_of_a_running_job_go_and_the_latest_stays() {
+fn old_evaluations_are_collected_except_latest() {
     for_seeds(20, |sim| {
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -154,13 +154,13 @@ fn old_evaluations_of_a_running_job_go_and_the_latest_stays() {
         })?;
         sim.ask(CollectGarbage);
         sim.until(SOON, |sim| evals(sim, "web") == 1)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What another node is to fetch outlives the job here, until it was fetched or its time is over.
 #[test]
-fn dead_job_stays_while_its_disk_is_kept_for_another_node() {
+fn dead_job_is_kept_while_its_disk_is_leased() {
     for_seeds(20, |sim| {
         let db = changed(&service("db", [task("main")]), |group| {
             *group = group.clone().migrates()
@@ -181,6 +181,6 @@ fn dead_job_stays_while_its_disk_is_kept_for_another_node() {
         sim.expect_that(sim.world.dirs.allocs.contains(&alloc), "its disk is there")?;
         sim.run(kept_for(sim))?;
         sim.expect_that(!is_known(sim, "db"), "its time is over")?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -6,7 +6,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, changed, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 const HOUR: Span = Span::secs(3600);
 
@@ -29,7 +29,7 @@ fn events(sim: &Sim, kind: EventType) -> usize {
 }
 
 #[test]
-fn a_token_is_made_anew_in_half_of_its_time() {
+fn token_is_renewed_at_half_ttl() {
     for_seeds(60, |sim| {
         sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -40,7 +40,7 @@ fn a_token_is_made_anew_in_half_of_its_time() {
             sim.until(Span::secs(250), |sim| tokens(sim) == (number, true))?;
         }
         sim.expect_that(sim.world.starts_of("main") == 1, "nobody is told")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -63,12 +63,12 @@ fn token_ttl_changed_in_place_renews_the_token_at_once() {
         sim.run(Span::secs(3000))?;
         sim.expect_that(tokens(sim) == (2, true), "it lives for two hours")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "no further start")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_new_token_is_told_as_the_job_wants_it() {
+fn renewed_token_follows_change_mode() {
     for (mode, starts, signals) in [(RenewMode::Restart, 3, 0), (RenewMode::Signal, 1, 2)] {
         for_seeds(60, |sim| {
             sim.register(&service("web", [task("main").token(HOUR, mode)]));
@@ -80,13 +80,13 @@ fn a_new_token_is_told_as_the_job_wants_it() {
             let seen = events(sim, EventType::Signaling);
             sim.expect_that(seen == signals, &format!("{signals} signals, not {seen}"))?;
             sim.expect_that(tokens(sim).1, "it is good")?;
-            sim.peace()
+            sim.converge()
         });
     }
 }
 
 #[test]
-fn what_cannot_be_renewed_is_tried_again() {
+fn failed_token_renewal_is_retried() {
     for_seeds(60, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -101,13 +101,13 @@ fn what_cannot_be_renewed_is_tried_again() {
         sim.expect_that(events(sim, EventType::HookFailed) == 1, "it is said once")?;
         sim.world.faults = Faults::none();
         sim.until(SOON, |sim| tokens(sim) == (2, true))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// An agent that was away for long sees to it at once, and one that was not goes on.
 #[test]
-fn the_next_life_goes_on_where_this_one_ends() {
+fn token_renewal_continues_after_restart() {
     for (away, early) in [(Span::secs(600), true), (Span::secs(7200), false)] {
         for_seeds(40, |sim| {
             sim.register(&service("web", [task("main").token(HOUR, RenewMode::Noop)]));
@@ -121,14 +121,14 @@ fn the_next_life_goes_on_where_this_one_ends() {
             let wanted = if early { (1, true) } else { (2, true) };
             sim.expect_that(seen == wanted, &format!("{wanted:?}, not {seen:?}"))?;
             sim.expect_that(sim.world.starts_of("main") == 1, "it ran on")?;
-            sim.peace()
+            sim.converge()
         });
     }
 }
 
 /// A token that is good for ever is made for starts alone.
 #[test]
-fn each_start_has_tokens_of_its_own() {
+fn each_start_has_fresh_tokens() {
     for_seeds(60, |sim| {
         let main = task("main").token(Span::ZERO, RenewMode::Noop);
         sim.register(&service("web", [main]));
@@ -138,6 +138,6 @@ fn each_start_has_tokens_of_its_own() {
         sim.restart_tasks("web", drover_core::agent::requests::RestartScope::Running);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.expect_that(tokens(sim) == (2, true), "another one")?;
-        sim.peace()
+        sim.converge()
     });
 }

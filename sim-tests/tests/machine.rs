@@ -9,7 +9,7 @@ use drover_core::model::task::Task;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, each_crash, for_seeds};
 
 /// How long the core waits for a probe, and some time more.
@@ -34,7 +34,7 @@ const TROUBLE: &[Fault] = &[
 ];
 
 #[test]
-fn probes_that_hang_delay_the_first_job_by_their_patience_and_no_more() {
+fn hanging_probe_delays_first_job_by_timeout_only() {
     for_seeds(60, |sim| {
         sim.world.faults = Faults::only(&[Fault::HangProbe], 1000).budget(1000);
         sim.restart()?;
@@ -44,7 +44,7 @@ fn probes_that_hang_delay_the_first_job_by_their_patience_and_no_more() {
 }
 
 #[test]
-fn plugins_that_say_nothing_cost_only_who_wants_their_devices() {
+fn silent_device_plugin_blocks_only_its_users() {
     for_seeds(60, |sim| {
         // In the world of seed 0 nothing goes wrong.
         if sim.seed() == 0 {
@@ -57,13 +57,13 @@ fn plugins_that_say_nothing_cost_only_who_wants_their_devices() {
         sim.until(PROBED, |sim| sim.runs("plain", "main"))?;
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.allocs("fast").is_empty(), "there is no device")?;
-        sim.calm()?;
+        sim.run_until_quiescent()?;
         sim.expect_that(sim.runs("fast", "main"), "the device is there")
     });
 }
 
 #[test]
-fn a_device_is_given_again_when_its_holder_is_gone() {
+fn device_is_reassigned_when_holder_is_gone() {
     for_seeds(100, |sim| {
         sim.register(&service("one", [on_devices("bolt/gpu", 2)]));
         sim.until(SOON, |sim| sim.runs("one", "main"))?;
@@ -72,14 +72,14 @@ fn a_device_is_given_again_when_its_holder_is_gone() {
         sim.expect_that(sim.allocs("two").is_empty(), "both are held")?;
         sim.deregister("one", false);
         sim.until(SOON, |sim| sim.runs("two", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A soak found this: a task was given up because its driver answered no stop and no destroy, and
 /// the next version of its job started on the device that it still used.
 #[test]
-fn what_cannot_be_killed_keeps_its_device() {
+fn unkillable_process_keeps_its_device() {
     for_seeds(100, |sim| {
         sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 1000).budget(10);
         let old = service("web", [on_devices("fpga", 1)]);
@@ -89,14 +89,14 @@ fn what_cannot_be_killed_keeps_its_device() {
             group.tasks[0].env.insert("V".to_owned(), "2".to_owned());
         }));
         sim.run(Span::secs(600))?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.living("main") == 1, "one after the other")
     });
 }
 
-/// The agent of the field forgets device nodes and mounts of a task when it is started again.
+/// The agent of Nomad forgets device nodes and mounts of a task when it is started again.
 #[test]
-fn a_task_keeps_its_reservation_wherever_the_agent_dies() {
+fn device_reservation_survives_crashes() {
     let scenario = |sim: &mut Sim| -> Scenario {
         sim.register(&service("web", [on_devices("fpga", 2)]));
         sim.until(LATE, |sim| sim.runs("web", "main"))?;
@@ -105,7 +105,7 @@ fn a_task_keeps_its_reservation_wherever_the_agent_dies() {
         sim.run(Span::secs(5))?;
         sim.restart_tasks("web", RestartScope::Running);
         sim.run(Span::secs(60))?;
-        sim.peace()
+        sim.converge()
     };
     for seed in 0..4 {
         each_crash(seed, scenario);
@@ -115,7 +115,7 @@ fn a_task_keeps_its_reservation_wherever_the_agent_dies() {
 /// A soak found this: garbage was collected while nothing could be placed, and with it went what
 /// waited to be replaced, and how often its place had been tried.
 #[test]
-fn garbage_waits_until_jobs_were_looked_at() {
+fn gc_waits_for_first_evaluations() {
     for_seeds(60, |sim| {
         let main = task("main").ends("20s", 1);
         let main = main.restarts(0, Span::secs(3600), Span::secs(1), RestartMode::Fail);
@@ -135,7 +135,7 @@ fn garbage_waits_until_jobs_were_looked_at() {
 }
 
 #[test]
-fn whatever_happens_to_the_machine_tasks_go_on() {
+fn tasks_survive_machine_faults() {
     for_seeds(150, |sim| {
         sim.register(&service("plain", [task("main")]));
         sim.register(&service("fast", [task("fast").devices("fpga", 1)]));
@@ -146,6 +146,6 @@ fn whatever_happens_to_the_machine_tasks_go_on() {
         sim.run(Span::secs(3600))?;
         let starts = (sim.world.starts_of("main"), sim.world.starts_of("fast"));
         sim.expect_that(starts == (1, 1), &format!("nothing restarts: {starts:?}"))?;
-        sim.peace()
+        sim.converge()
     });
 }

@@ -21,7 +21,7 @@ fn every_planted_bug_applies() {
 }
 
 #[test]
-fn a_planted_bug_needs_a_story_and_a_change() {
+fn planted_bug_needs_description_and_change() {
     let diff = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
     assert!(Patch::parse("bug", diff).is_err_and(|why| why.contains("does not say")));
     let unchanged = "A story.\n--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n one\n";
@@ -30,7 +30,7 @@ fn a_planted_bug_needs_a_story_and_a_change() {
 }
 
 #[test]
-fn a_planted_bug_finds_its_place_though_lines_moved() {
+fn planted_bug_applies_to_moved_lines() {
     let folder = std::env::temp_dir().join(format!("drover-planted-{}", std::process::id()));
     let written = std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(folder.join("f"), "new\nnew\none\ntwo\nend\n"));
@@ -51,7 +51,7 @@ fn a_planted_bug_finds_its_place_though_lines_moved() {
 
 /// A scenario that was renamed would be looked for in vain.
 #[test]
-fn a_planted_bug_names_a_scenario_that_exists() {
+fn planted_bug_names_a_scenario_that_exists() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let known = known_names(here);
     let bugs = all(&here.join("..")).unwrap_or_default();
@@ -83,7 +83,7 @@ fn planted_bug_names_a_test_that_exists() {
 
 /// What the table of history names, is there.
 #[test]
-fn the_history_names_only_what_exists() {
+fn history_names_existing_things() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let known = known_names(here);
     let history = read(&here.join("HISTORY.md"));

@@ -14,7 +14,7 @@ use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, batch, group, job, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{for_seeds, for_seeds_keeping};
 
 const DAY: Span = Span::secs(24 * 3600);
@@ -32,7 +32,7 @@ fn starts_at(sim: &mut Sim, wanted: u32) -> Result<Span, drover_io_sim::Violatio
 }
 
 #[test]
-fn a_restart_waits_for_its_delay_and_little_more() {
+fn restart_waits_for_delay_with_bounded_jitter() {
     for_seeds(60, |sim| {
         let main = task("main")
             .ends("5s", 1)
@@ -49,7 +49,7 @@ fn a_restart_waits_for_its_delay_and_little_more() {
 }
 
 #[test]
-fn restarts_that_an_operator_asks_for_cost_nothing() {
+fn operator_restarts_use_no_attempts() {
     for_seeds(60, |sim| {
         let main = task("main").restarts(2, DAY, Span::secs(1), RestartMode::Fail);
         sim.register(&service("web", [main]));
@@ -62,7 +62,7 @@ fn restarts_that_an_operator_asks_for_cost_nothing() {
         sim.until(SOON, |sim| sim.world.starts_of("main") == 6)?;
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -79,29 +79,29 @@ fn hopeless() -> Job {
 }
 
 #[test]
-fn what_fails_is_replaced_as_often_as_the_policy_says() {
+fn failed_alloc_is_rescheduled_by_policy() {
     for_seeds(60, |sim| {
         sim.register(&hopeless());
         sim.run(Span::secs(3600))?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 3, "one and two more")
     });
 }
 
 #[test]
-fn the_end_of_the_leader_ends_its_group() {
+fn leader_exit_stops_its_group() {
     for_seeds(60, |sim| {
         let tasks = [task("main").leader().ends("5s", 0), task("other")];
         sim.register(&batch("sum", tasks));
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
         sim.expect_that(sim.living("other") == 0, "nothing lives")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The time of an allocation counts from its beginning, also across restarts of the agent.
 #[test]
-fn a_limit_of_time_is_kept_across_restarts_of_the_agent() {
+fn max_run_duration_survives_agent_restart() {
     for_seeds(60, |sim| {
         let mut sum = batch("sum", [task("main").ends(EVER, 0)]);
         sum.task_groups[0].max_run_duration = Some(Span::secs(60));
@@ -115,13 +115,13 @@ fn a_limit_of_time_is_kept_across_restarts_of_the_agent() {
             sim.all_over("sum", ClientStatus::Complete),
             "its time is over",
         )?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Nobody knows how a task would have ended that a reboot cut off, so nobody says that it did well.
 #[test]
-fn what_a_reboot_cut_off_did_not_succeed() {
+fn task_ended_by_reboot_is_not_successful() {
     for_seeds(60, |sim| {
         let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
         sim.register(&batch("sum", [main]));
@@ -130,7 +130,7 @@ fn what_a_reboot_cut_off_did_not_succeed() {
         sim.reboot();
         sim.restart()?;
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Failed))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -149,7 +149,7 @@ fn reboot_until_it_runs(sim: &mut Sim, job: &str) -> Result<Span, Violation> {
 }
 
 #[test]
-fn service_cut_off_by_a_reboot_starts_again_at_once_at_no_cost() {
+fn service_ended_by_reboot_restarts_at_once_without_attempt() {
     for attempts in [0, 1] {
         for_seeds(30, |sim| {
             let delay = Span::secs(3600);
@@ -161,13 +161,13 @@ fn service_cut_off_by_a_reboot_starts_again_at_once_at_no_cost() {
                 sim.expect_that(soon, &format!("it runs soon, not after {pause}"))?;
             }
             sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
-            sim.peace()
+            sim.converge()
         });
     }
 }
 
 #[test]
-fn batch_work_cut_off_by_a_reboot_begins_again_if_its_policy_has_attempts() {
+fn batch_task_ended_by_reboot_restarts_with_attempts_left() {
     for_seeds(30, |sim| {
         let delay = Span::secs(3600);
         let main = task("main").restarts(1, DAY, delay, RestartMode::Fail);
@@ -176,13 +176,13 @@ fn batch_work_cut_off_by_a_reboot_begins_again_if_its_policy_has_attempts() {
             reboot_until_it_runs(sim, "sum")?;
         }
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The agent dies after it was told of the reboot, at any moment: the next one knows it, too.
 #[test]
-fn reboot_is_remembered_when_the_agent_dies_right_after() {
+fn reboot_loss_survives_agent_crash() {
     for_seeds(60, |sim| {
         let main = task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail);
         sim.register(&service("web", [main]));
@@ -192,25 +192,25 @@ fn reboot_is_remembered_when_the_agent_dies_right_after() {
         sim.world.faults = Faults::only(&[Fault::Crash, Fault::CrashInStep], 200).budget(3);
         sim.until(Span::secs(3600), |sim| sim.runs("web", "main"))?;
         sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn start_that_was_lost_is_made_again_at_no_cost() {
+fn lost_start_is_repeated_without_attempt() {
     for_seeds(40, |sim| {
         sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(3);
         let main = task("main").restarts(0, DAY, Span::secs(3600), RestartMode::Fail);
         sim.register(&service("web", [main]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(sim.allocs("web").len() == 1, "nothing failed")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A task that always has its start lost does not start for ever.
 #[test]
-fn starts_that_are_always_lost_are_paid_for_after_three() {
+fn fourth_lost_start_uses_attempt() {
     for_seeds(40, |sim| {
         sim.world.faults = Faults::only(&[Fault::LoseStart], 1000).budget(20);
         let main = task("main").restarts(2, DAY, Span::secs(1), RestartMode::Fail);
@@ -232,7 +232,7 @@ fn starts_that_are_always_lost_are_paid_for_after_three() {
 /// An allocation whose task was restarted proves its health from the restart on, and one that never
 /// does is unhealthy when its time is over.
 #[test]
-fn health_counts_from_the_last_start() {
+fn health_is_measured_from_last_start() {
     for_seeds(40, |sim| {
         let main = task("main")
             .ends("4s", 1)
@@ -250,7 +250,7 @@ fn health_counts_from_the_last_start() {
 
 /// What does not even start is unhealthy when the time for its health is over.
 #[test]
-fn what_never_starts_is_unhealthy_in_time() {
+fn never_started_alloc_becomes_unhealthy_at_deadline() {
     for_seeds(40, |sim| {
         let main = task("main").with("start_block_for", "550s");
         let web = job("web", JobType::Service, [group("g", [main]).rolls(1)]);
@@ -262,24 +262,24 @@ fn what_never_starts_is_unhealthy_in_time() {
     });
 }
 
-/// A failed allocation that waits for its replacement is not cleaned away: its place would count as
+/// A failed allocation that waits for its replacement is not garbage-collected: its place would count as
 /// done, and stay empty.
 #[test]
-fn what_waits_to_be_replaced_is_not_collected() {
+fn alloc_awaiting_reschedule_is_not_collected() {
     for_seeds(60, |sim| {
         sim.register(&hopeless());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.run(Span::secs(4))?;
         sim.ask(CollectGarbage);
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
-/// One that ended is cleaned away when somebody asks for it: not before it ended, and not while its
+/// One that ended is garbage-collected when somebody asks for it: not before it ended, and not while its
 /// replacement depends on it.
 #[test]
-fn one_that_ended_is_cleaned_away_when_asked() {
+fn ended_alloc_is_collected_on_request() {
     for_seeds(60, |sim| {
         sim.register(&service("web", [task("main")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -296,7 +296,7 @@ fn one_that_ended_is_cleaned_away_when_asked() {
         let asked = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.allocs("web").len() == 1)?;
         let done = matches!(sim.reply(asked), Some(Reply::Done { .. }));
-        sim.expect_that(done, "it is cleaned away")?;
+        sim.expect_that(done, "it is garbage-collected")?;
         let again = sim.ask(CollectAlloc { alloc });
         sim.until(SOON, |sim| sim.reply(again).is_some())?;
         let again = matches!(sim.reply(again), Some(Reply::Done { .. }));
@@ -309,13 +309,13 @@ fn one_that_ended_is_cleaned_away_when_asked() {
             Some(Reply::Refused(Refusal::NotFound(_)))
         );
         sim.expect_that(unknown, "nobody knows it")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What the policy replaces later is needed until then.
 #[test]
-fn what_waits_to_be_replaced_is_not_cleaned_away_alone() {
+fn alloc_awaiting_reschedule_is_collected_only_with_job() {
     for_seeds(60, |sim| {
         sim.register(&hopeless());
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
@@ -326,13 +326,13 @@ fn what_waits_to_be_replaced_is_not_cleaned_away_alone() {
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         let refused = matches!(sim.reply(asked), Some(Reply::Refused(Refusal::Conflict(_))));
         sim.expect_that(refused, "it is needed")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What waits for the disk was not asked yet, and keeps its whole grace.
 #[test]
-fn the_grace_begins_when_the_stop_leaves() {
+fn kill_timeout_starts_when_stop_is_sent() {
     for_seeds(60, |sim| {
         sim.register(&service("web", [task("main").with("kill_after", "3s")]));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
@@ -381,7 +381,7 @@ fn pauses_before_replacements(sim: &mut Sim, function: &str) -> Result<Vec<i64>,
 }
 
 #[test]
-fn pauses_before_replacements_grow_as_their_function_says() {
+fn reschedule_delay_follows_delay_function() {
     for (function, expected) in [
         ("constant", [100, 100, 100, 100, 100]),
         ("fibonacci", [100, 100, 200, 300, 400]),
@@ -399,7 +399,7 @@ fn pauses_before_replacements_grow_as_their_function_says() {
 /// Who is told that a destroy failed knows it, and does not wait until the time for an answer is
 /// over.
 #[test]
-fn a_destroy_that_failed_is_not_waited_for() {
+fn failed_destroy_is_not_awaited() {
     for_seeds(60, |sim| {
         sim.world.faults = Faults::only(&[Fault::FailDestroy], 1000);
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
@@ -408,13 +408,13 @@ fn a_destroy_that_failed_is_not_waited_for() {
         })?;
         let in_vain = sim.view().map(|view| view.counters().overdue);
         sim.expect_that(in_vain == Some(0), "nobody is waited for in vain")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The next try is under way when somebody says that an earlier one failed: that changes nothing.
 #[test]
-fn that_an_earlier_destroy_failed_is_no_news() {
+fn repeated_destroy_failure_is_not_reported() {
     for_seeds(60, |sim| {
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
         let cleans = |sim: &Sim| {
@@ -439,13 +439,13 @@ fn that_an_earlier_destroy_failed_is_no_news() {
         let after = cleans(sim).map(|(_, _, phase)| phase);
         let goes_on = after.is_none_or(|after| after == before);
         sim.expect_that(goes_on, "the try that is under way goes on")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What is replaced without end remembers the last 64 times and no more: its record does not grow.
 #[test]
-fn what_is_replaced_without_end_remembers_the_last_times() {
+fn unlimited_reschedule_keeps_last_times() {
     for_seeds(5, |sim| {
         let mut job = hopeless();
         if let Some(policy) = &mut job.task_groups[0].reschedule_policy {
@@ -471,7 +471,7 @@ const DAYS: Span = Span::secs(3 * 24 * 3600);
 /// Whose replacements are used up is not replaced when those are long ago, whoever looks then. A soak
 /// found this, in one of 200,000 seeds.
 #[test]
-fn who_was_replaced_often_enough_stays_as_it_is() {
+fn exhausted_reschedules_stay_exhausted() {
     // Dead jobs are kept for ever.
     for_seeds_keeping(60, 50, |sim| {
         let main = task("main").ends("1s", 1);
@@ -493,6 +493,6 @@ fn who_was_replaced_often_enough_stays_as_it_is() {
         sim.restart()?;
         sim.run(SOON)?;
         sim.expect_that(sim.allocs("sum").len() == 3, "still three tries")?;
-        sim.peace()
+        sim.converge()
     });
 }

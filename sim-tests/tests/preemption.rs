@@ -1,4 +1,4 @@
-//! More important jobs take the place of less important ones, where that is allowed: the ports and
+//! More important jobs preempt jobs of lower priority, where that is allowed: the ports and
 //! devices that those hold.
 
 use drover_core::config::{Config, Preemption};
@@ -9,7 +9,7 @@ use drover_core::model::task::Hook;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation, listening, node};
 use drover_sim_tests::build::{EVER, GroupWords, TaskWords, group, job, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 fn at(priority: i64, mut job: Job) -> Job {
@@ -38,7 +38,7 @@ fn only_web_runs(sim: &Sim) -> Result<(), Violation> {
 }
 
 #[test]
-fn a_more_important_job_takes_the_port_and_gives_it_back() {
+fn higher_priority_job_preempts_port_temporarily() {
     for_seeds(200, |sim| {
         sim.register(&service("low", 30, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
@@ -48,12 +48,12 @@ fn a_more_important_job_takes_the_port_and_gives_it_back() {
         sim.expect_that(evicted(sim, "low") == 1, "it was told to go")?;
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn who_is_nearly_as_important_stays() {
+fn alloc_within_priority_margin_is_not_preempted() {
     for_seeds(30, |sim| {
         sim.register(&service("low", 41, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
@@ -64,13 +64,13 @@ fn who_is_nearly_as_important_stays() {
         // It is told to matter less, and goes.
         sim.register(&service("low", 40, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Of three the least important goes, and nobody for what is free.
 #[test]
-fn no_more_go_than_needed() {
+fn no_more_allocs_are_preempted_than_needed() {
     for_seeds(100, |sim| {
         let on_gpu = |name: &str| group("g", [task(name).devices("bolt/gpu", 1)]);
         sim.register(&service("a", 30, on_gpu("a")));
@@ -95,13 +95,13 @@ fn no_more_go_than_needed() {
         sim.register(&service("third", 65, on_gpu("third")));
         sim.run(Span::secs(600))?;
         sim.expect_that(sim.living("third") == 0, "nobody else matters less")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The least important one holds a device that would do, but not the port: it is not taken in vain.
 #[test]
-fn nobody_goes_in_vain() {
+fn insufficient_preemption_evicts_nothing() {
     for_seeds(60, |sim| {
         sim.register(&service(
             "idle",
@@ -116,14 +116,14 @@ fn nobody_goes_in_vain() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         only_web_runs(sim)?;
         sim.expect_that(sim.runs("idle", "idle"), "the other device was free")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The least important one is asked first, and what it has would not have been enough: it stays when
 /// the next one's is.
 #[test]
-fn who_is_asked_first_stays_if_the_next_is_enough() {
+fn unneeded_preemption_candidate_is_spared() {
     for_seeds(60, |sim| {
         let idle = group("g", [task("idle").devices("fpga", 1)]);
         sim.register(&service("idle", 10, idle));
@@ -136,27 +136,27 @@ fn who_is_asked_first_stays_if_the_next_is_enough() {
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(evicted(sim, "low") == 1, "it had all of these")?;
         sim.expect_that(sim.runs("idle", "idle"), "others of these were free")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A task that takes long to end, or never does, is awaited.
 #[test]
-fn who_takes_the_place_waits_until_nobody_holds_it() {
+fn preempting_alloc_waits_for_holder_to_end() {
     for_seeds(200, |sim| {
         sim.world.faults = Faults::only(&[Fault::HangStop, Fault::HangDestroy], 500).budget(20);
         sim.register(&service("low", 30, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
         sim.register(&service("web", 50, on_port("main", 8080)));
         sim.run(Span::secs(600))?;
-        sim.peace()?;
+        sim.converge()?;
         only_web_runs(sim)
     });
 }
 
 /// Who waits for the place can be told to go, and the place is the old one's again.
 #[test]
-fn who_waits_for_a_place_can_be_stopped() {
+fn preempting_alloc_can_be_stopped_while_waiting() {
     for_seeds(100, |sim| {
         let low = task("low").with("kill_after", "1h");
         let low = group("g", [low]).static_port("http", 8080);
@@ -167,19 +167,19 @@ fn who_waits_for_a_place_can_be_stopped() {
         sim.deregister("web", false);
         sim.until(Span::secs(600), |sim| sim.runs("low", "low"))?;
         sim.expect_that(sim.living("main") == 0, "it never ran")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Wherever the agent dies, it goes on where it was.
 #[test]
-fn a_place_is_taken_once_wherever_the_agent_dies() {
+fn preemption_happens_once_despite_crashes() {
     let steps = each_crash(20, |sim| {
         sim.register(&service("low", 30, on_port("low", 8080)));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
         sim.register(&service("web", 50, on_port("main", 8080)));
         sim.run(Span::secs(300))?;
-        sim.peace()?;
+        sim.converge()?;
         only_web_runs(sim)?;
         sim.expect_that(evicted(sim, "low") <= 1, "it is told once")
     });
@@ -188,7 +188,7 @@ fn a_place_is_taken_once_wherever_the_agent_dies() {
 
 /// A batch job that lost its place is done later; one that is done stays done.
 #[test]
-fn what_was_preempted_is_done_later() {
+fn preempted_batch_work_is_done_later() {
     for_seeds(100, |sim| {
         let work = task("low").ends("60s", 0);
         let work = group("g", [work]).static_port("http", 8080);
@@ -203,14 +203,14 @@ fn what_was_preempted_is_done_later() {
         sim.register(&service("web", 50, on_port("main", 8080)));
         sim.run(Span::secs(60))?;
         sim.expect_that(evicted(sim, "low") == 1, "what is done holds no place")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Work that is done is not done again because its place is wanted while only what comes after it
 /// still runs.
 #[test]
-fn what_is_nearly_over_is_not_begun_again() {
+fn finishing_batch_alloc_is_not_preempted() {
     for_seeds(100, |sim| {
         let tasks = [
             task("low").ends("10s", 0),
@@ -223,14 +223,14 @@ fn what_is_nearly_over_is_not_begun_again() {
         sim.until(Span::secs(300), |sim| sim.runs("web", "main"))?;
         sim.expect_that(evicted(sim, "low") == 0, "it was as good as over")?;
         sim.expect_that(sim.allocs("low").len() == 1, "it is done")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
-/// Random worlds found this (seed 9168375): a copy gave way before it had its turn, and its job became the
+/// Random worlds found this (seed 9168375): a copy was preempted before it had its turn, and its job became the
 /// more important one while the copy before it still ended. It waited for that end to look for a place.
 #[test]
-fn who_gave_way_before_its_turn_takes_its_place_back() {
+fn preempted_pending_alloc_is_placed_again() {
     for_seeds(100, |sim| {
         let web = |priority| {
             let upload = task("upload").hook(Hook::Poststop, false).ends("600s", 0);
@@ -250,14 +250,14 @@ fn who_gave_way_before_its_turn_takes_its_place_back() {
         sim.expect_that(evicted(sim, "low") == 1, "it matters more again")?;
         sim.until(Span::secs(900), |sim| sim.runs("web", "main"))?;
         sim.expect_that(sim.world.starts_of("low") == 0, "nobody begins in vain")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Random worlds found this (seed 1003828): a copy whose setup had failed was awaited by the next copy. The agent
 /// died before that was saved, the next one set it up, and the other waited for ever.
 #[test]
-fn who_ends_by_itself_is_not_awaited() {
+fn alloc_ending_by_itself_is_evicted_not_awaited() {
     for delay in [0, 3] {
         each_crash(7, |sim| {
             sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
@@ -265,14 +265,14 @@ fn who_ends_by_itself_is_not_awaited() {
             group.shutdown_delay = Some(Span::secs(delay));
             sim.register(&service("web", 50, group));
             sim.run(Span::secs(300))?;
-            sim.peace()
+            sim.converge()
         });
     }
 }
 
 /// A device that comes free anyway costs nobody his place.
 #[test]
-fn nobody_goes_for_what_comes_free() {
+fn nothing_is_preempted_for_capacity_being_freed() {
     for_seeds(100, |sim| {
         let on_gpu = |group_name: &str| {
             group(
@@ -299,14 +299,14 @@ fn nobody_goes_for_what_comes_free() {
         }
         sim.run(Span::secs(120))?;
         sim.expect_that(evicted(sim, "low") == 0, "there still are two")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A place that comes free goes to the most important one that waits, and nobody is placed to be
 /// told to go at once.
 #[test]
-fn a_place_goes_to_the_most_important() {
+fn free_capacity_goes_to_highest_priority() {
     for_seeds(100, |sim| {
         let work = |name: &str, time: &str| {
             group("g", [task(name).ends(time, 0)]).static_port("http", 8080)
@@ -324,27 +324,27 @@ fn a_place_goes_to_the_most_important() {
         sim.run(Span::secs(120))?;
         sim.expect_that(sim.runs("a", "a"), "it has its place again")?;
         sim.expect_that(sim.allocs("a").len() == 2, "it had it twice")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A soak found this: a job that was told to matter less before there was any place still came first.
 #[test]
-fn a_place_goes_by_the_latest_importance() {
+fn free_capacity_follows_updated_priority() {
     for_seeds(60, |sim| {
         let on_gpus = |name: &str| group("g", [task(name).devices("bolt/gpu", 1)]).count(2);
         sim.register(&service("low", 70, on_gpus("low")));
         sim.register(&service("web", 50, on_gpus("main")));
         sim.register(&service("low", 30, on_gpus("low")));
         sim.until(Span::secs(300), |sim| sim.living("main") == 2)?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.living("low") == 0, "both are taken")
     });
 }
 
 /// One holder of a port has to go, however many others hold what is free.
 #[test]
-fn the_one_with_the_port_is_found_among_many() {
+fn port_holder_is_preempted_among_many() {
     for_seeds(20, |sim| {
         sim.register(&service("holder", 40, on_port("holder", 8080)));
         sim.until(SOON, |sim| sim.runs("holder", "holder"))?;
@@ -355,13 +355,13 @@ fn the_one_with_the_port_is_found_among_many() {
         sim.register(&service("web", 50, both));
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.expect_that(evicted(sim, "many") == 0, "one is free")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Unless somebody says so, only system jobs take the place of others.
 #[test]
-fn only_those_preempt_who_may() {
+fn only_allowed_job_types_preempt() {
     for (job_type, may) in [
         (JobType::Service, false),
         (JobType::Batch, false),
@@ -378,7 +378,7 @@ fn only_those_preempt_who_may() {
             sim.register(&at(100, job("web", job_type, [main])));
             sim.run(Span::secs(120))?;
             sim.expect_that(sim.runs("web", "main") == may, "as it is set")?;
-            sim.peace()
+            sim.converge()
         })();
         assert!(played.is_ok(), "{job_type:?}: {played:?}");
     }

@@ -40,7 +40,7 @@ fn named(name: &str) -> Recording {
 }
 
 #[test]
-fn every_recording_has_the_same_effects() {
+fn recordings_replay_with_same_effects() {
     let paths = all();
     assert!(paths.len() >= 2, "{paths:?}");
     for path in paths {
@@ -107,7 +107,7 @@ fn with_another(recording: &Recording, at: usize, step: Step) -> Recording {
 }
 
 #[test]
-fn difference_is_found_between_the_hashes_around_it() {
+fn difference_is_located_between_hashes() {
     let recording = blessed(&named("service-starts"), 10);
     let steps = &recording.segments()[0].steps;
     let mut agreed = 0;
@@ -145,7 +145,7 @@ fn difference_is_found_between_the_hashes_around_it() {
 }
 
 #[test]
-fn an_input_that_is_left_out_makes_a_difference() {
+fn missing_input_is_detected() {
     let recording = named("service-starts");
     let mut segments: Vec<Segment> = recording.segments().to_vec();
     let saved = segments[0]
@@ -178,7 +178,7 @@ fn cut(recording: &Recording, steps: usize) -> [Segment; 2] {
 }
 
 #[test]
-fn every_recording_goes_on_from_each_of_its_states() {
+fn recording_continues_from_each_snapshot() {
     for path in all() {
         let recording = Recording::open(&path).unwrap();
         for steps in (0..recording.segments()[0].steps.len()).step_by(3) {
@@ -192,7 +192,7 @@ fn every_recording_goes_on_from_each_of_its_states() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_go_on_is_found() {
+fn wrong_snapshot_is_detected() {
     let recording = named("rolling-update");
     let [first, mut second] = cut(&recording, 60);
     // It begins with the state of a step later.
@@ -207,7 +207,7 @@ fn a_snapshot_that_does_not_go_on_is_found() {
 }
 
 #[test]
-fn going_back_comes_to_the_same_state() {
+fn stepping_back_reaches_same_state() {
     let recording = named("agent-killed-and-tasks-found-again");
     let mut player = Player::new(&recording);
     let mut states = vec![None];
@@ -222,7 +222,7 @@ fn going_back_comes_to_the_same_state() {
 }
 
 #[test]
-fn the_story_names_who_acts() {
+fn timeline_names_entities() {
     let text = story::text(&named("agent-killed-and-tasks-found-again"));
     let mut lines = text.lines();
     let title = lines.next().unwrap();
@@ -238,8 +238,8 @@ fn the_story_names_who_acts() {
         assert!(title.contains(column), "{title}");
     }
     for line in [
-        "→ the agent begins",
-        "← main: look for",
+        "→ the agent starts",
+        "← main: recover",
         "found running",
         "deregister shop",
     ] {

@@ -19,7 +19,7 @@ use drover_recorder::redact::{How, Redacted, TokenKey};
 use drover_recorder::{Header, Start, Step};
 use drover_sim_tests::build::{TaskWords, group, job, task};
 use drover_sim_tests::chaos;
-use drover_sim_tests::look::Look;
+use drover_sim_tests::inspect::Inspect;
 use drover_sim_tests::specimen::Specimens;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,7 +88,7 @@ fn plays_the_same(recording: &Recording, seed: u64) {
 }
 
 #[test]
-fn without_its_secrets_a_life_goes_the_same_way() {
+fn redacted_inputs_give_same_effects() {
     let mut steps = 0;
     for seed in 0..SEEDS {
         let recorded = recorded(&life(seed));
@@ -99,7 +99,7 @@ fn without_its_secrets_a_life_goes_the_same_way() {
 }
 
 #[test]
-fn a_state_without_its_secrets_goes_on_the_same_way() {
+fn redacted_state_gives_same_effects() {
     for seed in 0..SEEDS / 3 {
         let life = life(seed);
         let whole = Recording::of(vec![life.clone()]);
@@ -145,7 +145,7 @@ fn life_of_destroys(seed: u64) -> Segment {
 }
 
 #[test]
-fn state_in_the_middle_of_destroys_goes_on_the_same_way() {
+fn redacted_state_during_destroys_gives_same_effects() {
     let mut busy = 0;
     for seed in 0..6 {
         let life = life_of_destroys(seed);
@@ -187,7 +187,7 @@ fn is_read_again<T: Serialize + DeserializeOwned>(value: &T) {
 }
 
 #[test]
-fn every_type_in_a_recording_is_read_again_without_its_secrets() {
+fn redacted_types_round_trip() {
     let (mut headers, mut steps) = (Specimens::default(), Specimens::default());
     let mut rounds = 0;
     while rounds == 0 || !headers.unseen().is_empty() || !steps.unseen().is_empty() {

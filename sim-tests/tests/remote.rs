@@ -11,7 +11,7 @@ use drover_core::model::job::{Job, JobType};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, changed, group, job, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 const AN_HOUR: Span = Span::secs(3600);
@@ -38,7 +38,7 @@ fn has_the_disk(sim: &Sim) -> bool {
     disk.is_some_and(|disk| disk.len() >= 2)
 }
 
-fn told(sim: &Sim, words: &str) -> bool {
+fn has_event(sim: &Sim, words: &str) -> bool {
     let Some(task) = sim.task("db", "main") else {
         return false;
     };
@@ -48,19 +48,19 @@ fn told(sim: &Sim, words: &str) -> bool {
 }
 
 #[test]
-fn a_job_comes_with_its_disk() {
+fn moved_job_brings_its_disk() {
     for_seeds(200, |sim| {
         sim.take_over(&keeper());
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The agent dies wherever it can: while it asks, while the disk comes, and between that and its
 /// being remembered.
 #[test]
-fn a_job_comes_with_its_disk_though_the_agent_dies() {
+fn moved_job_brings_its_disk_despite_crashes() {
     for seed in 0..10 {
         let steps = each_crash(seed, |sim| {
             sim.take_over(&keeper());
@@ -71,7 +71,7 @@ fn a_job_comes_with_its_disk_though_the_agent_dies() {
             }
             sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
             sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 10, "seed {seed}: {steps} steps");
     }
@@ -90,21 +90,21 @@ fn replaced_while_it_waits(sim: &mut Sim) -> Result<(), Violation> {
 
 /// A disk that a version never got is for the next version.
 #[test]
-fn who_never_got_the_remote_disk_passes_it_on() {
+fn unstarted_replacement_passes_remote_disk_on() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
         }
         replaced_while_it_waits(sim)?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The job ran here long ago, and while it waits for the other node its next version says that disks come
 /// along: that is the newer one.
 #[test]
-fn what_comes_along_is_not_hidden_by_what_ran_here() {
+fn fetched_disk_is_not_hidden_by_local_one() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -131,13 +131,13 @@ fn what_comes_along_is_not_hidden_by_what_ran_here() {
         let wrote = |id| disk.is_some_and(|disk| disk.contains(&id));
         sim.expect_that(!old.is_some_and(wrote), "the old one is not there")?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A copy that is not wanted any more awaits nobody, so the job can be moved on.
 #[test]
-fn who_is_not_wanted_any_more_awaits_no_node() {
+fn removed_copy_awaits_no_node() {
     for_seeds(60, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -157,14 +157,14 @@ fn who_is_not_wanted_any_more_awaits_no_node() {
         sim.world.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.living("main") == 1)?;
         sim.expect_that(!awaits(sim), "all that is wanted is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The wait for another node, however long, is no part of the time in which a copy has to become
 /// healthy.
 #[test]
-fn who_waited_long_becomes_healthy() {
+fn long_waiting_alloc_becomes_healthy() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -178,13 +178,13 @@ fn who_waited_long_becomes_healthy() {
         let health = |sim: &Sim| Some(sim.live("db")?.record().health?.healthy);
         sim.until(Span::secs(300), |sim| health(sim).is_some())?;
         sim.expect_that(health(sim) == Some(true), "ten minutes were not its own")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A node that does not answer may still run it: nothing starts beside it, however long that takes.
 #[test]
-fn a_silent_node_is_waited_for() {
+fn unreachable_node_is_awaited() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -200,7 +200,7 @@ fn a_silent_node_is_waited_for() {
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -214,7 +214,7 @@ fn stopped_while_it_waits(sim: &mut Sim, job: &Job) -> Result<(), Violation> {
 }
 
 #[test]
-fn waiting_for_a_silent_node_can_be_stopped() {
+fn alloc_waiting_for_unreachable_node_can_be_stopped() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -227,14 +227,14 @@ fn waiting_for_a_silent_node_can_be_stopped() {
         };
         sim.expect_that(over(sim), "it waits no longer")?;
         sim.world.faults = Faults::none();
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Its node broke down in the middle: after a few tries the job runs with an empty disk, and says
 /// so.
 #[test]
-fn a_disk_that_does_not_come_is_given_up() {
+fn failing_disk_transfer_is_given_up() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -243,14 +243,14 @@ fn a_disk_that_does_not_come_is_given_up() {
         sim.take_over(&keeper());
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         sim.expect_that(!has_the_disk(sim), "an empty disk")?;
-        sim.expect_that(told(sim, "It begins empty"), "and that is told")?;
+        sim.expect_that(has_event(sim, "The disk begins empty"), "and that is told")?;
         sim.world.faults = Faults::none();
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_disk_that_breaks_off_is_fetched_again() {
+fn interrupted_disk_transfer_is_retried() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -261,12 +261,12 @@ fn a_disk_that_breaks_off_is_fetched_again() {
         sim.world.faults = Faults::none();
         sim.until(AN_HOUR, |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn what_its_node_forgot_is_not_waited_for() {
+fn alloc_forgotten_by_its_node_is_not_awaited() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -274,15 +274,15 @@ fn what_its_node_forgot_is_not_waited_for() {
         sim.world.faults = Faults::only(&[Fault::ForgetfulNode], 1000);
         sim.take_over(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
-        sim.expect_that(told(sim, "knows nothing of it"), "and that is told")?;
+        sim.expect_that(has_event(sim, "knows nothing of it"), "and that is told")?;
         sim.world.faults = Faults::none();
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What runs here is not replaced by what ran elsewhere, and the same can be asked twice.
 #[test]
-fn a_job_is_taken_over_once() {
+fn takeover_happens_once() {
     for_seeds(100, |sim| {
         let job = keeper();
         sim.take_over(&job);
@@ -295,13 +295,13 @@ fn a_job_is_taken_over_once() {
         let no = matches!(sim.reply(refused), Some(Reply::Refused(_)));
         sim.expect_that(no, "another one is refused")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "one start")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Where a job once was, something old may be left: what comes is newer.
 #[test]
-fn a_job_that_comes_back_has_the_newer_disk() {
+fn returning_job_has_newer_disk() {
     for_seeds(100, |sim| {
         let job = keeper();
         sim.register(&job);
@@ -315,14 +315,14 @@ fn a_job_that_comes_back_has_the_newer_disk() {
         let disk = live.and_then(|id| sim.world.dirs.disks.get(&id));
         let newer = disk.is_some_and(|disk| old.is_some_and(|old| !disk.contains(&old)));
         sim.expect_that(newer && has_the_disk(sim), "the other node's disk")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
-/// What came from another node and never had its turn is cleaned away. Whoever is placed there next
+/// What came from another node and never had its turn is garbage-collected. Whoever is placed there next
 /// must not run beside the other node's either, and gets its disk.
 #[test]
-fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
+fn collected_alloc_leaves_remote_wait_to_next() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -336,14 +336,14 @@ fn who_is_cleaned_away_leaves_the_wait_to_the_next() {
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what the other node had is here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A job is purged, and wanted again when one of its copies is gone and the other is not: then both wait
 /// for whom they waited for.
 #[test]
-fn who_is_wanted_again_while_it_is_purged_waits_as_before() {
+fn job_registered_during_purge_keeps_remote_wait() {
     for_seeds(200, |sim| {
         let job = changed(&keeper(), |group| group.count = Some(2));
         stopped_while_it_waits(sim, &job)?;
@@ -360,13 +360,13 @@ fn who_is_wanted_again_while_it_is_purged_waits_as_before() {
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Somebody hands over one copy only. The other one waits for whom it waited for.
 #[test]
-fn a_copy_that_nobody_names_waits_as_before() {
+fn copy_left_out_of_takeover_keeps_remote_wait() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -381,14 +381,14 @@ fn a_copy_that_nobody_names_waits_as_before() {
         sim.expect_that(sim.world.starts_of("main") == 0, "nothing started")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 2)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A copy that waits ends with its agent. The next one cleans it away before it knows the machine,
 /// and then places the copy anew, while the disk is full.
 #[test]
-fn what_is_taken_back_before_it_is_saved_is_not_written() {
+fn reverted_change_is_not_written() {
     for_seeds(100, |sim| {
         sim.world.faults = Faults::only(&[Fault::SilentNode], 1000);
         sim.take_over(&keeper());
@@ -405,14 +405,14 @@ fn what_is_taken_back_before_it_is_saved_is_not_written() {
         sim.world.disk.full = false;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(120), |sim| sim.living("main") == 1)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
-/// What waited is kept longer than what replaced it, ran, and was cleaned away. Whoever comes next
+/// What waited is kept longer than what replaced it, ran, and was garbage-collected. Whoever comes next
 /// does not fetch what the other node had once more.
 #[test]
-fn what_was_passed_on_is_not_fetched_again() {
+fn transferred_disk_is_not_fetched_again() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -427,14 +427,14 @@ fn what_was_passed_on_is_not_fetched_again() {
         sim.register(&keeper());
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.expect_that(!has_the_disk(sim), "an empty disk")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A version that wants no disk of other nodes runs without. What it writes is newer, and the next
 /// version that wants one gets that.
 #[test]
-fn who_goes_on_without_a_disk_has_the_newer_one() {
+fn non_sticky_version_keeps_newer_disk() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -454,7 +454,7 @@ fn who_goes_on_without_a_disk_has_the_newer_one() {
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.until(SOON, |sim| sim.runs("db", "main"))?;
         sim.expect_that(has_the_disk(sim), "what was written here")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -462,7 +462,7 @@ fn who_goes_on_without_a_disk_has_the_newer_one() {
 /// another node: that is for the next allocation to await, and not for the one that ends. Random worlds found
 /// this (seed 740000806).
 #[test]
-fn alloc_set_up_before_a_take_over_leaves_the_wait_to_the_next() {
+fn alloc_set_up_before_takeover_leaves_remote_wait_to_next() {
     for_seeds(100, |sim| {
         if sim.seed() == 0 {
             return Ok(());
@@ -478,6 +478,6 @@ fn alloc_set_up_before_a_take_over_leaves_the_wait_to_the_next() {
         sim.expect_that(sim.world.starts_of("main") == 1, "nothing starts beside it")?;
         sim.world.faults = Faults::none();
         sim.until(Span::secs(300), |sim| sim.runs("db", "main"))?;
-        sim.peace()
+        sim.converge()
     });
 }

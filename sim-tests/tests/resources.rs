@@ -8,7 +8,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, group, job, task};
 use drover_sim_tests::for_seeds_on;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 /// A machine with 5000 MHz, 1000 MB of memory and 1000 MB of disk space.
 const SMALL: Amounts = Amounts {
@@ -18,7 +18,7 @@ const SMALL: Amounts = Amounts {
 };
 
 /// The agent looks at its machine every 15 minutes.
-const LOOKS_AGAIN: Span = Span::secs(1000);
+const POLL_INTERVAL: Span = Span::secs(1000);
 
 /// A service with one task of the same name.
 fn wants(name: &str, priority: i64, cpu: i64, memory: i64) -> Job {
@@ -38,16 +38,16 @@ fn why(sim: &Sim, job: &str) -> String {
 }
 
 #[test]
-fn job_that_asks_for_more_than_is_left_waits_until_it_is_free() {
+fn job_exceeding_free_capacity_waits() {
     for_seeds_on(SMALL, 60, |sim| {
         sim.register(&wants("first", 50, 3800, 10));
         sim.until(SOON, |sim| sim.runs("first", "first"))?;
         sim.register(&wants("second", 50, 4000, 10));
-        let says = "cpu: needs 4000 MHz, 1200 of 5000 are free";
-        sim.until(SOON, |sim| why(sim, "second") == says)?;
+        let expected = "cpu: needs 4000 MHz, 1200 of 5000 are free";
+        sim.until(SOON, |sim| why(sim, "second") == expected)?;
         sim.deregister("first", false);
         sim.until(SOON, |sim| sim.runs("second", "second"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -68,12 +68,12 @@ fn memory_is_held_until_its_holder_is_gone() {
         sim.expect_that(waits, "the first one still lives")?;
         sim.until(SOON, |sim| sim.runs("second", "second"))?;
         sim.expect_that(sim.living("first") == 0, "nothing of the first one lives")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn memory_of_lower_priority_is_preempted_and_named_while_it_is_awaited() {
+fn memory_of_lower_priority_is_preempted_and_named() {
     for_seeds_on(SMALL, 60, |sim| {
         sim.register(&wants("low", 30, 10, 800));
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
@@ -95,16 +95,16 @@ fn memory_of_lower_priority_is_preempted_and_named_while_it_is_awaited() {
             low.any(|alloc| alloc.record().desired == DesiredStatus::Evict)
         };
         sim.expect_that(evicted(sim), "the lower one was preempted")?;
-        let says = "memory: needs 800 MB, 100 of 1000 are free";
-        sim.expect_that(why(sim, "low") == says, "it says why it waits")?;
+        let expected = "memory: needs 800 MB, 100 of 1000 are free";
+        sim.expect_that(why(sim, "low") == expected, "it says why it waits")?;
         sim.deregister("high", false);
         sim.until(SOON, |sim| sim.runs("low", "low"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn memory_of_two_that_are_preempted_is_awaited() {
+fn memory_of_two_preempted_allocs_is_awaited() {
     for_seeds_on(SMALL, 60, |sim| {
         for name in ["one", "two"] {
             sim.register(&wants(name, 30, 10, 450));
@@ -115,12 +115,12 @@ fn memory_of_two_that_are_preempted_is_awaited() {
         sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
         let alone = sim.living("one") + sim.living("two") == 0;
         sim.expect_that(alone, "nothing of the two lives")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn memory_is_awaited_also_by_the_next_agent() {
+fn memory_wait_survives_agent_restart() {
     for_seeds_on(SMALL, 60, |sim| {
         // In the world of seed 0 nothing goes wrong, so nothing takes its time.
         if sim.seed() == 0 {
@@ -138,28 +138,28 @@ fn memory_is_awaited_also_by_the_next_agent() {
         sim.register(&wants("high", 60, 10, 900));
         sim.until(Span::secs(600), |sim| sim.runs("high", "high"))?;
         sim.expect_that(sim.living("low") == 0, "nothing of the lower one lives")?;
-        sim.calm()?;
-        sim.peace()
+        sim.run_until_quiescent()?;
+        sim.converge()
     });
 }
 
 #[test]
-fn node_that_grows_wakes_the_job_that_waits() {
+fn grown_node_wakes_waiting_job() {
     for_seeds_on(SMALL, 40, |sim| {
         sim.register(&wants("large", 50, 10, 3000));
-        let says = "memory: needs 3000 MB, 1000 of 1000 are free";
-        sim.until(SOON, |sim| why(sim, "large") == says)?;
+        let expected = "memory: needs 3000 MB, 1000 of 1000 are free";
+        sim.until(SOON, |sim| why(sim, "large") == expected)?;
         sim.machine_has(Amounts {
             memory: 4000,
             ..SMALL
         });
-        sim.until(LOOKS_AGAIN, |sim| sim.runs("large", "large"))?;
-        sim.peace()
+        sim.until(POLL_INTERVAL, |sim| sim.runs("large", "large"))?;
+        sim.converge()
     });
 }
 
 #[test]
-fn node_that_shrinks_ends_nobody_and_replaces_what_it_ran() {
+fn shrunk_node_evicts_nothing_and_keeps_replacing() {
     for_seeds_on(SMALL, 40, |sim| {
         sim.register(&wants("large", 50, 10, 900));
         sim.until(SOON, |sim| sim.runs("large", "large"))?;
@@ -167,19 +167,19 @@ fn node_that_shrinks_ends_nobody_and_replaces_what_it_ran() {
             memory: 500,
             ..SMALL
         });
-        sim.run(LOOKS_AGAIN)?;
+        sim.run(POLL_INTERVAL)?;
         sim.expect_that(sim.runs("large", "large"), "what runs goes on running")?;
         sim.register(&wants("small", 50, 10, 100));
-        let says = "memory: needs 100 MB, 0 of 500 are free";
-        sim.until(SOON, |sim| why(sim, "small") == says)?;
+        let expected = "memory: needs 100 MB, 0 of 500 are free";
+        sim.until(SOON, |sim| why(sim, "small") == expected)?;
         sim.deregister("large", false);
         sim.until(SOON, |sim| sim.runs("small", "small"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn new_version_fits_where_the_old_one_ran() {
+fn new_version_reuses_capacity_of_old_one() {
     for_seeds_on(SMALL, 60, |sim| {
         sim.register(&wants("web", 50, 10, 800));
         sim.until(SOON, |sim| sim.runs("web", "web"))?;
@@ -189,12 +189,12 @@ fn new_version_fits_where_the_old_one_ran() {
             live.is_some_and(|alloc| alloc.record().job_version == 1) && sim.runs("web", "web")
         };
         sim.until(SOON, is_new)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn disk_space_is_counted_by_the_size_that_is_asked_for() {
+fn disk_space_is_counted_by_requested_size() {
     for_seeds_on(SMALL, 30, |sim| {
         let mut first = wants("first", 50, 10, 10);
         let disk = drover_core::model::group::EphemeralDisk {
@@ -205,9 +205,9 @@ fn disk_space_is_counted_by_the_size_that_is_asked_for() {
         sim.register(&first);
         sim.until(SOON, |sim| sim.runs("first", "first"))?;
         sim.register(&wants("second", 50, 10, 10));
-        let says = "disk: needs 300 MB, 200 of 1000 are free";
-        sim.until(SOON, |sim| why(sim, "second") == says)?;
-        sim.peace()
+        let expected = "disk: needs 300 MB, 200 of 1000 are free";
+        sim.until(SOON, |sim| why(sim, "second") == expected)?;
+        sim.converge()
     });
 }
 
@@ -224,16 +224,16 @@ fn cores_of_two_jobs_are_disjoint() {
         let both = |sim: &Sim| sim.runs("first", "first") && sim.runs("second", "second");
         sim.until(SOON, both)?;
         sim.register(&with_cores("third", 1));
-        let says = "cores: needs 1, 0 of 4 are free";
-        sim.until(SOON, |sim| why(sim, "third") == says)?;
+        let expected = "cores: needs 1, 0 of 4 are free";
+        sim.until(SOON, |sim| why(sim, "third") == expected)?;
         sim.deregister("first", false);
         sim.until(SOON, |sim| sim.runs("third", "third"))?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn memory_max_and_tasks_that_follow_each_other_are_not_added_up() {
+fn memory_max_and_sequential_tasks_are_not_summed() {
     use drover_core::model::task::Hook;
     for_seeds_on(SMALL, 30, |sim| {
         let mut job = wants("web", 50, 10, 700);
@@ -243,6 +243,6 @@ fn memory_max_and_tasks_that_follow_each_other_are_not_added_up() {
         job.task_groups[0].tasks.push(before);
         sim.register(&job);
         sim.until(SOON, |sim| sim.runs("web", "web"))?;
-        sim.peace()
+        sim.converge()
     });
 }

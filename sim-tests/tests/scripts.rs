@@ -9,7 +9,7 @@ use drover_core::model::template::{ChangeMode, ChangeScript};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// In the world of this seed no trouble comes.
@@ -47,7 +47,7 @@ fn failed(sim: &Sim) -> usize {
 }
 
 #[test]
-fn a_change_runs_the_script() {
+fn template_change_runs_script() {
     for_seeds(100, |sim| {
         started(sim, scripted(|_| {}))?;
         sim.run(SOON)?;
@@ -56,13 +56,13 @@ fn a_change_runs_the_script() {
         sim.until(SOON, |sim| knows(sim) == Some(1) && ran(sim) == 1)?;
         let starts = sim.world.starts_of("main");
         sim.expect_that(starts == 1, "the task goes on")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// Once in the life of the task, also if it is started again.
 #[test]
-fn a_script_that_wants_to_runs_after_the_first_start() {
+fn first_render_script_runs_after_first_start() {
     for_seeds(100, |sim| {
         started(sim, scripted(|script| script.run_on_first_render = true))?;
         sim.until(SOON, |sim| knows(sim) == Some(0) && ran(sim) == 1)?;
@@ -70,12 +70,12 @@ fn a_script_that_wants_to_runs_after_the_first_start() {
         sim.until(SOON, |sim| sim.world.starts_of("main") == 2)?;
         sim.run(SOON)?;
         sim.expect_that(ran(sim) == 1, "no second time")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_task_fails_with_its_script_where_that_is_wanted() {
+fn fatal_script_fails_task() {
     for fatal in [false, true] {
         for_seeds(100, |sim| {
             if sim.seed() == BENIGN {
@@ -94,14 +94,14 @@ fn a_task_fails_with_its_script_where_that_is_wanted() {
                 let starts = sim.world.starts_of("main");
                 sim.expect_that(starts == 1, "the task goes on")?;
             }
-            sim.peace()
+            sim.converge()
         });
     }
 }
 
 /// What changes while a script runs is told when it is over, and not before.
 #[test]
-fn changes_wait_for_the_script_that_runs() {
+fn changes_wait_for_running_script() {
     for_seeds(100, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -119,13 +119,13 @@ fn changes_wait_for_the_script_that_runs() {
             knows(sim) == Some(2) && ran(sim) == 1
         })?;
         sim.expect_that(failed(sim) == 1, "nobody said what became of the first")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The agent dies wherever it can: the change is known afterwards, and was told at most once.
 #[test]
-fn a_script_runs_at_most_once_though_the_agent_dies() {
+fn script_runs_at_most_once_despite_crashes() {
     for first in [false, true] {
         let steps = each_crash(1, |sim| {
             let main = scripted(|script| script.run_on_first_render = first);
@@ -139,7 +139,7 @@ fn a_script_runs_at_most_once_though_the_agent_dies() {
             })?;
             sim.run(SOON)?;
             sim.expect_that(ran(sim) <= 1 + usize::from(first), "at most once")?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 10, "{steps} moments to die at");
     }
@@ -147,7 +147,7 @@ fn a_script_runs_at_most_once_though_the_agent_dies() {
 
 /// A task that ends takes its scripts along: nothing is said of them, and nothing waits for them.
 #[test]
-fn a_script_ends_with_its_task() {
+fn change_script_ends_with_its_task() {
     for_seeds(100, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -163,14 +163,14 @@ fn a_script_ends_with_its_task() {
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.expect_that(failed(sim) == 0, "no failure of the script")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// That a task fails with its script is remembered: whoever comes after the agent that saw it ends the
 /// task all the same.
 #[test]
-fn a_task_that_fails_with_its_script_stays_failed_though_the_agent_dies() {
+fn fatal_script_failure_survives_crashes() {
     let failures = Cell::new(0);
     each_crash(1, |sim| {
         let mut main = scripted(|script| script.fail_on_error = true);
@@ -198,7 +198,7 @@ fn a_task_that_fails_with_its_script_stays_failed_though_the_agent_dies() {
         }
         failures.set(failures.get() + u32::from(failed));
         sim.expect_that(dead || !failed, "what failed is over")?;
-        sim.peace()
+        sim.converge()
     });
     assert!(failures.get() > 5, "{failures:?}");
 }

@@ -8,7 +8,7 @@ use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, group, job, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 /// The names of services that are registered.
@@ -31,7 +31,7 @@ fn started(sim: &mut Sim) -> Result<(), Violation> {
 }
 
 #[test]
-fn what_runs_is_registered_at_its_port() {
+fn running_task_is_registered_at_its_port() {
     for_seeds(50, |sim| {
         sim.register(&web());
         sim.expect_that(registered(sim).is_empty(), "nothing runs yet")?;
@@ -47,7 +47,7 @@ fn what_runs_is_registered_at_its_port() {
             format!("_nomad-task-{alloc}-group-g-of-the-group-http"),
             format!("_nomad-task-{alloc}-main-of-the-task-http"),
         ];
-        sim.expect_that(ids == wanted, "by the names of the field")?;
+        sim.expect_that(ids == wanted, "by the names of Nomad")?;
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.expect_that(registered(sim).is_empty(), "nothing runs any more")
@@ -56,7 +56,7 @@ fn what_runs_is_registered_at_its_port() {
 
 /// While the delay before the end passes, nobody new comes.
 #[test]
-fn what_is_about_to_end_is_not_registered() {
+fn stopping_task_is_not_registered() {
     for_seeds(50, |sim| {
         let mut web = web();
         web.task_groups[0].tasks[0].shutdown_delay = Span::secs(30);
@@ -71,7 +71,7 @@ fn what_is_about_to_end_is_not_registered() {
 
 /// A task that fails and waits for its restart takes its own service away, and not that of its group.
 #[test]
-fn service_of_a_group_while_its_task_waits_for_a_restart_stays() {
+fn group_service_stays_during_restart_delay() {
     for_seeds(50, |sim| {
         let main = task("main")
             .serves("of-the-task", "http")
@@ -110,36 +110,36 @@ fn service_without_a_port_is_registered_at_the_node() {
 }
 
 #[test]
-fn what_starts_again_is_registered_again() {
+fn restarted_task_is_registered_again() {
     for_seeds(50, |sim| {
         started(sim)?;
         sim.restart_tasks("web", RestartScope::Running);
         sim.until(SOON, |sim| registered(sim).is_empty())?;
         sim.until(SOON, |sim| registered(sim).len() == 2)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// An agent that finds a task running says so at once: nobody who reads services sees it go.
 #[test]
-fn an_agent_that_begins_knows_who_runs() {
+fn restarted_agent_registers_running_tasks() {
     for_seeds(50, |sim| {
         started(sim)?;
         // It is saved that it runs.
-        sim.peace()?;
+        sim.converge()?;
         sim.restart()?;
         sim.expect_that(registered(sim).len() == 2, "as before")?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(registered(sim).len() == 2, "and later")
     });
 }
 
 #[test]
-fn whenever_the_agent_dies_who_runs_is_registered_in_the_end() {
+fn running_tasks_are_registered_despite_crashes() {
     let steps = each_crash(1, |sim| {
         sim.register(&web());
         sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(registered(sim).len() == 2, "it runs")?;
         sim.deregister("web", false);
         sim.until(Span::secs(600), |sim| sim.dead("web", "main"))?;
@@ -203,7 +203,7 @@ fn driver_network_is_known_wherever_the_agent_dies() {
     let steps = each_crash(1, |sim| {
         sim.register(&with_driver_network("driver", false));
         sim.until(Span::secs(600), |sim| sim.runs("web", "main"))?;
-        sim.peace()?;
+        sim.converge()?;
         let wanted = Some(("10.1.2.3".to_owned(), true, true));
         sim.expect_that(announced(sim) == wanted, "it is the driver's")
     });
@@ -227,7 +227,7 @@ fn driver_network_that_cannot_be_is_ignored() {
 
 /// A service that Consul is to know of is nothing to us.
 #[test]
-fn services_of_others_are_not_registered() {
+fn services_of_other_providers_are_not_registered() {
     for_seeds(10, |sim| {
         let mut web = service("web", [task("main").serves("ours", "80")]);
         let block = &mut web.task_groups[0].tasks[0].services[0];

@@ -11,7 +11,7 @@ use drover_sim_tests::small::{Small, WORLDS};
 const KNOWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/states.txt");
 
 #[test]
-fn every_order_of_small_worlds_holds() {
+fn small_worlds_hold_in_every_order() {
     let worlds = WORLDS.iter().filter(|world| !world.large).enumerate();
     let (one, two): (Vec<_>, Vec<_>) = worlds.partition(|(at, _)| at.is_multiple_of(2));
     let explore = |worlds: Vec<(usize, &'static Small)>| {

@@ -11,7 +11,7 @@ use drover_core::stats::running::Running;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim};
 use drover_sim_tests::build::{TaskWords, group, job, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{Scenario, for_seeds};
 
 /// Everything that can befall what is measured.
@@ -32,7 +32,7 @@ fn usage(sim: &Sim, job: &str) -> AllocUsage {
 }
 
 /// Somebody is asked to do something again and again, so that there are many looks.
-fn looks(sim: &mut Sim, count: u32) -> Scenario {
+fn samples(sim: &mut Sim, count: u32) -> Scenario {
     for _ in 0..count {
         sim.run(Span::secs(30))?;
         sim.signal("web");
@@ -48,55 +48,55 @@ fn device_group_of_two_tasks_is_listed_once() {
         sim.until(SOON, |sim| {
             sim.runs("web", "main") && sim.runs("web", "second")
         })?;
-        looks(sim, 20)?;
+        samples(sim, 20)?;
         let usage = usage(sim, "web");
         let groups = usage.devices.groups();
         sim.expect_that(groups.len() == 1, "two tasks hold devices of one group")?;
         let devices = groups[0].instances.len();
         sim.expect_that(devices == 2, "both devices are listed")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn counters_that_vanish_or_jump_back_are_unset_and_never_negative() {
+fn vanished_or_reset_counters_are_unset() {
     for_seeds(150, |sim| {
         sim.world.faults = Faults::only(TROUBLE, 150).budget(1000);
         sim.register(&service("web", ["main", "second", "third"].map(task)));
         sim.until(SOON, |sim| sim.runs("web", "third"))?;
-        looks(sim, 40)?;
-        sim.peace()
+        samples(sim, 40)?;
+        sim.converge()
     });
 }
 
 #[test]
-fn restarted_task_has_no_usage_of_its_earlier_launch() {
+fn restarted_task_has_no_usage_of_earlier_launch() {
     for_seeds(150, |sim| {
         sim.world.faults = Faults::only(&[Fault::LateStatistics], 400).budget(1000);
         sim.register(&service("web", ["main", "second"].map(task)));
         sim.until(SOON, |sim| sim.runs("web", "second"))?;
         for _ in 0..10 {
-            looks(sim, 3)?;
+            samples(sim, 3)?;
             sim.restart_tasks("web", RestartScope::Running);
         }
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn ended_task_keeps_its_last_usage() {
+fn ended_task_keeps_last_usage() {
     let kept = AtomicU32::new(0);
     for_seeds(60, |sim| {
         let tasks = [task("main"), task("side").ends("300s", 0)];
         sim.register(&job("web", JobType::Batch, [group("g", tasks)]));
         sim.until(SOON, |sim| sim.runs("web", "side"))?;
-        looks(sim, 12)?;
+        samples(sim, 12)?;
         sim.until(SOON, |sim| sim.dead("web", "side"))?;
         let is_kept = usage(sim, "web")
             .tasks
             .contains_key(&TaskName::from("side"));
         kept.fetch_add(u32::from(is_kept), Ordering::Relaxed);
-        sim.peace()
+        sim.converge()
     });
     let kept = kept.into_inner();
     assert!(kept > 10, "of {kept} ended tasks something is shown");

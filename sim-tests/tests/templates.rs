@@ -14,7 +14,7 @@ use drover_core::task::runner::Phase;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{TaskWords, changed, service, task};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 fn web(mode: ChangeMode) -> Job {
@@ -47,20 +47,20 @@ fn started(sim: &mut Sim, main: Task) -> Result<(), Violation> {
 }
 
 #[test]
-fn a_change_starts_the_task_again() {
+fn template_change_restarts_task() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
         sim.expect_that(knows(sim) == Some(0), "what is rendered first")?;
         sim.a_template_changes();
         sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
         sim.expect_that(restarts(sim) == 1, "one restart")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// How a task is told changes without a start, and so does how long changes are collected.
 #[test]
-fn template_settings_changed_in_place_need_no_start() {
+fn template_settings_change_in_place() {
     for_seeds(100, |sim| {
         let old = web(ChangeMode::Restart);
         sim.register(&old);
@@ -78,7 +78,7 @@ fn template_settings_changed_in_place_need_no_start() {
         sim.until(SOON, |sim| knows(sim) == Some(1))?;
         sim.expect_that(restarts(sim) == 0, "it is told in the new way")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "no further start")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -95,12 +95,12 @@ fn stopped_alloc_runs_no_update_hook() {
         sim.until(SOON, |sim| {
             sim.task("web", "main").is_none_or(|task| task.is_dead())
         })?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_change_is_told_by_a_signal() {
+fn template_change_signals_task() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Signal))?;
         sim.a_template_changes();
@@ -108,25 +108,25 @@ fn a_change_is_told_by_a_signal() {
         sim.expect_that(restarts(sim) == 0, "no restart")?;
         let signals = events(sim, EventType::Signaling);
         sim.expect_that(signals == 1, "one signal")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_change_that_nobody_asks_for_is_not_told() {
+fn noop_template_change_does_nothing() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Noop))?;
         sim.a_template_changes();
         sim.until(SOON, |sim| knows(sim) == Some(1))?;
-        let told = events(sim, EventType::Signaling) + events(sim, EventType::RestartSignaled);
-        sim.expect_that(told == 0 && restarts(sim) == 0, "the task is left alone")?;
-        sim.peace()
+        let emitted = events(sim, EventType::Signaling) + events(sim, EventType::RestartSignaled);
+        sim.expect_that(emitted == 0 && restarts(sim) == 0, "the task is left alone")?;
+        sim.converge()
     });
 }
 
 /// Many changes within the splay are one.
 #[test]
-fn changes_that_come_together_are_told_together() {
+fn simultaneous_changes_are_applied_together() {
     for_seeds(100, |sim| {
         let mut main = task("main").template(ChangeMode::Restart);
         main.templates[0].splay = Span::secs(3600);
@@ -136,13 +136,13 @@ fn changes_that_come_together_are_told_together() {
         }
         sim.until(Span::secs(4000), |sim| knows(sim) == Some(5))?;
         sim.expect_that(restarts(sim) == 1, "one restart")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// The agent dies wherever it can: a change that comes before, between or after is told, and once.
 #[test]
-fn a_change_is_told_though_the_agent_dies() {
+fn template_change_is_applied_despite_crashes() {
     for mode in [ChangeMode::Restart, ChangeMode::Signal] {
         let steps = each_crash(1, |sim| {
             sim.register(&web(mode));
@@ -151,7 +151,7 @@ fn a_change_is_told_though_the_agent_dies() {
             sim.until(Span::secs(600), |sim| {
                 sim.runs("web", "main") && knows(sim).is_some_and(|known| known >= 1)
             })?;
-            sim.peace()
+            sim.converge()
         });
         assert!(steps > 10, "{steps} moments to die at");
     }
@@ -159,7 +159,7 @@ fn a_change_is_told_though_the_agent_dies() {
 
 /// What changes while no agent looks is found out by the next one.
 #[test]
-fn a_change_that_nobody_saw_is_told() {
+fn template_change_during_downtime_is_applied() {
     for_seeds(100, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -169,13 +169,13 @@ fn a_change_that_nobody_saw_is_told() {
         sim.goes_down(false, Span::secs(1));
         sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
         sim.expect_that(restarts(sim) == 1, "one restart")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A change is due while the task takes its time to end: nobody is called back again and again.
 #[test]
-fn a_change_that_is_due_while_the_task_ends_can_wait() {
+fn template_change_waits_for_stopping_task() {
     for_seeds(50, |sim| {
         let main = task("main").template(ChangeMode::Restart);
         let mut main = main.with("kill_after", "4s");
@@ -187,14 +187,14 @@ fn a_change_that_is_due_while_the_task_ends_can_wait() {
         sim.restart_tasks("web", RestartScope::Running);
         sim.until(SOON, |sim| knows(sim) == Some(1) && sim.runs("web", "main"))?;
         sim.expect_that(restarts(sim) == 1, "one restart for both")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// An agent that cannot watch the templates of a task that it finds running tries again: what
 /// changed meanwhile is told then, and not only by the next agent.
 #[test]
-fn who_could_not_watch_tries_again() {
+fn failed_template_watch_is_retried() {
     for_seeds(100, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
         sim.world.faults = Faults::only(&[Fault::FailHook], 1000).budget(1);
@@ -208,13 +208,13 @@ fn who_could_not_watch_tries_again() {
         sim.until(Span::secs(900), |sim| {
             knows(sim) == Some(1) && sim.runs("web", "main")
         })?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// What is missing is waited for longer than for any answer, and the task says what it is.
 #[test]
-fn what_is_missing_is_waited_for() {
+fn missing_template_data_is_awaited() {
     for_seeds(100, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -224,15 +224,15 @@ fn what_is_missing_is_waited_for() {
         sim.until(Span::secs(4000), |sim| sim.runs("web", "main"))?;
         let failed = events(sim, EventType::HookFailed);
         sim.expect_that(failed == 0, "nothing failed")?;
-        let told = events(sim, EventType::Template);
-        sim.expect_that(told == 1, "it says what is missing")?;
-        sim.peace()
+        let emitted = events(sim, EventType::Template);
+        sim.expect_that(emitted == 1, "it says what is missing")?;
+        sim.converge()
     });
 }
 
 /// A task that waits for what its templates need can be stopped at once.
 #[test]
-fn what_waits_for_its_templates_can_be_stopped() {
+fn task_waiting_for_templates_can_be_stopped() {
     for_seeds(100, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -243,14 +243,14 @@ fn what_waits_for_its_templates_can_be_stopped() {
         sim.deregister("web", false);
         sim.until(SOON, |sim| sim.dead("web", "main"))?;
         sim.expect_that(knows(sim).is_none(), "it never ran")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A new version that is rendered while the task is between two starts is found by the next one,
 /// and asks for no other.
 #[test]
-fn a_change_between_two_starts_restarts_nothing() {
+fn template_change_between_starts_restarts_nothing() {
     for_seeds(100, |sim| {
         let main = task("main").template(ChangeMode::Restart).ends("10s", 1);
         started(sim, main)?;
@@ -269,7 +269,7 @@ fn a_change_between_two_starts_restarts_nothing() {
 
 /// Where the policy says so, each start renders everything anew.
 #[test]
-fn a_restart_renders_anew_where_that_is_wanted() {
+fn restart_renders_templates_again() {
     for_seeds(50, |sim| {
         if sim.seed() == BENIGN {
             return Ok(());
@@ -286,7 +286,7 @@ fn a_restart_renders_anew_where_that_is_wanted() {
 
 /// Words of a rendering that nobody asked for, or of one that is over, change nothing.
 #[test]
-fn late_words_of_templates_change_nothing() {
+fn late_template_reports_are_ignored() {
     for_seeds(20, |sim| {
         started(sim, task("main").template(ChangeMode::Restart))?;
         let alloc = sim.live("web").map(|alloc| alloc.record().id);
@@ -297,8 +297,8 @@ fn late_words_of_templates_change_nothing() {
         let missing = vec!["file local/x".to_owned()];
         let op = Op(999_999);
         sim.send_raw(Input::Template(key, TemplateInput::Missing { op, missing }));
-        sim.peace()?;
-        let told = events(sim, EventType::Template);
-        sim.expect_that(told == 0 && restarts(sim) == 0, "nothing happened")
+        sim.converge()?;
+        let emitted = events(sim, EventType::Template);
+        sim.expect_that(emitted == 0 && restarts(sim) == 0, "nothing happened")
     });
 }

@@ -6,7 +6,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, batch, changed, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 /// Seeds in which anything can go wrong at all; in the world of seed 0 nothing does.
 fn for_troubled_seeds(count: u64, scenario: impl Fn(&mut Sim) -> Result<(), Violation>) {
@@ -27,7 +27,7 @@ fn begin_blind(sim: &mut Sim, also: &[Fault]) -> Result<(), Violation> {
 
 /// The process of a task whose record is lost was left behind, and a second one started.
 #[test]
-fn a_task_whose_record_is_lost_is_ended_before_another_one_starts() {
+fn task_with_unreadable_record_is_killed_before_next_start() {
     for_troubled_seeds(100, |sim| {
         let web = changed(&service("web", [task("main")]), |group| {
             *group = group
@@ -41,11 +41,11 @@ fn a_task_whose_record_is_lost_is_ended_before_another_one_starts() {
         sim.until(SOON, |sim| {
             sim.allocs("web").len() == 2 && sim.runs("web", "main")
         })?;
-        sim.peace()?;
+        sim.converge()?;
         let first = sim.allocs("web")[0];
-        let told = first.tasks()[0].state().events.iter();
-        let told = told.filter(|event| event.kind == EventType::FailedRestoring);
-        sim.expect_that(told.count() == 1, "people are told")?;
+        let emitted = first.tasks()[0].state().events.iter();
+        let emitted = emitted.filter(|event| event.kind == EventType::FailedRestoring);
+        sim.expect_that(emitted.count() == 1, "people are told")?;
         sim.expect_that(first.record().status == ClientStatus::Failed, "it failed")?;
         sim.expect_that(sim.living("main") == 1, "one lives")
     });
@@ -53,7 +53,7 @@ fn a_task_whose_record_is_lost_is_ended_before_another_one_starts() {
 
 /// What may live of such a task holds up its replacement as long as it is not surely gone.
 #[test]
-fn a_replacement_waits_for_what_is_left_of_a_lost_record() {
+fn replacement_waits_for_unreadable_task_to_end() {
     for_troubled_seeds(100, |sim| {
         let web = changed(&service("web", [task("main")]), |group| {
             *group = group.clone().reschedules(1, Span::secs(1));
@@ -67,19 +67,19 @@ fn a_replacement_waits_for_what_is_left_of_a_lost_record() {
         sim.world.faults = Faults::none();
         sim.until(Span::secs(1200), |sim| sim.world.starts_of("main") == 2)?;
         sim.expect_that(sim.living("main") == 1, "one after the other")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 /// A batch job that is done stays done.
 #[test]
-fn what_completed_stays_completed_without_its_record() {
+fn complete_batch_alloc_stays_complete_without_record() {
     for_troubled_seeds(50, |sim| {
         sim.register(&batch("sum", [task("main").ends("1s", 0)]));
         sim.until(SOON, |sim| sim.all_over("sum", ClientStatus::Complete))?;
         sim.run(SOON)?;
         begin_blind(sim, &[])?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.all_over("sum", ClientStatus::Complete), "as it was")?;
         sim.expect_that(sim.world.starts_of("main") == 1, "one start")
     });

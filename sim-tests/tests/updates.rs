@@ -9,7 +9,7 @@ use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
 use drover_sim_tests::build::{GroupWords, TaskWords, changed, group, job, service, task};
 use drover_sim_tests::for_seeds;
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 
 const DAY: Span = Span::secs(24 * 3600);
 
@@ -45,7 +45,7 @@ fn rollout(sim: &Sim) -> Option<DeploymentStatus> {
 }
 
 #[test]
-fn what_needs_no_start_is_updated_in_place() {
+fn nondestructive_update_is_in_place() {
     for_seeds(200, |sim| {
         let old = service("web", [task("main")]);
         sim.register(&old);
@@ -55,26 +55,26 @@ fn what_needs_no_start_is_updated_in_place() {
         });
         sim.register(&new);
         sim.until(SOON, |sim| versions(sim) == [1])?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 1, "no further start")
     });
 }
 
 #[test]
-fn what_needs_a_start_is_replaced() {
+fn destructive_update_replaces_alloc() {
     for_seeds(200, |sim| {
         let old = service("web", [task("main")]);
         sim.register(&old);
         sim.until(SOON, |sim| sim.runs("web", "main"))?;
         sim.register(&other(&old));
         sim.until(SOON, |sim| versions(sim) == [1] && sim.runs("web", "main"))?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 2, "one start more")
     });
 }
 
 #[test]
-fn a_rollout_goes_one_by_one() {
+fn rollout_replaces_one_at_a_time() {
     for_seeds(150, |sim| {
         let old = three(task("main"));
         sim.register(&old);
@@ -92,12 +92,12 @@ fn a_rollout_goes_one_by_one() {
             sim.expect_that(sim.world.now().at.0 < 600_000_000_000, "an end")?;
             sim.step(sim.world.now().at + Span::secs(1))?;
         }
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn an_unhealthy_rollout_stops() {
+fn unhealthy_rollout_stops() {
     for_seeds(150, |sim| {
         let old = three(task("main"));
         sim.register(&old);
@@ -123,7 +123,7 @@ fn an_unhealthy_rollout_stops() {
 
 /// One that failed and is replaced by a good one: the roll-out has failed nevertheless.
 #[test]
-fn a_failed_rollout_does_not_go_on_after_a_replacement() {
+fn failed_rollout_does_not_resume_after_reschedule() {
     for_seeds(150, |sim| {
         let old = three(task("main").restarts(0, DAY, Span::secs(1), RestartMode::Fail));
         sim.register(&old);
@@ -152,7 +152,7 @@ fn a_failed_rollout_does_not_go_on_after_a_replacement() {
 
 /// Every copy counts once for a roll-out, however often it was replaced.
 #[test]
-fn a_rollout_is_over_when_every_copy_is_healthy() {
+fn rollout_succeeds_when_all_allocs_are_healthy() {
     for_seeds(150, |sim| {
         let slow = task("main").with("start_block_for", "30s");
         sim.register(&three(slow));
@@ -171,12 +171,12 @@ fn a_rollout_is_over_when_every_copy_is_healthy() {
             !record.desired.is_terminal() && record.health.is_some_and(|health| health.healthy)
         });
         sim.expect_that(healthy.count() == 3, "three are healthy")?;
-        sim.peace()
+        sim.converge()
     });
 }
 
 #[test]
-fn a_rollout_of_what_was_never_watched_ends() {
+fn rollout_without_health_checks_ends() {
     for_seeds(100, |sim| {
         let old = service("web", [task("main")]);
         sim.register(&old);
@@ -185,13 +185,13 @@ fn a_rollout_of_what_was_never_watched_ends() {
         sim.until(Span::secs(300), |sim| {
             rollout(sim) == Some(DeploymentStatus::Successful)
         })?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.world.starts_of("main") == 1, "in place")
     });
 }
 
 #[test]
-fn fewer_and_more_copies() {
+fn count_change_scales_group() {
     for_seeds(200, |sim| {
         let web = |count| {
             job(
@@ -205,13 +205,13 @@ fn fewer_and_more_copies() {
             sim.run(Span::secs(if sim.seed() % 2 == 0 { 0 } else { 30 }))?;
         }
         sim.run(SOON)?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.living("main") == 2, "two in the end")
     });
 }
 
 #[test]
-fn handed_in_again_while_it_stops() {
+fn job_registered_while_stopping_runs_again() {
     for_seeds(200, |sim| {
         let web = service("web", [task("main").with("kill_after", "4s")]);
         sim.register(&web);
@@ -220,7 +220,7 @@ fn handed_in_again_while_it_stops() {
         sim.run(Span::secs(1))?;
         sim.register(&web);
         sim.run(SOON)?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.living("main") == 1, "one runs")
     });
 }
@@ -242,7 +242,7 @@ fn dynamic_ports_have_one_holder_each() {
         sim.run(Span::secs(2))?;
         sim.register(&web);
         sim.run(SOON)?;
-        sim.peace()
+        sim.converge()
     });
 }
 
@@ -267,7 +267,7 @@ fn every_type_of_job_stops() {
             sim.deregister(&format!("j{index}"), index % 2 == 0);
         }
         sim.run(SOON)?;
-        sim.peace()?;
+        sim.converge()?;
         sim.expect_that(sim.living("main") == 0, "nothing lives")
     });
 }
@@ -293,7 +293,7 @@ fn replaced_at_once(
 
 /// One after the other goes what is a service and says how many at a time.
 #[test]
-fn what_does_not_roll_is_replaced_at_once() {
+fn group_without_update_is_replaced_at_once() {
     for_seeds(60, |sim| {
         let expected = [
             (JobType::Service, 1, 1),
@@ -303,8 +303,8 @@ fn what_does_not_roll_is_replaced_at_once() {
         ];
         let (job_type, max_parallel, new) = expected[usize::try_from(sim.seed() % 4).unwrap_or(0)];
         let found = replaced_at_once(sim, job_type, max_parallel)?;
-        let said = format!("{job_type:?} of {max_parallel} at a time: {found} of three");
-        sim.expect_that(found == new, &said)?;
-        sim.peace()
+        let message = format!("{job_type:?} of {max_parallel} at a time: {found} of three");
+        sim.expect_that(found == new, &message)?;
+        sim.converge()
     });
 }

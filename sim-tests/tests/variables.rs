@@ -8,7 +8,7 @@ use drover_core::ids::RequestId;
 use drover_core::model::variable::{Items, VariableKey};
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
-use drover_sim_tests::look::{Look, SOON};
+use drover_sim_tests::inspect::{Inspect, SOON};
 use drover_sim_tests::{each_crash, for_seeds};
 
 fn key(path: &str) -> VariableKey {
@@ -52,7 +52,7 @@ fn is_conflict(reply: &Reply) -> bool {
 }
 
 #[test]
-fn only_who_knows_what_is_there_changes_it() {
+fn variable_change_requires_current_index() {
     for_seeds(50, |sim| {
         let Reply::Variable(first) = answered(sim, put("one", Some(0)))? else {
             return sim.expect_that(false, "what is not there can be put");
@@ -81,20 +81,20 @@ fn only_who_knows_what_is_there_changes_it() {
 
 /// The agent dies wherever it can: what was acknowledged is there, and what was deleted is not.
 #[test]
-fn what_was_acknowledged_stays_though_the_agent_dies() {
+fn acknowledged_variable_survives_crash() {
     let steps = each_crash(1, |sim| {
         sim.ask(put("one", None));
         sim.ask(put("two", None));
         sim.until(Span::secs(600), |sim| {
             there(sim).is_some_and(|(value, _)| value == "two")
         })?;
-        sim.peace()?;
+        sim.converge()?;
         sim.restart()?;
         let value = there(sim).map(|(value, _)| value);
         sim.expect_that(value.as_deref() == Some("two"), "the last one is there")?;
         sim.ask(delete(None));
         sim.until(Span::secs(600), |sim| there(sim).is_none())?;
-        sim.peace()?;
+        sim.converge()?;
         sim.restart()?;
         sim.expect_that(there(sim).is_none(), "it is gone for good")
     });
@@ -103,11 +103,11 @@ fn what_was_acknowledged_stays_though_the_agent_dies() {
 
 /// While the disk takes nothing, nobody is told that a variable is put.
 #[test]
-fn nothing_is_acknowledged_that_is_not_saved() {
+fn variable_is_acknowledged_after_save() {
     for_seeds(50, |sim| {
         sim.world.faults = Faults::only(&[Fault::FailCommit], 1000).budget(3);
         let reply = answered(sim, put("one", None))?;
         sim.expect_that(matches!(reply, Reply::Variable(_)), "it is put in the end")?;
-        sim.peace()
+        sim.converge()
     });
 }

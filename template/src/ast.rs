@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::Place;
+use crate::error::Position;
 use crate::functions::Function;
 
 /// What is between two places where control may go.
@@ -23,7 +23,7 @@ pub(crate) enum Node {
     Range(Loop),
     /// `{{template "name" pipeline}}`
     Template {
-        place: Place,
+        position: Position,
         name: Arc<[u8]>,
         data: Option<Pipe>,
     },
@@ -43,7 +43,7 @@ pub(crate) struct Choice {
 
 #[derive(Debug)]
 pub(crate) struct Loop {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     pub(crate) over: Pipe,
     pub(crate) body: Body,
     /// If there was nothing to go over.
@@ -72,13 +72,13 @@ pub(crate) enum Sets {
 
 #[derive(Debug)]
 pub(crate) struct Command {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     pub(crate) words: Vec<Word>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Word {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     pub(crate) kind: WordKind,
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// A place in a template's text, in bytes from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) usize);
+pub(crate) struct Position(pub(crate) usize);
 
-impl Place {
+impl Position {
     /// Line and column, both from one; columns count characters.
     fn in_text(self, text: &str) -> (usize, usize) {
         let before = text.get(..self.0).unwrap_or(text);
@@ -86,23 +86,23 @@ pub(crate) struct Fault(Box<Inner>);
 #[derive(Debug)]
 struct Inner {
     kind: ErrorKind,
-    place: Option<Place>,
+    position: Option<Position>,
     message: String,
 }
 
 impl Fault {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        let place = None;
+        let position = None;
         Self(Box::new(Inner {
             kind,
-            place,
+            position,
             message,
         }))
     }
 
-    pub(crate) fn syntax(place: Place, message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Syntax, message).at(place)
+    pub(crate) fn syntax(position: Position, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Syntax, message).at(position)
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
@@ -118,8 +118,8 @@ impl Fault {
     }
 
     /// Gives it a place, unless it has one: the innermost is the nearest.
-    pub(crate) fn at(mut self, place: Place) -> Self {
-        self.0.place.get_or_insert(place);
+    pub(crate) fn at(mut self, position: Position) -> Self {
+        self.0.position.get_or_insert(position);
         self
     }
 
@@ -134,7 +134,7 @@ impl Fault {
     }
 
     pub(crate) fn in_text(self, text: &str) -> Error {
-        let (line, column) = self.0.place.unwrap_or_default().in_text(text);
+        let (line, column) = self.0.position.unwrap_or_default().in_text(text);
         Error {
             kind: self.0.kind,
             line,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, Position};
 use crate::options::Options;
 
 /// What a token is; its words are the text at its range.
@@ -47,8 +47,8 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    pub(crate) fn place(&self) -> Place {
-        Place(self.range.start)
+    pub(crate) fn position(&self) -> Position {
+        Position(self.range.start)
     }
 }
 
@@ -101,7 +101,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
-        Err(Fault::syntax(Place(self.at), message))
+        Err(Fault::syntax(Position(self.at), message))
     }
 
     /// The whole template: text and actions by turns.
@@ -158,10 +158,10 @@ impl<'a> Lexer<'a> {
             let Some(first) = self.first() else {
                 let right = &self.right;
                 let message = format!("the action is not closed: add {right:?}");
-                return Err(Fault::syntax(Place(open), message));
+                return Err(Fault::syntax(Position(open), message));
             };
             match first {
-                '(' => parens.push(Place(self.at)),
+                '(' => parens.push(Position(self.at)),
                 ')' if parens.pop().is_none() => {
                     return self.fault("\")\" without \"(\" before it");
                 }
@@ -194,7 +194,7 @@ impl<'a> Lexer<'a> {
         self.at += len + 2;
         let Some((len, trim)) = self.close() else {
             let message = "a comment is an action of its own: close it after \"*/\"";
-            return Err(Fault::syntax(Place(begin), message));
+            return Err(Fault::syntax(Position(begin), message));
         };
         self.at += len;
         Ok(trim)

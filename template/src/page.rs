@@ -16,8 +16,8 @@ pub fn page() -> String {
                 "Refused" => function.name.to_owned(),
                 _ => function.usage(),
             };
-            let says = function.says.replace('|', "\\|");
-            page.push_str(&format!("| `{usage}` | {says} |\n"));
+            let description = function.description.replace('|', "\\|");
+            page.push_str(&format!("| `{usage}` | {description} |\n"));
         }
     }
     page

@@ -36,7 +36,7 @@ fn outcome(case: &Value) -> Value {
 }
 
 #[test]
-fn templates_say_what_they_say_in_the_field() {
+fn templates_render_like_nomad() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("cases.json")).unwrap();
     assert!(cases.len() > 300);
     let mut wrong = Vec::new();

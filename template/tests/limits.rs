@@ -32,14 +32,14 @@ fn mistake(text: &str) -> Error {
     }
 }
 
-fn limited(text: &str, says: &str) {
+fn limited(text: &str, expected: &str) {
     let error = mistake(text);
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-    assert!(error.message().contains(says), "{error}");
+    assert!(error.message().contains(expected), "{error}");
 }
 
 #[test]
-fn what_is_too_deep_is_refused_before_the_stack_ends() {
+fn too_deep_template_is_refused() {
     let deep = 100_000;
     limited(
         &format!("{{{{ {}1{} }}}}", "(".repeat(deep), ")".repeat(deep)),
@@ -61,7 +61,7 @@ fn what_is_too_deep_is_refused_before_the_stack_ends() {
 
 /// On the stack that threads usually have, also where nothing is optimised.
 #[test]
-fn what_is_as_deep_as_allowed_fits_on_the_stack() {
+fn template_at_maximum_depth_fits_stack() {
     let blocks = format!("{}x{}", "{{with 1}}".repeat(98), "{{end}}".repeat(98));
     let parens = format!("{{{{ {}1{} }}}}", "(print ".repeat(98), ")".repeat(98));
     let calls = "{{define \"a\"}}{{if .}}{{template \"a\" (subtract 1 .)}}{{end}}{{end}}{{template \"a\" 45}}";
@@ -94,7 +94,7 @@ fn what_is_as_deep_as_allowed_fits_on_the_stack() {
 }
 
 #[test]
-fn data_that_is_too_deep_is_refused_before_the_stack_ends() {
+fn too_deep_data_is_refused() {
     for yaml in [
         "[".repeat(100_000),
         "{a: ".repeat(100_000),
@@ -111,7 +111,7 @@ fn data_that_is_too_deep_is_refused_before_the_stack_ends() {
 }
 
 #[test]
-fn a_long_chain_is_not_deep() {
+fn long_pipeline_is_not_deep() {
     let arms = "{{else if eq 1 2}}a".repeat(20_000);
     let text = format!("{{{{if false}}}}{arms}{{{{else}}}}b{{{{end}}}}");
     let template = Template::parse(&text, Options::default()).unwrap();
@@ -119,7 +119,7 @@ fn a_long_chain_is_not_deep() {
 }
 
 #[test]
-fn what_loops_too_long_ends() {
+fn long_loop_is_stopped() {
     limited("{{ range 1000000000 }}{{ end }}", "steps");
     limited("{{ range loop 9000000000000000000 }}{{ end }}", "steps");
     limited(
@@ -139,7 +139,7 @@ fn what_loops_too_long_ends() {
 }
 
 #[test]
-fn what_grows_too_large_ends() {
+fn oversized_value_is_stopped() {
     limited(
         "{{ $x := \"aaaaaaaaaaaaaaaa\" }}{{ range 60 }}{{ $x = print $x $x }}{{ end }}",
         "bytes",
@@ -193,7 +193,7 @@ fn output_is_limited() {
 }
 
 #[test]
-fn a_long_text_is_not_read() {
+fn oversized_template_is_refused() {
     let text = "x".repeat((1 << 20) + 1);
     let error = Template::parse(&text, Options::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
@@ -206,7 +206,7 @@ fn a_long_text_is_not_read() {
 
 /// Maps can be put into themselves; whatever goes through them ends.
 #[test]
-fn circles_are_deep() {
+fn template_cycle_counts_as_depth() {
     let circle = "{{ $d := sprig_dict }}{{ $_ := sprig_set $d \"d\" $d }}";
     for what in [
         "$d",
@@ -231,7 +231,7 @@ fn circles_are_deep() {
 
 /// Each list is shown twice in the next one: there are few lists and very much to show.
 #[test]
-fn what_is_shared_is_counted_as_often_as_it_is_shown() {
+fn shared_value_counts_each_time() {
     let text = "{{ $x := sprig_list }}{{ range 50 }}{{ $x = sprig_list $x $x }}{{ end }}";
     let limits = Limits {
         output: 1 << 20,
@@ -257,7 +257,7 @@ fn what_is_shared_is_counted_as_often_as_it_is_shown() {
 
 /// A chain of maps is as long as one likes, and is taken apart without going down it.
 #[test]
-fn a_long_chain_of_maps_is_dropped_without_depth() {
+fn long_chain_of_maps_is_dropped_iteratively() {
     let text = "{{ $first := sprig_dict }}{{ $d := $first }}{{ range 100000 }}{{ $n := sprig_dict }}\
         {{- $_ := sprig_set $d \"n\" $n }}{{ $d = $n }}{{ end }}done";
     let template = Template::parse(text, Options::default()).unwrap();

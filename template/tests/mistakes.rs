@@ -13,60 +13,60 @@ fn mistake(text: &str) -> Error {
         .unwrap_err()
 }
 
-fn told(text: &str, wanted: &str) {
+fn fails_with(text: &str, wanted: &str) {
     assert_eq!(mistake(text).to_string(), wanted, "{text}");
 }
 
 #[test]
-fn places_are_lines_and_characters() {
-    told(
+fn error_position_is_line_and_column() {
+    fails_with(
         "a\nbé{{ nofunc }}",
         "line 2, column 6: there is no function \"nofunc\"; text is written in quotes",
     );
-    told(
+    fails_with(
         "\n\n{{ if true }}",
         "line 3, column 1: {{if}} is not closed: add {{end}}",
     );
-    told(
+    fails_with(
         "{{ $x }}",
         "line 1, column 4: there is no variable $x here: set it first with :=",
     );
-    told(
+    fails_with(
         "x\n  {{ index (sprig_list 1) 5 }}",
-        "line 2, column 6: index: the place is outside: compare it with len first",
+        "line 2, column 6: index: the index is out of range: compare it with len first",
     );
-    told(
+    fails_with(
         "{{ \"a\nb\" }}",
         "line 1, column 4: the text is not closed on its line: add \"",
     );
-    told(
+    fails_with(
         "{{ 1 ",
         "line 1, column 1: the action is not closed: add \"}}\"",
     );
-    told(
+    fails_with(
         "{{ (1 }}",
         "line 1, column 4: \"(\" is not closed: add \")\"",
     );
-    told(
+    fails_with(
         "ok {{ end }}",
         "line 1, column 4: {{end}} without a block that it belongs to",
     );
-    told(
+    fails_with(
         "{{ template \"t\" }}",
         "line 1, column 1: no template \"t\" is defined",
     );
-    told(
+    fails_with(
         "{{ toUpper 5 }}",
         "line 1, column 4: toUpper: argument 1 must be text, and is int",
     );
-    told(
+    fails_with(
         "{{ toUpper }}",
         "line 1, column 4: toUpper: 0 arguments are not what it takes: toUpper text",
     );
 }
 
 #[test]
-fn the_innermost_place_is_told() {
+fn innermost_error_position_is_reported() {
     let text =
         "{{ define \"t\" }}\n  {{ .a.b.c }}\n{{ end }}{{ template \"t\" (sprig_dict \"a\" 1) }}";
     let error = mistake(text);
@@ -80,7 +80,7 @@ fn the_innermost_place_is_told() {
 }
 
 #[test]
-fn functions_of_other_services_are_refused_when_the_template_is_read() {
+fn consul_and_vault_functions_are_refused_at_parse() {
     let text = "{{ if false }}\n{{ key \"a\" }}{{ end }}";
     let error = Template::parse(text, Options::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -103,7 +103,7 @@ fn functions_of_other_services_are_refused_when_the_template_is_read() {
 
 /// Messages end up in events that others read than those who may know the data.
 #[test]
-fn mistakes_do_not_show_data() {
+fn template_errors_contain_no_data() {
     let templates = [
         "{{ (nomadVar \"nomad/jobs/web\").password.Value | parseInt }}",
         "{{ (nomadVar \"nomad/jobs/web\").password.Value | parseJSON }}",
@@ -121,7 +121,7 @@ fn mistakes_do_not_show_data() {
 }
 
 #[test]
-fn missing_keys_are_mistakes_if_one_wants() {
+fn missing_key_is_error_if_configured() {
     let options = Options {
         error_on_missing_key: true,
         ..Options::default()

@@ -35,7 +35,7 @@ fn done(text: &str, answers: &Answers) -> (String, BTreeSet<Need>) {
 }
 
 #[test]
-fn all_that_is_missing_is_told_at_once_and_what_depends_on_it_later() {
+fn missing_needs_are_reported_at_once() {
     let text = r#"{{ file "a" }}{{ with nomadVar "v" }}{{ file .path.Value }}{{ end }}{{ nomadServices }}
         {{- nomadService "s" }}{{ nomadService 2 "key" "s" }}{{ nomadVarList "p" }}{{ timestamp }}"#;
     let mut answers = Answers::default();
@@ -66,7 +66,7 @@ fn all_that_is_missing_is_told_at_once_and_what_depends_on_it_later() {
 }
 
 #[test]
-fn what_was_asked_is_told_when_it_is_done() {
+fn used_needs_are_reported_after_render() {
     let (text, asked) = done(
         "{{ env \"PORT\" }} {{ file \"motd.txt\" | len }}",
         &world::answers(),
@@ -77,14 +77,14 @@ fn what_was_asked_is_told_when_it_is_done() {
 }
 
 #[test]
-fn nothing_is_asked_where_control_does_not_go() {
+fn untaken_branch_needs_nothing() {
     let text = "{{ if false }}{{ file \"a\" }}{{ end }}{{ and false (file \"b\") }}{{ or 1 (file \"c\") }}";
     let (text, asked) = done(text, &Answers::default());
     assert_eq!((text.as_str(), asked.len()), ("false1", 0));
 }
 
 #[test]
-fn an_absent_variable_is_waited_for_unless_one_asks_whether_it_exists() {
+fn absent_variable_is_awaited_unless_exists_is_asked() {
     let mut answers = Answers::default();
     let need = Need::Variable("v".into());
     answers.known.insert(need, Answer::Absent);
@@ -103,7 +103,7 @@ fn an_absent_variable_is_waited_for_unless_one_asks_whether_it_exists() {
 }
 
 #[test]
-fn what_fails_while_something_is_missing_waits() {
+fn error_with_missing_needs_waits() {
     let text = "{{ file \"a\" | parseInt | divide 0 }}{{ file \"later\" }}";
     let mut answers = Answers::default();
     assert_eq!(missing(text, &answers), ["file a"]);
@@ -118,7 +118,7 @@ fn what_fails_while_something_is_missing_waits() {
 }
 
 #[test]
-fn what_may_not_be_had_is_an_error_with_its_place_even_if_something_is_missing() {
+fn forbidden_need_is_error_despite_missing_needs() {
     let mut answers = Answers::default();
     let refused = Answer::Refused("../secret leads out of the task's directory".into());
     answers
@@ -132,7 +132,7 @@ fn what_may_not_be_had_is_an_error_with_its_place_even_if_something_is_missing()
 }
 
 #[test]
-fn an_answer_of_another_sort_is_an_error() {
+fn answer_of_wrong_kind_is_error() {
     let mut answers = Answers::default();
     answers
         .known
@@ -146,7 +146,7 @@ fn an_answer_of_another_sort_is_an_error() {
 }
 
 #[test]
-fn time_is_shown_by_layouts() {
+fn time_is_formatted_by_layout() {
     let mut answers = Answers::default();
     answers
         .known
@@ -178,7 +178,7 @@ impl Source for Nobody {
 }
 
 #[test]
-fn nothing_known_is_not_nothing_there() {
+fn unknown_differs_from_absent() {
     let rendering = template("{{ env \"HOME\" }}").render(&Nobody).unwrap();
     let Rendering::Waiting { missing, .. } = rendering else {
         panic!()
@@ -187,7 +187,7 @@ fn nothing_known_is_not_nothing_there() {
 }
 
 #[test]
-fn the_same_answers_give_the_same_text() {
+fn same_answers_render_same_text() {
     let text = "{{ range $k, $v := parseJSON (env \"CONFIG\") }}{{ $k }}{{ $v | toYAML }}{{ end }}";
     assert_eq!(done(text, &world::answers()), done(text, &world::answers()));
 }

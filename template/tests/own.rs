@@ -19,7 +19,7 @@ fn rendered(text: &str) -> Vec<u8> {
     }
 }
 
-fn says(text: &str, wanted: &str) {
+fn renders(text: &str, wanted: &str) {
     assert_eq!(String::from_utf8_lossy(&rendered(text)), wanted, "{text}");
 }
 
@@ -30,40 +30,40 @@ fn fails(text: &str) {
 }
 
 #[test]
-fn an_item_of_a_variable_is_used_as_its_text() {
-    says(
+fn variable_item_renders_as_text() {
+    renders(
         "{{ with nomadVar \"nomad/jobs/web\" }}{{ .user | toUpper }}{{ end }}",
         "ADA",
     );
-    says(
+    renders(
         "{{ with nomadVar \"nomad/jobs/web\" }}{{ eq .user \"ada\" }}{{ end }}",
         "true",
     );
-    says(
+    renders(
         "{{ with nomadVar \"nomad/jobs/web\" }}{{ .maxconns | parseInt | add 1 }}{{ end }}",
         "16",
     );
-    says(
+    renders(
         "{{ with nomadVar \"nomad/jobs/web\" }}{{ join \",\" (sprig_list .user \"x\") }}{{ end }}",
         "ada,x",
     );
-    says(
+    renders(
         "{{ with nomadVar \"nomad/jobs/web\" }}{{ contains \"da\" .user.Value }}{{ end }}",
         "true",
     );
 }
 
 #[test]
-fn lists_of_any_type_are_lists() {
-    says(
+fn typed_lists_are_accepted() {
+    renders(
         "{{ join \",\" (parseJSON \"[\\\"a\\\",\\\"b\\\"]\") }}",
         "a,b",
     );
-    says(
+    renders(
         "{{ containsAll (split \",\" \"a\") (split \",\" \"a,b\") }}",
         "true",
     );
-    says(
+    renders(
         "{{ explodeMap (splitToMap \",\" \":\" \"a/b:1\") }}",
         "map[a:map[b:1]]",
     );
@@ -72,11 +72,11 @@ fn lists_of_any_type_are_lists() {
 
 #[test]
 fn services_are_shown_with_their_fields() {
-    says("{{ nomadServices }}", "[{db []} {web [http primary]}]");
+    renders("{{ nomadServices }}", "[{db []} {web [http primary]}]");
 }
 
 #[test]
-fn what_does_not_fit_is_no_number() {
+fn overflowing_number_is_refused() {
     for text in [
         "{{ add 9223372036854775807 1 }}",
         "{{ subtract 1 (parseInt \"-9223372036854775808\") }}",
@@ -92,32 +92,32 @@ fn what_does_not_fit_is_no_number() {
 }
 
 #[test]
-fn merging_leaves_maps_as_they_were() {
+fn merge_does_not_change_arguments() {
     let text = "{{ $a := sprig_dict \"x\" 1 }}{{ $b := mergeMap $a (sprig_dict \"y\" 2) }}{{ $a }}{{ $b }}";
-    says(text, "map[x:1]map[x:1 y:2]");
+    renders(text, "map[x:1]map[x:1 y:2]");
 }
 
 #[test]
-fn bytes_stay_as_they_are() {
+fn bytes_are_rendered_unchanged() {
     assert_eq!(rendered("{{ base64Decode \"/wD+\" }}"), [0xff, 0, 0xfe]);
     assert_eq!(
         rendered("{{ slice \"é\" 0 1 }}{{ print \"\\xff\" \"a\" }}"),
         [0xc3, 0xff, b'a']
     );
-    says(
+    renders(
         "{{ \"\\xff\" | toJSON }}{{ \"\\xff\" | toYAML }}",
         "\"\\ufffd\"!!binary /w==",
     );
 }
 
 #[test]
-fn an_empty_template_says_nothing() {
-    says("", "");
-    says("{{/* nothing */}}", "");
+fn empty_template_renders_empty() {
+    renders("", "");
+    renders("{{/* nothing */}}", "");
 }
 
 #[test]
-fn empty_delimiters_are_the_usual_ones() {
+fn empty_delimiters_mean_default() {
     let options = Options {
         left: String::new(),
         right: String::new(),
@@ -146,7 +146,7 @@ fn templates_can_be_shared_between_threads() {
 
 /// Work that is honest is far from all limits.
 #[test]
-fn large_honest_templates_fit() {
+fn large_template_renders() {
     let text = "{{ $m := sprig_dict }}{{ range $i := loop 3000 }}{{ $_ := sprig_set $m (printf \"k%04d\" $i) $i }}{{ end }}\
         {{- range $i := loop 3000 }}{{ sprig_get $m (printf \"k%04d\" $i) }}\n{{ end }}\
         {{- range sprig_until 700 }}{{ range sprig_until 700 }}{{ end }}{{ end }}";

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// `DROVER_WRITE_PAGE=1` writes it.
 #[test]
-fn the_page_is_true() {
+fn documentation_page_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/templates.md");
     let page = drover_template::page();
     if std::env::var_os("DROVER_WRITE_PAGE").is_some() {

@@ -8,7 +8,7 @@ use super::args::{AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStopArgs}
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::{lookup, monitor};
-use crate::http::shapes::AllocStub;
+use crate::http::dto::AllocStub;
 
 /// The answer to a stop.
 #[derive(Debug, Default, Deserialize)]
@@ -27,7 +27,7 @@ pub(super) async fn stop(cx: &mut Context, args: AllocStopArgs) -> Outcome {
     let path = format!("/v1/allocation/{}/stop", alloc.id);
     let answer: StopAnswer = cx.client.change(Method::PUT, &path, &[], None).await?;
     if args.detach || answer.eval_id.is_empty() {
-        cx.screen.say(&answer.eval_id)?;
+        cx.screen.print_line(&answer.eval_id)?;
         return Ok(0);
     }
     monitor::eval(cx, &answer.eval_id, args.verbose).await
@@ -42,7 +42,7 @@ pub(super) async fn restart(cx: &mut Context, args: AllocRestartArgs) -> Outcome
     let task = args.task_name.or(args.task);
     check_task(&alloc, task.as_deref())?;
     if task.is_some() && args.all_tasks {
-        return Err(Failure::said(
+        return Err(Failure::new(
             "-all-tasks cannot be used together with a task",
         ));
     }
@@ -88,7 +88,7 @@ pub(super) fn check_task(alloc: &AllocStub, task: Option<&str>) -> Result<(), Fa
         Some(task) if !alloc.task_states.contains_key(task) => {
             let known: Vec<&str> = alloc.task_states.keys().map(String::as_str).collect();
             let known = known.join(", ");
-            Err(Failure::said(format!(
+            Err(Failure::new(format!(
                 "Could not find task named: {task}, found: {known}"
             )))
         }

@@ -11,7 +11,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::frames::{Frames, Piece};
 use super::lookup::{self, job_path};
-use crate::http::shapes::{Alloc, AllocStub};
+use crate::http::dto::{Alloc, AllocStub};
 
 /// How many lines the end has unless told otherwise.
 const TAIL_LINES: u64 = 10;
@@ -55,7 +55,7 @@ async fn find(cx: &mut Context, args: &LogsArgs) -> Result<AllocStub, Failure> {
     let mut allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
     // The newest that runs, or else the newest.
     allocs.sort_by_key(|alloc| (alloc.client_status == "running", alloc.create_index));
-    let none = || Failure::said(format!("Job \"{}\" has no allocations", job.id));
+    let none = || Failure::new(format!("Job \"{}\" has no allocations", job.id));
     allocs.pop().ok_or_else(none)
 }
 
@@ -76,8 +76,8 @@ async fn only_task(cx: &mut Context, alloc: &AllocStub) -> Result<String, Failur
         return Ok((**only).clone());
     }
     let list: Vec<String> = all.iter().map(|name| format!("  * {name}")).collect();
-    Err(Failure::said(format!(
-        "Allocation \"{}\" has several tasks; say which one:\n{}",
+    Err(Failure::new(format!(
+        "Allocation \"{}\" has several tasks; name one:\n{}",
         alloc.id,
         list.join("\n")
     )))
@@ -149,8 +149,8 @@ async fn whole(mut body: Frames) -> Result<Vec<u8>, Failure> {
         match piece {
             Piece::Bytes(bytes) => {
                 all.extend(bytes);
-                let surplus = all.len().saturating_sub(KEPT);
-                all.drain(..surplus);
+                let select_for_gc = all.len().saturating_sub(KEPT);
+                all.drain(..select_for_gc);
             }
             Piece::Gap => all.clear(),
         }
@@ -201,7 +201,7 @@ fn put(cx: &mut Context, show: &Show, stream: &str, piece: &Piece) -> Result<(),
         Piece::Gap => {
             let task = &show.task;
             cx.screen.complain(&format!(
-                "==> {task} {stream}: here is a gap, its file made room for newer ones <=="
+                "==> {task} {stream}: lines are missing here, their file was rotated away <=="
             ));
             Ok(())
         }
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_counted() {
+    fn tail_lines_are_counted() {
         assert_eq!(last_lines(b"a\nb\nc\n", 2), b"b\nc\n");
         assert_eq!(last_lines(b"a\nb\nc", 1), b"c");
         assert_eq!(last_lines(b"a\nb\n", 9), b"a\nb\n");

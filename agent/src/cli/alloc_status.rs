@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections};
 use super::{job_status, lookup};
-use crate::http::shapes::{
-    Alloc, AllocStats, AllocStub, DriverNetworkShape, ResourceUsage, TaskStateShape,
+use crate::http::dto::{
+    Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskStateDto,
 };
 use crate::times;
 
@@ -22,21 +22,21 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     let Some(prefix) = &args.alloc else {
         let allocs: Vec<AllocStub> = cx.client.get("/v1/allocations", &[]).await?;
         let shown = job_status::allocations(cx, &allocs, args.verbose);
-        cx.screen.say(&shown)?;
+        cx.screen.print_line(&shown)?;
         return Ok(0);
     };
     let stub = lookup::alloc(&cx.client, prefix).await?;
     let path = format!("/v1/allocation/{}", stub.id);
     if args.json {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.say_json(&whole);
+        return cx.print_json(&whole);
     }
     let alloc: Alloc = cx.client.get(&path, &[]).await?;
     if args.short {
-        return say_short(cx, &alloc, args.verbose);
+        return print_short(cx, &alloc, args.verbose);
     }
     let head = head(cx, &alloc, args.verbose);
-    cx.screen.say(&head)?;
+    cx.screen.print_line(&head)?;
     addresses(cx, &alloc)?;
     let stats = match (stats(cx, &alloc).await, args.stats) {
         (Ok(stats), _) => Some(stats),
@@ -47,7 +47,7 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     for (name, stage) in tasks_in_order(&alloc) {
         let stats = stats.as_ref().map(|stats| stats.tasks.get(&name));
         let used = stats.map(|task| task.map(|task| task.resource_usage.clone()));
-        say_task(
+        print_task(
             cx,
             &alloc,
             &name,
@@ -131,7 +131,7 @@ fn addresses(cx: &mut Context, alloc: &Alloc) -> Result<(), Failure> {
             format!("{}:{}{inside}", port.host_ip, port.value),
         ]
     });
-    cx.screen.say(&table(["Label", "Address"], rows))
+    cx.screen.print_line(&table(["Label", "Address"], rows))
 }
 
 /// The tasks' names with their stage of the group's life, as they begin.
@@ -163,7 +163,7 @@ fn tasks_in_order(alloc: &Alloc) -> Vec<(String, &'static str)> {
         .collect()
 }
 
-fn say_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
+fn print_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
     let stub = &alloc.stub;
     let head = block([
         ("ID", stub.id.clone()),
@@ -178,12 +178,12 @@ fn say_short(cx: &mut Context, alloc: &Alloc, verbose: bool) -> Outcome {
         [name, state.state, last.kind, time, stage.to_owned()]
     });
     let tasks = table(["Name", "State", "Last Event", "Time", "Lifecycle"], rows);
-    cx.screen.say(&format!("{head}\n\nTasks\n{tasks}"))?;
+    cx.screen.print_line(&format!("{head}\n\nTasks\n{tasks}"))?;
     Ok(0)
 }
 
 /// A task, with what it uses if that is known, and all of it if that was asked for.
-fn say_task(
+fn print_task(
     cx: &mut Context,
     alloc: &Alloc,
     name: &str,
@@ -224,25 +224,26 @@ fn say_task(
     };
     let disk = format!("{} MiB", alloc.allocated_resources.shared.disk_mb);
     let table = table(["CPU", "Memory", "Disk"], [[cpu, memory, disk]]);
-    cx.screen.say(&format!("Task Resources:\n{table}\n"))?;
+    cx.screen
+        .print_line(&format!("Task Resources:\n{table}\n"))?;
     let used = used.as_ref().filter(|_| whole);
     let used = used.map(sections).unwrap_or_default();
     if !used.is_empty() {
-        cx.screen.say(used.trim_end_matches('\n'))?;
-        cx.screen.say("")?;
+        cx.screen.print_line(used.trim_end_matches('\n'))?;
+        cx.screen.print_line("")?;
     }
     if let Some(network) = &state.driver_network {
         cx.screen
-            .say(&format!("Driver Network:\n{}\n", words_of(network)))?;
+            .print_line(&format!("Driver Network:\n{}\n", words_of(network)))?;
     }
     cx.screen
-        .say(&format!("Task Events:\n{}\n", times_of(&state)))?;
+        .print_line(&format!("Task Events:\n{}\n", times_of(&state)))?;
     cx.screen
-        .say(&format!("Recent Events:\n{}", events(&state)))
+        .print_line(&format!("Recent Events:\n{}", events(&state)))
 }
 
 /// What only the driver knows of a task's network.
-fn words_of(network: &DriverNetworkShape) -> String {
+fn words_of(network: &DriverNetworkDto) -> String {
     let ports = network.port_map.iter();
     let ports: Vec<String> = ports
         .map(|(label, port)| format!("{label}: {port}"))
@@ -255,7 +256,7 @@ fn words_of(network: &DriverNetworkShape) -> String {
     ])
 }
 
-fn times_of(state: &TaskStateShape) -> String {
+fn times_of(state: &TaskStateDto) -> String {
     let time = |time: &Option<String>| {
         let parsed = time
             .as_deref()
@@ -272,7 +273,7 @@ fn times_of(state: &TaskStateShape) -> String {
 }
 
 /// The events, newest first.
-fn events(state: &TaskStateShape) -> String {
+fn events(state: &TaskStateDto) -> String {
     let rows = state.events.iter().rev().map(|event| {
         let time = times::to_seconds(drover_core::time::Timestamp(event.time));
         [time, event.kind.clone(), event.display_message.clone()]

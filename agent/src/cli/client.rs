@@ -65,7 +65,7 @@ impl Client {
         let address = chosen(&options.address, "ADDR");
         let token = chosen(&options.token, "TOKEN").map(|token| {
             let words = "the token has characters that no header may have";
-            HeaderValue::from_str(token.trim()).map_err(|_| Failure::said(words))
+            HeaderValue::from_str(token.trim()).map_err(|_| Failure::new(words))
         });
         Ok(Client {
             authority: authority(address.as_deref().unwrap_or(DEFAULT_ADDRESS))?,
@@ -165,7 +165,7 @@ impl Client {
         };
         let late = |_| {
             let (at, seconds) = (self.url(), limit.as_secs());
-            Failure::said(format!("no answer from {at} within {seconds} s"))
+            Failure::new(format!("no answer from {at} within {seconds} s"))
         };
         timeout(limit, answer)
             .await
@@ -220,17 +220,17 @@ impl Client {
         let at = self.url();
         let why = match trouble {
             Trouble::Broken(_) => {
-                return Failure::said(format!("the agent at {at} broke off: {trouble}"));
+                return Failure::new(format!("the agent at {at} broke the connection: {trouble}"));
             }
-            Trouble::Request(_) => return Failure::said(trouble.to_string()),
+            Trouble::Request(_) => return Failure::new(trouble.to_string()),
             Trouble::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "nothing listens there".to_owned()
             }
             Trouble::Unconnected(error) => error.to_string(),
         };
-        Failure::said(format!(
+        Failure::new(format!(
             "no agent answers at {at}: {why}\nStart one with `drover agent` or `drover up FILE`, \
-             or say where it is with -address or DROVER_ADDR."
+             or set its address with -address or DROVER_ADDR."
         ))
     }
 
@@ -252,7 +252,7 @@ impl Client {
         }
         target
             .parse()
-            .map_err(|error| Failure::said(format!("no path: {target}: {error}")))
+            .map_err(|error| Failure::new(format!("no path: {target}: {error}")))
     }
 }
 
@@ -262,12 +262,12 @@ fn authority(address: &str) -> Result<String, Failure> {
         None => http_client::authority(&format!("http://{address}")),
         Some(("http", _)) => http_client::authority(address),
         Some((scheme, _)) => {
-            return Err(Failure::said(format!(
+            return Err(Failure::new(format!(
                 "{address}: this version speaks plain http only, not {scheme}"
             )));
         }
     };
-    let unusable = || Failure::said(format!("{address}: an address is http://HOST:PORT"));
+    let unusable = || Failure::new(format!("{address}: an address is http://HOST:PORT"));
     found.ok_or_else(unusable)
 }
 
@@ -290,11 +290,11 @@ pub fn escape(text: &str) -> String {
 /// It breaks off, or is larger than anything that makes sense.
 pub async fn whole(response: Response<Incoming>) -> Result<Bytes, Failure> {
     let whole = http_client::whole(response.into_body(), MAX_ANSWER).await;
-    whole.map_err(|error| Failure::said(format!("the answer broke off: {error}")))
+    whole.map_err(|error| Failure::new(format!("the connection broke during the answer: {error}")))
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
-    let strange = |error| Failure::said(format!("the agent's answer makes no sense: {error}"));
+    let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
     let mut value = if bytes.is_empty() {
         Value::Null
     } else {
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_checked() {
+    fn invalid_address_is_refused() {
         assert_eq!(
             authority("http://127.0.0.1:4646/").as_deref(),
             Ok("127.0.0.1:4646")
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_the_environment() {
+    fn option_overrides_environment() {
         let env = |name: &str| match name {
             "DROVER_ADDR" => Some("http://one:1".to_owned()),
             "NOMAD_ADDR" => Some("http://two:2".to_owned()),

@@ -11,11 +11,11 @@ use super::failure::Failure;
 /// There is no terminal to ask at.
 pub(super) async fn ask(cx: &mut Context, question: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::said(format!(
-            "{question}\nNobody can answer here; use -yes."
+        return Err(Failure::new(format!(
+            "{question}\nThere is no terminal to ask at; use -yes."
         )));
     }
-    cx.screen.say(question)?;
+    cx.screen.print_line(question)?;
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         let mut limited = std::io::BufReader::new(std::io::stdin().take(64));

@@ -43,8 +43,8 @@ impl Context {
     ///
     /// # Errors
     /// Nobody reads any more.
-    pub fn say_json(&mut self, value: &Value) -> Outcome {
-        self.screen.say(&pretty(value)?)?;
+    pub fn print_json(&mut self, value: &Value) -> Outcome {
+        self.screen.print_line(&pretty(value)?)?;
         Ok(0)
     }
 }
@@ -58,17 +58,17 @@ pub fn pretty(value: &Value) -> Result<String, Failure> {
     let format = PrettyFormatter::with_indent(b"    ");
     let mut to = serde_json::Serializer::with_formatter(&mut text, format);
     let encoded = value.serialize(&mut to);
-    encoded.map_err(|error| Failure::said(format!("cannot show the answer: {error}")))?;
+    encoded.map_err(|error| Failure::new(format!("cannot show the answer: {error}")))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Fails for templates, which are the field's own language.
+/// Fails for templates, which are Nomad's own language.
 ///
 /// # Errors
 /// One is given.
 pub fn no_template(template: &Option<String>) -> Result<(), Failure> {
     match template {
-        Some(_) => Err(Failure::said(
+        Some(_) => Err(Failure::new(
             "-t is not supported; use -json and a tool such as jq",
         )),
         None => Ok(()),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Command};
 
-/// Rewrites what is written in the field's manner for clap: known long names get two dashes, a
+/// Rewrites what is written in Nomad's manner for clap: known long names get two dashes, a
 /// separate value is joined to its name, and `-flag=true` becomes the flag alone. Other words get
 /// two dashes as well, for what clap then says of them, unless they may be short options in a row
 /// or with a value. Everything after `--` stays.
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_long_ones() {
+    fn unknown_name_becomes_long_option() {
         let given = ["drover", "run", "-detatch", "-v4r=x", "-10", "x.hcl"];
         let wanted = ["drover", "run", "--detatch", "--v4r=x", "-10", "x.hcl"];
         assert_eq!(rewritten(&given), wanted);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_may_have_one_dash() {
+    fn long_option_with_one_dash_is_accepted() {
         let given = [
             "drover",
             "run",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_and_strangers_stay() {
+    fn short_options_and_unknown_arguments_are_unchanged() {
         let given = [
             "drover",
             "logs",
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_may_say_true_and_false() {
+    fn flag_with_true_or_false_is_accepted() {
         let given = [
             "drover",
             "stop",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_are_consistent() {
+    fn clap_arguments_are_consistent() {
         Cli::command().debug_assert();
     }
 }

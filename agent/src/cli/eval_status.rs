@@ -6,7 +6,7 @@ use super::args::{DeploymentStatusArgs, EvalStatusArgs};
 use super::context::{Context, Outcome, no_template};
 use super::table::{block, short, table};
 use super::{lookup, monitor};
-use crate::http::shapes::{DeploymentShape, EvalShape};
+use crate::http::dto::{DeploymentDto, EvaluationDto};
 
 /// Runs `eval status`.
 ///
@@ -20,18 +20,18 @@ pub(super) async fn run(cx: &mut Context, args: EvalStatusArgs) -> Outcome {
             .client
             .get(&format!("/v1/evaluation/{}", eval.id), &[])
             .await?;
-        return cx.say_json(&whole);
+        return cx.print_json(&whole);
     }
     let shown = describe(cx, &eval, args.verbose);
-    cx.screen.say(&shown)?;
+    cx.screen.print_line(&shown)?;
     if !eval.failed_groups.is_empty() {
         cx.screen.title("\nFailed Placements")?;
-        cx.screen.say(&monitor::failed_groups(&eval))?;
+        cx.screen.print_line(&monitor::failed_groups(&eval))?;
     }
     Ok(0)
 }
 
-fn describe(cx: &Context, eval: &EvalShape, verbose: bool) -> String {
+fn describe(cx: &Context, eval: &EvaluationDto, verbose: bool) -> String {
     let failures = !eval.failed_groups.is_empty();
     let description = match eval.status_description.as_str() {
         "" => &eval.status,
@@ -67,20 +67,20 @@ pub(super) async fn deployment(cx: &mut Context, args: DeploymentStatusArgs) -> 
     if args.json {
         let path = format!("/v1/deployment/{}", deployment.id);
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.say_json(&whole);
+        return cx.print_json(&whole);
     }
     cx.screen
-        .say(&monitor::describe(&deployment, args.verbose))?;
+        .print_line(&monitor::describe(&deployment, args.verbose))?;
     Ok(0)
 }
 
 async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
     if args.json {
         let list: Value = cx.client.get("/v1/deployments", &[]).await?;
-        return cx.say_json(&list);
+        return cx.print_json(&list);
     }
-    let list: Vec<DeploymentShape> = cx.client.get("/v1/deployments", &[]).await?;
-    let row = |deployment: &DeploymentShape| {
+    let list: Vec<DeploymentDto> = cx.client.get("/v1/deployments", &[]).await?;
+    let row = |deployment: &DeploymentDto| {
         [
             short(&deployment.id, args.verbose),
             deployment.job_id.clone(),
@@ -90,6 +90,6 @@ async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
         ]
     };
     let header = ["ID", "Job ID", "Job Version", "Status", "Description"];
-    cx.screen.say(&table(header, list.iter().map(row)))?;
+    cx.screen.print_line(&table(header, list.iter().map(row)))?;
     Ok(0)
 }

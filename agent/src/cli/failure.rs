@@ -15,7 +15,7 @@ pub struct Failure {
 
 impl Failure {
     /// A message and exit code 1.
-    pub fn said(message: impl Into<String>) -> Failure {
+    pub fn new(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
             code: 1,

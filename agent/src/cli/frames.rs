@@ -50,9 +50,11 @@ impl Frames {
             }
             match self.body.frame().await {
                 None if self.rest.is_empty() => return Ok(None),
-                None => return Err(Failure::said("the agent broke off within a frame")),
+                None => return Err(Failure::new("the connection broke within a frame")),
                 Some(Err(error)) => {
-                    return Err(Failure::said(format!("the agent broke off: {error}")));
+                    return Err(Failure::new(format!(
+                        "the connection to the agent broke: {error}"
+                    )));
                 }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
@@ -68,7 +70,7 @@ impl Frames {
 /// Takes all whole frames from the beginning of `rest`.
 fn pieces(rest: &mut Vec<u8>) -> Result<Vec<Piece>, Failure> {
     let odd = |why: &dyn std::fmt::Display| {
-        Failure::said(format!("the agent sends something else than logs: {why}"))
+        Failure::new(format!("the agent sent something other than logs: {why}"))
     };
     let mut pieces = Vec::new();
     let mut frames = serde_json::Deserializer::from_slice(rest).into_iter::<Frame>();
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_wherever_they_are_cut() {
+    fn frames_split_anywhere_are_decoded() {
         let text = concat!(
             r#"{"Data":"aGVsbG8=","File":"alloc/logs/t.stdout.0","Offset":5}{}"#,
             "\n",
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_said() {
+    fn invalid_frame_is_reported() {
         for odd in ["hello", "[1]", r#"{"Data":"%"}"#, r#"{"Data":7}"#] {
             assert!(read(&[odd]).is_err(), "{odd}");
         }

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::monitor;
 use super::table::{block, short};
-use crate::http::shapes::Dispatched;
+use crate::http::dto::Dispatched;
 
 /// Runs the command.
 ///
@@ -47,21 +47,21 @@ pub(super) async fn run(cx: &mut Context, args: DispatchArgs) -> Outcome {
         Some(_) => failure.within("Failed to dispatch job"),
         None => failure,
     })?;
-    cx.screen.say(&block([
+    cx.screen.print_line(&block([
         ("Dispatched Job ID", made.dispatched_job_id.clone()),
         ("Evaluation ID", short(&made.eval_id, args.verbose)),
     ]))?;
     if args.detach || made.eval_id.is_empty() {
         return Ok(0);
     }
-    cx.screen.say("")?;
+    cx.screen.print_line("")?;
     monitor::eval(cx, &made.eval_id, args.verbose).await
 }
 
 fn meta(given: &[String]) -> Result<Map<String, Value>, Failure> {
     let pair = |given: &String| match given.split_once('=') {
         Some((key, value)) => Ok((key.to_owned(), Value::from(value))),
-        None => Err(Failure::said(format!("-meta {given}: meta is KEY=VALUE"))),
+        None => Err(Failure::new(format!("-meta {given}: expected KEY=VALUE"))),
     };
     given.iter().map(pair).collect()
 }
@@ -73,7 +73,7 @@ fn payload(file: &Path) -> Result<Vec<u8>, Failure> {
     }
     let name = file.display().to_string();
     let open = File::open(file);
-    let open = open.map_err(|error| Failure::said(format!("cannot open {name}: {error}")))?;
+    let open = open.map_err(|error| Failure::new(format!("cannot open {name}: {error}")))?;
     bytes_of(open, &name)
 }
 
@@ -81,9 +81,9 @@ fn bytes_of(from: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let limit = MAX_PAYLOAD as u64;
     let read = from.take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::said(format!("cannot read {name}: {error}")))?;
+    read.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
     if bytes.len() > MAX_PAYLOAD {
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "{name} is larger than {MAX_PAYLOAD} bytes; no payload is"
         )));
     }

@@ -6,7 +6,7 @@ use super::args::InspectArgs;
 use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
-use crate::http::shapes::Versions;
+use crate::http::dto::Versions;
 
 /// Runs the command.
 ///
@@ -18,7 +18,7 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     let Some(wanted) = args.version else {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
-        return cx.say_json(&json!({ "Job": whole }));
+        return cx.print_json(&json!({ "Job": whole }));
     };
     let versions: Versions = cx
         .client
@@ -26,8 +26,8 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
         .await?;
     let number = |job: &Value| job.get("Version").and_then(Value::as_u64).unwrap_or(0);
     match versions.versions.iter().find(|job| number(job) == wanted) {
-        Some(version) => cx.say_json(&json!({ "Job": version })),
-        None => Err(Failure::said(format!(
+        Some(version) => cx.print_json(&json!({ "Job": version })),
+        None => Err(Failure::new(format!(
             "No version {wanted} of job \"{}\" is kept",
             job.id
         ))),

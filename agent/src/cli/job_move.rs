@@ -20,10 +20,10 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::table::short;
-use crate::http::shapes::{AllocStub, Handover, JobStub, Registered, Stopped, Validated};
+use crate::http::dto::{AllocStub, Handover, JobStub, Registered, Stopped, Validated};
 
 /// How often the other node is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long an answer of either node may take.
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -42,12 +42,12 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
         Some(address) => here.at(address)?.url(),
         None => here.url(),
     };
-    let handed = self::handed(&here, &seen_at, &job).await?;
-    let count = handed.allocs.len();
+    let handover = self::handover(&here, &seen_at, &job).await?;
+    let count = handover.allocs.len();
     check(&to, &whole).await?;
-    transfer(&here, &to, &job, &whole, handed).await?;
-    cx.screen.say(&format!(
-        "{} takes over job \"{}\", for which {count} allocation(s) end here",
+    transfer(&here, &to, &job, &whole, handover).await?;
+    cx.screen.print_line(&format!(
+        "{} takes over job \"{}\"; {count} allocation(s) stop here",
         to.url(),
         job.id
     ))?;
@@ -58,7 +58,7 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     // Nothing is taken back for want of an answer.
     let code = code.map_err(|failure| {
         failure.within(&format!(
-            "{} has the job, and cannot be asked how it does",
+            "{} has the job, but its status cannot be queried",
             to.url()
         ))
     })?;
@@ -67,7 +67,7 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
     }
     if !args.rollback {
         cx.screen.complain(&format!(
-            "Job \"{0}\" failed at {1}. To take it back: drover job move -address {1} -to {2} {0}",
+            "Job \"{0}\" failed at {1}. To move it back: drover job move -address {1} -to {2} {0}",
             job.id,
             to.url(),
             here.url()
@@ -75,10 +75,10 @@ pub(super) async fn run(cx: &mut Context, args: MoveArgs) -> Outcome {
         return Ok(code);
     }
     let there: Value = to.get(&job_path(&job, ""), &namespace).await?;
-    let back = self::handed(&to, &to.url(), &job).await?;
+    let back = self::handover(&to, &to.url(), &job).await?;
     transfer(&to, &here, &job, &there, back).await?;
-    cx.screen.say(&format!(
-        "Job \"{}\" failed at {}: it is taken back",
+    cx.screen.print_line(&format!(
+        "Job \"{}\" failed at {}: it is moved back",
         job.id,
         to.url()
     ))?;
@@ -98,22 +98,22 @@ async fn check(to: &Client, job: &Value) -> Result<(), Failure> {
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(Failure::said(format!(
-        "{} cannot run the job, which goes on here:\n  {}",
+    Err(Failure::new(format!(
+        "{} cannot run the job, which keeps running here:\n  {}",
         to.url(),
         reasons.join("\n  ")
     )))
 }
 
 /// What the other node has to know of the allocations of a node, which it finds at `seen_at`.
-async fn handed(from: &Client, seen_at: &str, job: &JobStub) -> Result<Handover, Failure> {
+async fn handover(from: &Client, seen_at: &str, job: &JobStub) -> Result<Handover, Failure> {
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/handover");
-    let mut handed: Handover = from.change(Method::PUT, &path, &namespace, None).await?;
-    for alloc in &mut handed.allocs {
+    let mut handover: Handover = from.change(Method::PUT, &path, &namespace, None).await?;
+    for alloc in &mut handover.allocs {
         seen_at.clone_into(&mut alloc.address);
     }
-    Ok(handed)
+    Ok(handover)
 }
 
 /// Hands the job from one node to the other, and stops it on the one.
@@ -122,16 +122,18 @@ async fn transfer(
     to: &Client,
     job: &JobStub,
     whole: &Value,
-    handed: Handover,
+    handover: Handover,
 ) -> Result<(), Failure> {
-    let body = json!({ "Job": whole, "TakeOver": handed.allocs });
+    let body = json!({ "Job": whole, "TakeOver": handover.allocs });
     let sent = to
         .change::<Registered>(Method::PUT, "/v1/jobs", &[], Some(&body))
         .await;
     let (from_url, to_url) = (from.url(), to.url());
     sent.map_err(|failure| {
         let words = match failure.status {
-            Some(_) => format!("{to_url} does not take over the job, which goes on at {from_url}"),
+            Some(_) => {
+                format!("{to_url} does not accept the job, which keeps running at {from_url}")
+            }
             None => format!(
                 "it is not known whether {to_url} waits for the job, which goes on at {from_url}: \
                  run the command again"
@@ -167,7 +169,7 @@ async fn follow(cx: &mut Context, to: &Client, job: &JobStub, verbose: bool) -> 
             if told.get(&alloc.id) != Some(&now) {
                 let id = short(&alloc.id, verbose);
                 let line = format!("{}: {} {id} {now}", cx.stamp(), alloc.name);
-                cx.screen.say(&line)?;
+                cx.screen.print_line(&line)?;
                 told.insert(alloc.id.clone(), now);
                 changed = true;
             }
@@ -177,6 +179,6 @@ async fn follow(cx: &mut Context, to: &Client, job: &JobStub, verbose: bool) -> 
             let failed = allocs.iter().any(|alloc| alloc.client_status == "failed");
             return Ok(u8::from(failed));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -7,7 +7,7 @@ use super::args::JobRestartArgs;
 use super::context::{Context, Outcome};
 use super::lookup::{self, job_path};
 use super::table::short;
-use crate::http::shapes::AllocStub;
+use crate::http::dto::AllocStub;
 
 /// Runs the command.
 ///
@@ -25,7 +25,7 @@ pub(super) async fn run(cx: &mut Context, args: JobRestartArgs) -> Outcome {
     let allocs: Vec<&AllocStub> = allocs.iter().filter(wanted).collect();
     let (count, plural) = (allocs.len(), if allocs.len() == 1 { "" } else { "s" });
     if count == 0 {
-        cx.screen.say("No allocations to restart")?;
+        cx.screen.print_line("No allocations to restart")?;
         return Ok(0);
     }
     cx.screen.title(&format!(
@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &mut Context, args: JobRestartArgs) -> Outcome {
     for alloc in allocs {
         let (id, group) = (short(&alloc.id, args.verbose), &alloc.task_group);
         let what = if args.all_tasks { "all" } else { "running" };
-        cx.screen.say(&format!(
+        cx.screen.print_line(&format!(
             "    {}: Restarting {what} tasks in allocation \"{id}\" for group \"{group}\"",
             cx.stamp()
         ))?;
@@ -50,6 +50,6 @@ pub(super) async fn run(cx: &mut Context, args: JobRestartArgs) -> Outcome {
     }
     cx.screen
         .title(&format!("==> {}: Job restart finished", cx.stamp()))?;
-    cx.screen.say("\nJob restarted successfully!")?;
+    cx.screen.print_line("\nJob restarted successfully!")?;
     Ok(0)
 }

@@ -7,7 +7,7 @@ use super::args::RunArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::{jobfile, monitor};
-use crate::http::shapes::Registered;
+use crate::http::dto::Registered;
 
 /// Runs the command.
 ///
@@ -18,9 +18,9 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     let job = admitted.job;
     let waits = job.periodic.is_some() || job.parameterized_job.is_some();
     let job = serde_json::to_value(&job);
-    let job = job.map_err(|error| Failure::said(format!("cannot encode the job: {error}")))?;
+    let job = job.map_err(|error| Failure::new(format!("cannot encode the job: {error}")))?;
     if args.output {
-        return cx.say_json(&json!({ "Job": job }));
+        return cx.print_json(&json!({ "Job": job }));
     }
     let mut body = json!({ "Job": job });
     if let (Some(index), Some(fields)) = (args.check_index, body.as_object_mut()) {
@@ -37,13 +37,13 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     })?;
     if !registered.warnings.is_empty() {
         cx.screen
-            .say(&format!("Job Warnings:\n{}\n", registered.warnings))?;
+            .print_line(&format!("Job Warnings:\n{}\n", registered.warnings))?;
     }
     if args.detach || waits || registered.eval_id.is_empty() {
-        cx.screen.say("Job registration successful")?;
+        cx.screen.print_line("Job registration successful")?;
         if !registered.eval_id.is_empty() {
             cx.screen
-                .say(&format!("Evaluation ID: {}", registered.eval_id))?;
+                .print_line(&format!("Evaluation ID: {}", registered.eval_id))?;
         }
         return Ok(0);
     }

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::monitor;
 use super::table::{block, short, table};
-use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape, JobStub, JobSummary};
+use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary};
 use crate::times;
 
 /// Runs the command.
@@ -55,11 +55,11 @@ pub(super) async fn anything(cx: &mut Context, args: JobStatusArgs) -> Outcome {
 async fn list(cx: &mut Context, args: &JobStatusArgs) -> Outcome {
     if args.json {
         let jobs: Value = cx.client.get("/v1/jobs", &[]).await?;
-        return cx.say_json(&jobs);
+        return cx.print_json(&jobs);
     }
     let mut jobs: Vec<JobStub> = cx.client.get("/v1/jobs", &[]).await?;
     if jobs.is_empty() {
-        cx.screen.say("No running jobs")?;
+        cx.screen.print_line("No running jobs")?;
         return Ok(0);
     }
     jobs.sort_by(|a, b| a.id.cmp(&b.id));
@@ -74,7 +74,7 @@ async fn list(cx: &mut Context, args: &JobStatusArgs) -> Outcome {
         ]
     };
     let header = ["ID", "Type", "Priority", "Status", "Submit Date"];
-    cx.screen.say(&table(header, jobs.iter().map(row)))?;
+    cx.screen.print_line(&table(header, jobs.iter().map(row)))?;
     Ok(0)
 }
 
@@ -100,20 +100,20 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     if args.json {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
-        return cx.say_json(&whole);
+        return cx.print_json(&whole);
     }
-    cx.screen.say(&head(&job))?;
+    cx.screen.print_line(&head(&job))?;
     if args.short {
         return Ok(0);
     }
     if job.parameterized_job {
-        return mould(cx, &job).await;
+        return parameterized(cx, &job).await;
     }
     cx.screen.title("\nSummary")?;
-    cx.screen.say(&summary(&job.job_summary))?;
+    cx.screen.print_line(&summary(&job.job_summary))?;
     evaluations(cx, &job).await?;
     let path = job_path(&job, "/deployment");
-    let deployment: Option<DeploymentShape> = cx.client.get(&path, &namespace).await?;
+    let deployment: Option<DeploymentDto> = cx.client.get(&path, &namespace).await?;
     if let Some(deployment) = deployment {
         cx.screen.title("\nLatest Deployment")?;
         let lines = block([
@@ -121,7 +121,7 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
             ("Status", deployment.status.clone()),
             ("Description", deployment.status_description.clone()),
         ]);
-        cx.screen.say(&format!(
+        cx.screen.print_line(&format!(
             "{lines}\n\nDeployed\n{}",
             monitor::groups(&deployment)
         ))?;
@@ -130,18 +130,18 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
     let allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
     cx.screen.title("\nAllocations")?;
     let shown = allocations(cx, &allocs, args.verbose);
-    cx.screen.say(&shown)?;
+    cx.screen.print_line(&shown)?;
     Ok(0)
 }
 
 /// What a parameterized job wants of a dispatch, and what was made of it.
-async fn mould(cx: &mut Context, job: &JobStub) -> Outcome {
+async fn parameterized(cx: &mut Context, job: &JobStub) -> Outcome {
     let namespace = [("namespace", job.namespace.as_str())];
     let whole: Value = cx.client.get(&job_path(job, ""), &namespace).await?;
     let rules = whole.get("ParameterizedJob").cloned().unwrap_or_default();
     let rules: ParameterizedJob = serde_json::from_value(rules).unwrap_or_default();
     cx.screen.title("\nParameterized Job")?;
-    cx.screen.say(&block([
+    cx.screen.print_line(&block([
         ("Payload", rules.payload.as_str().to_owned()),
         ("Required Metadata", rules.meta_required.join(", ")),
         ("Optional Metadata", rules.meta_optional.join(", ")),
@@ -150,7 +150,7 @@ async fn mould(cx: &mut Context, job: &JobStub) -> Outcome {
     let counts = [counts.pending, counts.running, counts.dead].map(|count| count.to_string());
     cx.screen.title("\nParameterized Job Summary")?;
     cx.screen
-        .say(&table(["Pending", "Running", "Dead"], [counts]))?;
+        .print_line(&table(["Pending", "Running", "Dead"], [counts]))?;
     let prefix = children_of(&job.id);
     let query = [namespace[0], ("prefix", prefix.as_str())];
     let mut children: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
@@ -159,12 +159,12 @@ async fn mould(cx: &mut Context, job: &JobStub) -> Outcome {
     cx.screen.title("\nDispatched Jobs")?;
     if children.is_empty() {
         cx.screen
-            .say("No instances of parameterized job have been dispatched")?;
+            .print_line("No instances of parameterized job have been dispatched")?;
         return Ok(0);
     }
     let row = |child: &JobStub| [child.id.clone(), status(child)];
     cx.screen
-        .say(&table(["ID", "Status"], children.iter().map(row)))?;
+        .print_line(&table(["ID", "Status"], children.iter().map(row)))?;
     Ok(0)
 }
 
@@ -227,10 +227,10 @@ async fn evaluations(cx: &mut Context, job: &JobStub) -> Result<(), Failure> {
     }
     let namespace = [("namespace", job.namespace.as_str())];
     let path = job_path(job, "/evaluations");
-    let evals: Vec<EvalShape> = cx.client.get(&path, &namespace).await?;
+    let evals: Vec<EvaluationDto> = cx.client.get(&path, &namespace).await?;
     if let Some(eval) = evals.iter().find(|eval| !eval.failed_groups.is_empty()) {
         cx.screen.title("\nPlacement Failure")?;
-        cx.screen.say(&monitor::failed_groups(eval))?;
+        cx.screen.print_line(&monitor::failed_groups(eval))?;
     }
     Ok(())
 }

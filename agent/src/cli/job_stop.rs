@@ -6,7 +6,7 @@ use super::args::StopArgs;
 use super::context::{Context, Outcome};
 use super::lookup::{self, job_path};
 use super::{confirm, monitor};
-use crate::http::shapes::Stopped;
+use crate::http::dto::Stopped;
 
 /// Runs the command. The exit code is that of the first job that went wrong.
 ///
@@ -26,7 +26,7 @@ async fn stop(cx: &mut Context, args: &StopArgs, id: &str) -> Outcome {
     // A part of a name may stand for another job than the user thinks.
     let question = format!("Are you sure you want to stop job \"{}\"? [y/N]", job.id);
     if job.id != *id && !args.yes && !confirm::ask(cx, &question).await? {
-        cx.screen.say("Cancelling job stop")?;
+        cx.screen.print_line("Cancelling job stop")?;
         return Ok(0);
     }
     let purge = if args.purge { "true" } else { "false" };
@@ -40,7 +40,7 @@ async fn stop(cx: &mut Context, args: &StopArgs, id: &str) -> Outcome {
         return Ok(0);
     }
     if args.detach {
-        cx.screen.say(&stopped.eval_id)?;
+        cx.screen.print_line(&stopped.eval_id)?;
         return Ok(0);
     }
     // A purged job's evaluation may be gone with it before it can be read.

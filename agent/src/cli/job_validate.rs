@@ -8,7 +8,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::jobfile;
 use crate::admission;
-use crate::http::shapes::Validated;
+use crate::http::dto::Validated;
 
 /// Runs the command.
 ///
@@ -41,11 +41,11 @@ pub(super) async fn run(cx: &mut Context, args: ValidateArgs) -> Outcome {
         Err(_) => String::new(),
     };
     if !errors.is_empty() {
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "Job validation errors:\n{}",
             errors.trim_end()
         )));
     }
-    cx.screen.say("Job validation successful")?;
+    cx.screen.print_line("Job validation successful")?;
     Ok(0)
 }

@@ -23,7 +23,7 @@ pub fn read(file: &Path, variables: &VariableArgs, api_json: bool) -> Result<Rea
         let text = text_of(open(file, &name)?, &name)?;
         (name, text)
     };
-    let refused = |Refused(mistakes)| Failure::said(mistakes.join("\n\n"));
+    let refused = |Refused(mistakes)| Failure::new(mistakes.join("\n\n"));
     if api_json {
         return Read::of_api_json(text.as_bytes(), &name).map_err(refused);
     }
@@ -42,7 +42,7 @@ pub fn admit(
     api_json: bool,
 ) -> Result<Admitted, Failure> {
     let admitted = read(file, variables, api_json)?.admit();
-    let admitted = admitted.map_err(|Refused(mistakes)| Failure::said(mistakes.join("\n\n")))?;
+    let admitted = admitted.map_err(|Refused(mistakes)| Failure::new(mistakes.join("\n\n")))?;
     for warning in &admitted.warnings {
         screen.complain(&format!("Warning: {warning}"));
     }
@@ -50,7 +50,7 @@ pub fn admit(
 }
 
 fn open(file: &Path, name: &str) -> Result<File, Failure> {
-    File::open(file).map_err(|error| Failure::said(format!("cannot open {name}: {error}")))
+    File::open(file).map_err(|error| Failure::new(format!("cannot open {name}: {error}")))
 }
 
 fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure> {
@@ -64,9 +64,7 @@ fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure
     };
     for given in &variables.vars {
         let Some((name, value)) = given.split_once('=') else {
-            return Err(Failure::said(format!(
-                "-var {given}: a variable is NAME=VALUE"
-            )));
+            return Err(Failure::new(format!("-var {given}: expected NAME=VALUE")));
         };
         options.vars.push((name.to_owned(), value.to_owned()));
     }
@@ -81,9 +79,9 @@ fn options(variables: &VariableArgs, file: &Path) -> Result<FileOptions, Failure
 fn text_of(from: impl std::io::Read, name: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::Read::read_to_string(&mut from.take(MAX_FILE + 1), &mut text);
-    read.map_err(|error| Failure::said(format!("cannot read {name}: {error}")))?;
+    read.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
     if text.len() as u64 > MAX_FILE {
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "{name} is larger than 10 MiB; no job file is"
         )));
     }

@@ -6,7 +6,7 @@ use super::client::{Client, escape};
 use super::context::Context;
 use super::failure::Failure;
 use super::table::table;
-use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape, JobStub, NodeShape};
+use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto, JobStub, NodeDto};
 
 /// The job that is meant: the one of this id, or the only one that begins so.
 ///
@@ -22,9 +22,9 @@ pub(super) async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> 
         let row = |job: &JobStub| [job.id.clone(), job.job_type.clone(), job.status.clone()];
         let list = table(["ID", "Type", "Status"], found.iter().map(row));
         let message = format!("Prefix \"{id}\" matched multiple jobs\n\n{list}");
-        return Err(Failure::said(message));
+        return Err(Failure::new(message));
     }
-    let none = || Failure::said(format!("No job(s) with prefix or ID \"{id}\" found"));
+    let none = || Failure::new(format!("No job(s) with prefix or ID \"{id}\" found"));
     found.pop().ok_or_else(none)
 }
 
@@ -44,7 +44,7 @@ async fn by_prefix<T: DeserializeOwned>(
     let words = what.replace("{}", prefix);
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.len() < 2 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
-        return Err(Failure::said(words));
+        return Err(Failure::new(words));
     }
     // Agents want whole bytes; the odd digit is compared here.
     let even = digits.len() - digits.len() % 2;
@@ -57,12 +57,12 @@ async fn by_prefix<T: DeserializeOwned>(
     let mut found: Vec<T> = found.into_iter().filter(begins).collect();
     if found.len() > 1 {
         let ids: Vec<&str> = found.iter().map(id_of).collect();
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "Prefix \"{prefix}\" matched more than one\n\n{}",
             ids.join("\n")
         )));
     }
-    found.pop().ok_or_else(|| Failure::said(words))
+    found.pop().ok_or_else(|| Failure::new(words))
 }
 
 /// The allocation whose id begins so.
@@ -85,14 +85,14 @@ pub(super) async fn alloc(client: &Client, prefix: &str) -> Result<AllocStub, Fa
 ///
 /// # Errors
 /// There is none, or there are several.
-pub(super) async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Failure> {
+pub(super) async fn eval(client: &Client, prefix: &str) -> Result<EvaluationDto, Failure> {
     let what = "No evaluation(s) with prefix or id \"{}\" found";
     by_prefix(
         client,
         "/v1/evaluations",
         prefix,
         what,
-        |eval: &EvalShape| &eval.id,
+        |eval: &EvaluationDto| &eval.id,
     )
     .await
 }
@@ -101,14 +101,14 @@ pub(super) async fn eval(client: &Client, prefix: &str) -> Result<EvalShape, Fai
 ///
 /// # Errors
 /// There is none, or there are several.
-pub(super) async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentShape, Failure> {
+pub(super) async fn deployment(client: &Client, prefix: &str) -> Result<DeploymentDto, Failure> {
     let what = "No deployment(s) with prefix or id \"{}\" found";
     by_prefix(
         client,
         "/v1/deployments",
         prefix,
         what,
-        |d: &DeploymentShape| &d.id,
+        |d: &DeploymentDto| &d.id,
     )
     .await
 }
@@ -117,10 +117,7 @@ pub(super) async fn deployment(client: &Client, prefix: &str) -> Result<Deployme
 ///
 /// # Errors
 /// There is none, or there are several.
-pub(super) async fn node(client: &Client, prefix: &str) -> Result<NodeShape, Failure> {
+pub(super) async fn node(client: &Client, prefix: &str) -> Result<NodeDto, Failure> {
     let what = "No node(s) with prefix \"{}\" found";
-    by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeShape| {
-        &node.id
-    })
-    .await
+    by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeDto| &node.id).await
 }

@@ -96,7 +96,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn misplaced(cli: &Cli) -> Option<&'static str> {
     let is_agent = matches!(cli.command, Command::Up(_) | Command::Agent(_));
     (is_agent && cli.connection.address.is_some()).then_some(
-        "-address says where a command finds an agent; where an agent listens is said by \
+        "-address names the agent for a command; where an agent listens is set by \
          -http ADDR:PORT",
     )
 }
@@ -189,11 +189,11 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {
             cx.screen
-                .say(&format!("Drover v{}", crate::http::agent::VERSION))?;
+                .print_line(&format!("Drover v{}", crate::http::agent::VERSION))?;
             Ok(0)
         }
         Command::Up(_) | Command::Agent(_) | Command::Rehearse(_) | Command::Replay(_) => {
-            Err(failure::Failure::said("this is no question"))
+            Err(failure::Failure::new("this query does not exist"))
         }
     }
 }

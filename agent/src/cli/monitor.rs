@@ -3,10 +3,10 @@
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
-use crate::http::shapes::{AllocStub, DeploymentShape, EvalShape};
+use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto};
 
-/// The exit code where a group has no place.
-pub(super) const NO_PLACE: u8 = 2;
+/// The exit code where a group cannot be placed.
+pub(super) const PLACEMENT_FAILED: u8 = 2;
 
 /// Follows an evaluation to its end, and then its roll-out.
 ///
@@ -16,14 +16,14 @@ pub(super) async fn eval(cx: &mut Context, id: &str, verbose: bool) -> Outcome {
     let eval = finish(cx, id, verbose).await?;
     if !eval.failed_groups.is_empty() {
         cx.screen
-            .say(&format!("Failed Placements\n{}", failed_groups(&eval)))?;
+            .print_line(&format!("Failed Placements\n{}", failed_groups(&eval)))?;
         if !eval.blocked_eval.is_empty() {
             let blocked = short(&eval.blocked_eval, verbose);
-            cx.screen.say(&format!(
+            cx.screen.print_line(&format!(
                 "Evaluation \"{blocked}\" waiting for additional capacity to place remainder"
             ))?;
         }
-        return Ok(NO_PLACE);
+        return Ok(PLACEMENT_FAILED);
     }
     if eval.deployment_id.is_empty() || eval.status != "complete" {
         return Ok(u8::from(eval.status == "failed"));
@@ -40,7 +40,7 @@ pub(super) async fn eval_only(cx: &mut Context, id: &str, verbose: bool) -> Outc
     Ok(u8::from(eval.status == "failed"))
 }
 
-async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvalShape, Failure> {
+async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvaluationDto, Failure> {
     let shown = short(id, verbose);
     cx.screen.title(&format!(
         "==> {}: Monitoring evaluation \"{shown}\"",
@@ -53,7 +53,7 @@ async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvalShape, 
         let after = index.to_string();
         let answer = cx
             .client
-            .read::<EvalShape>(&path, &[("index", &after)])
+            .read::<EvaluationDto>(&path, &[("index", &after)])
             .await?;
         index = answer.index;
         if core::mem::take(&mut first) {
@@ -102,7 +102,7 @@ fn alloc_line(alloc: &AllocStub, verbose: bool) -> String {
 
 fn note(cx: &mut Context, text: &str) -> Result<(), Failure> {
     let line = format!("    {}: {text}", cx.stamp());
-    cx.screen.say(&line)
+    cx.screen.print_line(&line)
 }
 
 /// Follows a roll-out to its end.
@@ -120,7 +120,7 @@ pub(super) async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Out
     let last = loop {
         let after = index.to_string();
         let query = [("stale", ""), ("index", after.as_str())];
-        let answer = cx.client.read::<DeploymentShape>(&path, &query).await?;
+        let answer = cx.client.read::<DeploymentDto>(&path, &query).await?;
         index = answer.index;
         let goes_on = matches!(
             answer.value.status.as_str(),
@@ -132,12 +132,12 @@ pub(super) async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Out
         cx.screen.live(&progress(&answer.value));
     };
     cx.screen
-        .say(&format!("\n{}\n{}", cx.stamp(), describe(&last, verbose)))?;
+        .print_line(&format!("\n{}\n{}", cx.stamp(), describe(&last, verbose)))?;
     Ok(u8::from(last.status != "successful"))
 }
 
 /// How far a roll-out is, in one line.
-fn progress(deployment: &DeploymentShape) -> String {
+fn progress(deployment: &DeploymentDto) -> String {
     let groups = deployment.task_groups.iter().map(|(name, group)| {
         format!(
             "{name} {}/{} healthy",
@@ -152,7 +152,7 @@ fn progress(deployment: &DeploymentShape) -> String {
 }
 
 /// A roll-out as it is shown.
-pub(super) fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
+pub(super) fn describe(deployment: &DeploymentDto, verbose: bool) -> String {
     let head = block([
         ("ID", short(&deployment.id, verbose)),
         ("Job ID", deployment.job_id.clone()),
@@ -164,7 +164,7 @@ pub(super) fn describe(deployment: &DeploymentShape, verbose: bool) -> String {
 }
 
 /// The table of a roll-out's groups.
-pub(super) fn groups(deployment: &DeploymentShape) -> String {
+pub(super) fn groups(deployment: &DeploymentDto) -> String {
     let header = [
         "Task Group",
         "Desired",
@@ -196,8 +196,8 @@ pub(super) fn groups(deployment: &DeploymentShape) -> String {
     table(header, rows)
 }
 
-/// Why groups have no place.
-pub(super) fn failed_groups(eval: &EvalShape) -> String {
+/// Why groups cannot be placed.
+pub(super) fn failed_groups(eval: &EvaluationDto) -> String {
     let mut lines = Vec::new();
     for (name, failed) in &eval.failed_groups {
         let count = failed.coalesced_failures + 1;

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::table::table;
-use crate::http::shapes::{Asked, NodeShape};
+use crate::http::dto::{Asked, NodeDto};
 
 /// A title, and what is shown below it.
 pub(super) type Section = (&'static str, String);
 
 /// Every section that has something to show.
-pub(super) fn sections(node: &NodeShape) -> Vec<Section> {
+pub(super) fn sections(node: &NodeDto) -> Vec<Section> {
     let all = [
         ("Drivers", drivers(node)),
         ("Devices", devices(node)),
@@ -25,8 +25,8 @@ pub(super) fn sections(node: &NodeShape) -> Vec<Section> {
         .collect()
 }
 
-fn drivers(node: &NodeShape) -> Option<String> {
-    let row = |(name, driver): (&String, &crate::http::shapes::Driver)| {
+fn drivers(node: &NodeDto) -> Option<String> {
+    let row = |(name, driver): (&String, &crate::http::dto::Driver)| {
         [
             name.clone(),
             driver.detected.to_string(),
@@ -39,7 +39,7 @@ fn drivers(node: &NodeShape) -> Option<String> {
     (!rows.is_empty()).then(|| table(header, rows))
 }
 
-fn devices(node: &NodeShape) -> Option<String> {
+fn devices(node: &NodeDto) -> Option<String> {
     let groups = node.node_resources.get("Devices")?.as_array()?;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
@@ -66,8 +66,8 @@ fn devices(node: &NodeShape) -> Option<String> {
     (!rows.is_empty()).then(|| table(header, rows))
 }
 
-fn events(node: &NodeShape) -> Option<String> {
-    let row = |event: &crate::http::shapes::Event| {
+fn events(node: &NodeDto) -> Option<String> {
+    let row = |event: &crate::http::dto::Event| {
         [
             event.timestamp.clone(),
             event.subsystem.clone(),

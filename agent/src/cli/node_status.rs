@@ -7,7 +7,7 @@ use super::args::NodeStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::table::{block, short, table};
 use super::{job_status, lookup, node_detail, node_usage};
-use crate::http::shapes::{Alloc, AllocStub, HostStats, NodeShape};
+use crate::http::dto::{Alloc, AllocStub, HostStats, NodeDto};
 use crate::times;
 
 /// Runs the command.
@@ -24,32 +24,32 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     let path = format!("/v1/node/{id}");
     if args.json {
         let whole: Value = cx.client.get(&path, &[]).await?;
-        return cx.say_json(&whole);
+        return cx.print_json(&whole);
     }
-    let node: NodeShape = cx.client.get(&path, &[]).await?;
+    let node: NodeDto = cx.client.get(&path, &[]).await?;
     let host = match args.stats {
         true => Some(node_usage::host(cx, &id).await?),
         false => None,
     };
-    cx.screen.say(&head(&node, host.as_ref()))?;
+    cx.screen.print_line(&head(&node, host.as_ref()))?;
     let allocs: Vec<Alloc> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
-    node_usage::say_allocated(cx, &node, host.as_ref(), &allocs)?;
+    node_usage::print_allocated(cx, &node, host.as_ref(), &allocs)?;
     if let Some(host) = &host {
-        node_usage::say(cx, &node, host, &allocs).await?;
+        node_usage::print_line(cx, &node, host, &allocs).await?;
     }
     let mut allocs: Vec<AllocStub> = allocs.into_iter().map(|alloc| alloc.stub).collect();
     allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.create_index));
     cx.screen.title("\nAllocations")?;
     let shown = job_status::allocations(cx, &allocs, args.verbose);
-    cx.screen.say(&shown)?;
+    cx.screen.print_line(&shown)?;
     if args.verbose {
         for (title, text) in node_detail::sections(&node) {
             cx.screen.title(&format!("\n{title}"))?;
-            cx.screen.say(&text)?;
+            cx.screen.print_line(&text)?;
         }
         let attributes = node.attributes.iter().map(|(k, v)| (k.as_str(), v.clone()));
         cx.screen.title("\nAttributes")?;
-        cx.screen.say(&block(attributes))?;
+        cx.screen.print_line(&block(attributes))?;
     }
     Ok(0)
 }
@@ -65,9 +65,9 @@ async fn own_node(cx: &Context) -> Result<String, super::failure::Failure> {
 async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
     if args.json {
         let nodes: Value = cx.client.get("/v1/nodes", &[]).await?;
-        return cx.say_json(&nodes);
+        return cx.print_json(&nodes);
     }
-    let nodes: Vec<NodeShape> = cx.client.get("/v1/nodes", &[]).await?;
+    let nodes: Vec<NodeDto> = cx.client.get("/v1/nodes", &[]).await?;
     let header = [
         "ID",
         "Node Pool",
@@ -78,7 +78,7 @@ async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
         "Eligibility",
         "Status",
     ];
-    let row = |node: &NodeShape| {
+    let row = |node: &NodeDto| {
         let class = if node.node_class.is_empty() {
             "<none>"
         } else {
@@ -95,11 +95,12 @@ async fn list(cx: &mut Context, args: &NodeStatusArgs) -> Outcome {
             node.status.clone(),
         ]
     };
-    cx.screen.say(&table(header, nodes.iter().map(row)))?;
+    cx.screen
+        .print_line(&table(header, nodes.iter().map(row)))?;
     Ok(0)
 }
 
-fn head(node: &NodeShape, host: Option<&HostStats>) -> String {
+fn head(node: &NodeDto, host: Option<&HostStats>) -> String {
     let drivers = node.drivers.iter().filter(|(_, driver)| driver.detected);
     let drivers = drivers.map(|(name, driver)| {
         if driver.healthy {

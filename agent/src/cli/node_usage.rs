@@ -7,7 +7,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::table::{block, table};
 use super::usage::{bytes, devices, host_memory, memory_used, mhz};
-use crate::http::shapes::{Alloc, AllocStats, DiskStats, HostCpu, HostStats, NodeShape};
+use crate::http::dto::{Alloc, AllocStats, DiskStats, HostCpu, HostStats, NodeDto};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,7 +20,7 @@ struct Whole {
 
 impl Whole {
     /// As the node's fingerprints found it.
-    fn found(node: &NodeShape) -> Whole {
+    fn found(node: &NodeDto) -> Whole {
         let number = |path: &str| node.node_resources.pointer(path).and_then(Value::as_u64);
         let megabytes = |path: &str| number(path).unwrap_or(0).saturating_mul(MIB);
         Whole {
@@ -31,7 +31,7 @@ impl Whole {
     }
 
     /// As it is measured.
-    fn of(node: &NodeShape, host: &HostStats) -> Whole {
+    fn of(node: &NodeDto, host: &HostStats) -> Whole {
         let attribute = |name: &str| node.attributes.get(name).and_then(|it| it.parse().ok());
         Whole {
             cpu: attribute("cpu.totalcompute").unwrap_or_default(),
@@ -55,15 +55,15 @@ pub(super) async fn host(cx: &Context, node: &str) -> Result<HostStats, Failure>
 ///
 /// # Errors
 /// Nobody reads any more.
-pub(super) fn say_allocated(
+pub(super) fn print_allocated(
     cx: &mut Context,
-    node: &NodeShape,
+    node: &NodeDto,
     host: Option<&HostStats>,
     allocs: &[Alloc],
 ) -> Result<(), Failure> {
     let whole = host.map_or_else(|| Whole::found(node), |host| Whole::of(node, host));
     cx.screen.title("\nAllocated Resources")?;
-    cx.screen.say(&allocated(&holders(allocs), &whole))
+    cx.screen.print_line(&allocated(&holders(allocs), &whole))
 }
 
 fn holders(allocs: &[Alloc]) -> Vec<&Alloc> {
@@ -75,9 +75,9 @@ fn holders(allocs: &[Alloc]) -> Vec<&Alloc> {
 ///
 /// # Errors
 /// The agent does not answer, or nobody reads any more.
-pub(super) async fn say(
+pub(super) async fn print_line(
     cx: &mut Context,
-    node: &NodeShape,
+    node: &NodeDto,
     host: &HostStats,
     allocs: &[Alloc],
 ) -> Result<(), Failure> {
@@ -95,7 +95,7 @@ pub(super) async fn say(
         mhz(cpu, whole.cpu),
         format!("{}/{}", bytes(memory), bytes(whole.memory)),
     ];
-    cx.screen.say(&table(["CPU", "Memory"], [row]))?;
+    cx.screen.print_line(&table(["CPU", "Memory"], [row]))?;
     cx.screen.title("\nHost Resource Utilization")?;
     let [total, _, used, _] = host_memory(&host.memory).map(|(_, shown)| shown);
     let row = [
@@ -103,10 +103,11 @@ pub(super) async fn say(
         format!("{used}/{total}"),
         format!("{}/{}", bytes(host.alloc_dir_stats.used), bytes(whole.disk)),
     ];
-    cx.screen.say(&table(["CPU", "Memory", "Disk"], [row]))?;
+    cx.screen
+        .print_line(&table(["CPU", "Memory", "Disk"], [row]))?;
     for (title, text) in machine(host) {
         cx.screen.title(title)?;
-        cx.screen.say(&text)?;
+        cx.screen.print_line(&text)?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(super) async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
         Some("-") => {
             let mut text = Vec::new();
             let read = std::io::stdin().read_to_end(&mut text);
-            read.map_err(|error| Failure::said(format!("cannot read the body: {error}")))?;
+            read.map_err(|error| Failure::new(format!("cannot read the body: {error}")))?;
             text.into()
         }
         Some(text) => Bytes::from(text.to_owned()),
@@ -27,7 +27,7 @@ pub(super) async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
     };
     let method = match args.method.as_deref() {
         Some(name) => Method::from_bytes(name.to_ascii_uppercase().as_bytes())
-            .map_err(|_| Failure::said(format!("{name} is no method")))?,
+            .map_err(|_| Failure::new(format!("{name} is no method")))?,
         None if args.body.is_some() => Method::POST,
         None => Method::GET,
     };

@@ -6,7 +6,7 @@ use super::args::PluginStatusArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, columns};
-use crate::http::shapes::PluginShape;
+use crate::http::dto::PluginDto;
 use crate::times;
 
 /// The drivers and plugins of an agent.
@@ -19,13 +19,13 @@ const PATH: &str = "/v1/agent/plugins";
 pub(super) async fn run(cx: &mut Context, args: PluginStatusArgs) -> Outcome {
     if args.json {
         let all: Value = cx.client.get(PATH, &[]).await?;
-        return cx.say_json(&named(all, args.plugin.as_deref())?);
+        return cx.print_json(&named(all, args.plugin.as_deref())?);
     }
-    let all: Vec<PluginShape> = cx.client.get(PATH, &[]).await?;
+    let all: Vec<PluginDto> = cx.client.get(PATH, &[]).await?;
     let Some(name) = &args.plugin else {
         let time = |nanos| cx.time(nanos, args.verbose);
         let shown = list(&all, args.verbose, time);
-        cx.screen.say(&shown)?;
+        cx.screen.print_line(&shown)?;
         return Ok(0);
     };
     let mut of_name = all.iter().filter(|it| is_called(it, name)).peekable();
@@ -34,17 +34,17 @@ pub(super) async fn run(cx: &mut Context, args: PluginStatusArgs) -> Outcome {
     }
     for (at, plugin) in of_name.enumerate() {
         let gap = if at == 0 { "" } else { "\n" };
-        cx.screen.say(&format!("{gap}{}", whole(plugin)))?;
+        cx.screen.print_line(&format!("{gap}{}", whole(plugin)))?;
     }
     Ok(0)
 }
 
-fn is_called(plugin: &PluginShape, name: &str) -> bool {
+fn is_called(plugin: &PluginDto, name: &str) -> bool {
     plugin.name == name || plugin.program == name
 }
 
 fn none(name: &str) -> Failure {
-    Failure::said(format!("No plugin(s) with name \"{name}\" found"))
+    Failure::new(format!("No plugin(s) with name \"{name}\" found"))
 }
 
 /// Those of this name, or all.
@@ -59,7 +59,7 @@ fn named(all: Value, name: Option<&str>) -> Result<Value, Failure> {
     }
 }
 
-fn list(all: &[PluginShape], verbose: bool, time: impl Fn(i64) -> String) -> String {
+fn list(all: &[PluginDto], verbose: bool, time: impl Fn(i64) -> String) -> String {
     let mut header = vec![
         "Name", "Kind", "Version", "State", "Healthy", "PID", "Since",
     ];
@@ -98,7 +98,7 @@ fn or_dash(text: &str) -> String {
     text.to_owned()
 }
 
-fn whole(plugin: &PluginShape) -> String {
+fn whole(plugin: &PluginDto) -> String {
     let pid = plugin.pid.map_or_else(String::new, |pid| pid.to_string());
     let program = match plugin.program.as_str() {
         "" => "part of the agent",
@@ -128,8 +128,8 @@ mod tests {
 
     use super::*;
 
-    fn plugins() -> Vec<PluginShape> {
-        let own = PluginShape {
+    fn plugins() -> Vec<PluginDto> {
+        let own = PluginDto {
             name: "raw_exec".to_owned(),
             kind: "driver".to_owned(),
             version: "1.0".to_owned(),
@@ -137,18 +137,18 @@ mod tests {
             healthy: true,
             message: "Healthy".to_owned(),
             tasks: 2,
-            ..PluginShape::default()
+            ..PluginDto::default()
         };
-        let crashing = PluginShape {
+        let crashing = PluginDto {
             name: "files".to_owned(),
             program: "files".to_owned(),
             state: "backing off".to_owned(),
             message: "it ended (exit code 2)".to_owned(),
             next_try: "2026-11-21T04:43:19Z".to_owned(),
             restarts: 3,
-            ..PluginShape::default()
+            ..PluginDto::default()
         };
-        let running = PluginShape {
+        let running = PluginDto {
             pid: Some(42),
             since: "2026-11-21T04:43:14Z".to_owned(),
             program: "podman".to_owned(),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_who_runs_since_when_and_why_not() {
+    fn plugin_list_shows_state_start_time_and_error() {
         let short = list(&plugins(), false, |nanos| {
             format!("{}s", nanos / 1_000_000_000)
         });
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_found_by_its_name_or_its_programs() {
+    fn plugin_is_found_by_name_or_program() {
         let all = json!([{ "Name": "a", "Program": "x" }, { "Name": "b", "Program": "" }]);
         let found = |name: &str| named(all.clone(), Some(name)).ok();
         assert_eq!(found("x"), Some(json!([{ "Name": "a", "Program": "x" }])));

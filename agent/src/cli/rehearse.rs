@@ -47,11 +47,11 @@ fn rehearse(screen: &mut Screen, args: &RehearseArgs) -> Outcome {
     }
     let only = args.trouble.as_deref().map(trouble).transpose()?;
     let Some(file) = &args.file else {
-        return Err(Failure::said("a job file is needed"));
+        return Err(Failure::new("a job file is needed"));
     };
     let read = jobfile::read(file, &args.variables, false)?;
     let admitted = read.admit();
-    let admitted = admitted.map_err(|Refused(mistakes)| Failure::said(mistakes.join("\n\n")))?;
+    let admitted = admitted.map_err(|Refused(mistakes)| Failure::new(mistakes.join("\n\n")))?;
     for warning in &admitted.warnings {
         screen.complain(&format!("Warning: {warning}"));
     }
@@ -72,7 +72,7 @@ fn list(screen: &mut Screen) -> Outcome {
         let (name, sentence) = (trouble.name(), trouble.sentence());
         [name.to_owned(), sentence.to_owned()]
     });
-    screen.say(&table(["Trouble", "What happens"], rows))?;
+    screen.print_line(&table(["Trouble", "What happens"], rows))?;
     Ok(0)
 }
 
@@ -81,7 +81,7 @@ fn trouble(name: &str) -> Result<Trouble, Failure> {
         let known = Trouble::ALL.iter().map(|trouble| trouble.name());
         let meant = nearest(name, known).map(|near| format!(" (did you mean {near:?}?)"));
         let meant = meant.unwrap_or_default();
-        Failure::said(format!(
+        Failure::new(format!(
             "there is no trouble {name:?}{meant}; -list shows all"
         ))
     })
@@ -106,16 +106,16 @@ impl Report<'_> {
         };
         let blocks = many::rehearse(self.rehearsal, &troubles, self.args.seed, runs);
         if self.args.json {
-            self.say_json(screen, &blocks, runs)?;
+            self.print_json(screen, &blocks, runs)?;
         } else {
             for note in self.left_out() {
-                screen.say(&note)?;
+                screen.print_line(&note)?;
             }
             for block in &blocks {
-                self.say_block(screen, block)?;
+                self.print_block(screen, block)?;
             }
-            self.say_help(screen, &blocks)?;
-            screen.say(&text::summary(&blocks))?;
+            self.print_help(screen, &blocks)?;
+            screen.print_line(&text::summary(&blocks))?;
         }
         Ok(exit_code(&blocks))
     }
@@ -123,42 +123,47 @@ impl Report<'_> {
     /// One run, told from beginning to end.
     fn story(&self, screen: &mut Screen, trouble: Trouble) -> Outcome {
         if let Some(why) = trouble.not_for(self.rehearsal.job()) {
-            return Err(Failure::said(format!("{}: {why}", trouble.name())));
+            return Err(Failure::new(format!("{}: {why}", trouble.name())));
         }
         let mut outcome = self.rehearsal.run(trouble, self.args.seed, true);
         let story = core::mem::take(&mut outcome.story);
-        screen.say(timeline::draw(&story).trim_end())?;
-        screen.say("")?;
+        screen.print_line(timeline::draw(&story).trim_end())?;
+        screen.print_line("")?;
         let block = Block::of(self.rehearsal, trouble, &[outcome]);
-        self.say_block(screen, &block)?;
+        self.print_block(screen, &block)?;
         let blocks = [block];
-        self.say_help(screen, &blocks)?;
+        self.print_help(screen, &blocks)?;
         Ok(exit_code(&blocks))
     }
 
-    fn say_block(&self, screen: &mut Screen, block: &Block) -> Result<(), Failure> {
+    fn print_block(&self, screen: &mut Screen, block: &Block) -> Result<(), Failure> {
         screen.title(&text::title(block))?;
-        screen.say(&text::body(self, block))?;
+        screen.print_line(&text::body(self, block))?;
         Ok(())
     }
 
-    fn say_help(&self, screen: &mut Screen, blocks: &[Block]) -> Result<(), Failure> {
+    fn print_help(&self, screen: &mut Screen, blocks: &[Block]) -> Result<(), Failure> {
         let help = text::help(self, blocks);
         if help.is_empty() {
             return Ok(());
         }
         screen.title("What might help")?;
-        screen.say(&help)
+        screen.print_line(&help)
     }
 
-    fn say_json(&self, screen: &mut Screen, blocks: &[Block], runs: usize) -> Result<(), Failure> {
+    fn print_json(
+        &self,
+        screen: &mut Screen,
+        blocks: &[Block],
+        runs: usize,
+    ) -> Result<(), Failure> {
         let value = data::report(self, blocks, runs);
         let mut text = Vec::new();
         let format = PrettyFormatter::with_indent(b"    ");
         let mut to = serde_json::Serializer::with_formatter(&mut text, format);
         let encoded = value.serialize(&mut to);
-        encoded.map_err(|error| Failure::said(format!("cannot show the report: {error}")))?;
-        screen.say(&String::from_utf8_lossy(&text))
+        encoded.map_err(|error| Failure::new(format!("cannot show the report: {error}")))?;
+        screen.print_line(&String::from_utf8_lossy(&text))
     }
 
     fn left_out(&self) -> impl Iterator<Item = String> {
@@ -190,7 +195,7 @@ impl Report<'_> {
     }
 
     /// The file's name and line of the first of these parts that is written.
-    fn place_of(&self, paths: &[String]) -> Option<(String, usize)> {
+    fn position_of(&self, paths: &[String]) -> Option<(String, usize)> {
         let line = paths.iter().find_map(|path| self.read.line_of(path))?;
         let file = self.args.file.as_ref()?;
         Some((file.display().to_string(), line))
@@ -219,13 +224,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_for_shells() {
+    fn shell_words_are_quoted() {
         assert_eq!(for_shell("a/b.hcl"), "a/b.hcl");
         assert_eq!(for_shell("x=it's $1"), "'x=it'\\''s $1'");
     }
 
     #[test]
-    fn a_mistyped_trouble_names_its_neighbour() {
+    fn misspelt_trouble_suggests_nearest_name() {
         let failure = trouble("rebot").unwrap_err();
         assert!(failure.message.contains("did you mean \"reboot\"?"));
     }

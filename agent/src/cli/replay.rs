@@ -17,7 +17,7 @@ use super::screen::Screen;
 /// # Errors
 /// There is no recording, it has no such step or entity, or nobody reads any more.
 pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
-    let recording = Recording::open(&args.path).map_err(|why| Failure::said(why.to_string()))?;
+    let recording = Recording::open(&args.path).map_err(|why| Failure::new(why.to_string()))?;
     let judged = !(args.debug || args.timeline || args.at.is_some() || args.why.is_some());
     if !judged {
         // Who only looks is told, too.
@@ -28,29 +28,28 @@ pub(super) fn run(screen: &mut Screen, args: &ReplayArgs) -> Outcome {
     if args.debug {
         return debug(screen, &recording);
     }
-    let mut say = |json: &dyn Fn() -> Result<String, Failure>, text: &dyn Fn() -> String| {
+    let mut print_line = |json: &dyn Fn() -> Result<String, Failure>, text: &dyn Fn() -> String| {
         let words = if args.json { json()? } else { text() };
-        screen.say(words.trim_end())
+        screen.print_line(words.trim_end())
     };
     if let Some(step) = args.at {
         let state = state_at(&recording, step)?;
-        say(&|| pretty(&state), &|| pretty(&state).unwrap_or_default())?;
+        print_line(&|| pretty(&state), &|| pretty(&state).unwrap_or_default())?;
         return Ok(0);
     }
     if args.timeline {
         let json = || pretty(&story::json(&recording));
-        say(&json, &|| story::text(&recording))?;
+        print_line(&json, &|| story::text(&recording))?;
         return Ok(0);
     }
     if let Some(name) = &args.why {
-        let entity =
-            Entity::find(&recording, name).map_err(|why| Failure::said(why.to_string()))?;
+        let entity = Entity::find(&recording, name).map_err(|why| Failure::new(why.to_string()))?;
         let chain = why::chain(&recording, &entity);
-        say(&|| pretty(&diff::json(&chain)), &|| why::text(&chain))?;
+        print_line(&|| pretty(&diff::json(&chain)), &|| why::text(&chain))?;
         return Ok(0);
     }
     let verdict = verify(&recording);
-    say(&|| pretty(&as_json(&verdict)), &|| words(&verdict))?;
+    print_line(&|| pretty(&as_json(&verdict)), &|| words(&verdict))?;
     Ok(u8::from(verdict.difference.is_some()))
 }
 
@@ -59,7 +58,7 @@ fn state_at(recording: &Recording, step: usize) -> Result<Value, Failure> {
     player.go_to(step);
     match player.agent() {
         Some(agent) if player.at() == step => Ok(diff::json(agent)),
-        _ => Err(Failure::said(format!(
+        _ => Err(Failure::new(format!(
             "there is no step {step}: the recording has steps 1 to {}",
             recording.len()
         ))),
@@ -71,7 +70,7 @@ fn debug(screen: &mut Screen, recording: &Recording) -> Outcome {
     let mut debugger = Debugger::new(recording);
     let prompting = stdin().is_terminal();
     if prompting {
-        screen.say(&format!(
+        screen.print_line(&format!(
             "{} steps; help shows what can be done",
             recording.len()
         ))?;
@@ -82,11 +81,11 @@ fn debug(screen: &mut Screen, recording: &Recording) -> Outcome {
         }
         let mut line = String::new();
         let read = stdin().lock().read_line(&mut line);
-        if read.map_err(|error| Failure::said(error.to_string()))? == 0 {
+        if read.map_err(|error| Failure::new(error.to_string()))? == 0 {
             return Ok(0);
         }
         match debugger.command(&line) {
-            Answer::Said(words) => screen.say(&words)?,
+            Answer::Text(words) => screen.print_line(&words)?,
             Answer::Quit => return Ok(0),
         }
     }
@@ -95,7 +94,7 @@ fn debug(screen: &mut Screen, recording: &Recording) -> Outcome {
 fn words(verdict: &Verdict) -> String {
     let mut remarks = Vec::new();
     if verdict.lives > 1 {
-        remarks.push(format!("{} lives of the agent", verdict.lives));
+        remarks.push(format!("{} runs of the agent", verdict.lives));
     }
     if verdict.gaps > 0 {
         remarks.push(format!("steps missing in {} places", verdict.gaps));

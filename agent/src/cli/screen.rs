@@ -51,7 +51,7 @@ impl Screen {
     ///
     /// # Errors
     /// Nobody reads any more.
-    pub fn say(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn print_line(&mut self, text: &str) -> Result<(), Failure> {
         self.clear_live();
         written(writeln!(self.out, "{}", clean(text)))
     }
@@ -148,7 +148,7 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
     result.map_err(|error| match error.kind() {
         // Whoever read had enough.
         io::ErrorKind::BrokenPipe => Failure::quiet(0),
-        _ => Failure::said(format!("cannot write: {error}")),
+        _ => Failure::new(format!("cannot write: {error}")),
     })
 }
 
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_cannot_move_the_cursor() {
+    fn control_sequences_of_others_are_removed() {
         assert_eq!(
             clean("a\x1b[2Jb\r\u{9b}c\n\té"),
             "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\n\té"

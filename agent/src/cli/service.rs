@@ -7,7 +7,7 @@ use super::client::escape;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{short, table};
-use crate::http::shapes::ServiceInstance;
+use crate::http::dto::ServiceInstance;
 
 /// Runs one of the commands.
 ///
@@ -23,10 +23,10 @@ pub(super) async fn run(cx: &mut Context, command: ServiceCommand) -> Outcome {
 async fn list(cx: &mut Context, args: ServiceListArgs) -> Outcome {
     let all: Value = cx.client.get("/v1/services", &[]).await?;
     if args.json {
-        return cx.say_json(&all);
+        return cx.print_json(&all);
     }
     let shown = names(&all);
-    cx.screen.say(match shown.is_empty() {
+    cx.screen.print_line(match shown.is_empty() {
         true => "No service registrations found",
         false => &shown,
     })?;
@@ -54,14 +54,14 @@ async fn info(cx: &mut Context, args: ServiceInfoArgs) -> Outcome {
     let path = format!("/v1/service/{}", escape(&args.service));
     if args.json {
         let all: Value = cx.client.get(&path, &[]).await?;
-        return cx.say_json(&all);
+        return cx.print_json(&all);
     }
     let all: Vec<ServiceInstance> = cx.client.get(&path, &[]).await?;
     if all.is_empty() {
         let words = format!("No service registrations found for \"{}\"", args.service);
-        return Err(Failure::said(words));
+        return Err(Failure::new(words));
     }
-    cx.screen.say(&instances(&all, args.verbose))?;
+    cx.screen.print_line(&instances(&all, args.verbose))?;
     Ok(0)
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_shown_with_their_tags() {
+    fn service_list_shows_tags() {
         let all = json!([{ "Namespace": "default", "Services": [
             { "ServiceName": "web-http", "Tags": ["golden", "v1"] },
             { "ServiceName": "db", "Tags": [] },
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_is_shown_with_its_address() {
+    fn service_instance_shows_address() {
         let one = ServiceInstance {
             job_id: "web".to_owned(),
             address: "::1".to_owned(),

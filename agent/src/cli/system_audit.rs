@@ -10,7 +10,7 @@ use super::client::whole;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{short, table};
-use crate::http::shapes::AuditShape;
+use crate::http::dto::AuditDto;
 
 /// What bears our mark on the agent's host.
 const PATH: &str = "/v1/agent/audit";
@@ -25,25 +25,25 @@ const LEAKED: u8 = 2;
 pub(super) async fn run(cx: &mut Context, args: AuditArgs) -> Outcome {
     let method = if args.fix { Method::PUT } else { Method::GET };
     let asked = cx.client.send(method, PATH, &[], None).await;
-    let words = "cannot tell whose things are without the agent";
+    let words = "cannot tell owners apart without the agent";
     let bytes = whole(asked.map_err(|failure| failure.within(words))?).await?;
-    let strange = |error| Failure::said(format!("the agent's answer makes no sense: {error}"));
+    let strange = |error| Failure::new(format!("the agent's answer cannot be decoded: {error}"));
     let value: Value = serde_json::from_slice(&bytes).map_err(strange)?;
-    let all: Vec<AuditShape> = serde_json::from_value(value.clone()).map_err(strange)?;
-    let code = match all.iter().any(AuditShape::is_leaked) {
+    let all: Vec<AuditDto> = serde_json::from_value(value.clone()).map_err(strange)?;
+    let code = match all.iter().any(AuditDto::is_leaked) {
         true => LEAKED,
         false => 0,
     };
     if args.json {
-        cx.say_json(&value)?;
+        cx.print_json(&value)?;
         return Ok(code);
     }
-    cx.screen.say(&list(&all, args.verbose))?;
-    cx.screen.say(&format!("\n{}", sum(&all)))?;
+    cx.screen.print_line(&list(&all, args.verbose))?;
+    cx.screen.print_line(&format!("\n{}", sum(&all)))?;
     Ok(code)
 }
 
-fn list(all: &[AuditShape], verbose: bool) -> String {
+fn list(all: &[AuditDto], verbose: bool) -> String {
     let rows = all.iter().map(|thing| {
         let name = match thing.program.is_empty() {
             true => thing.name.clone(),
@@ -59,7 +59,7 @@ fn list(all: &[AuditShape], verbose: bool) -> String {
     table(["Kind", "Name", "Owner", "Remark"], rows)
 }
 
-fn owner(thing: &AuditShape, verbose: bool) -> String {
+fn owner(thing: &AuditDto, verbose: bool) -> String {
     let alloc = short(&thing.alloc_id, verbose);
     match (thing.alloc_id.as_str(), thing.task.as_str()) {
         ("", _) if thing.plugin.is_empty() => thing.owner.clone(),
@@ -69,7 +69,7 @@ fn owner(thing: &AuditShape, verbose: bool) -> String {
     }
 }
 
-fn remark(thing: &AuditShape) -> String {
+fn remark(thing: &AuditDto) -> String {
     let of = match thing.data_dir.as_str() {
         "" => String::new(),
         path => format!("of {path}"),
@@ -80,7 +80,7 @@ fn remark(thing: &AuditShape) -> String {
 }
 
 /// How many there are of each owner, in words.
-fn sum(all: &[AuditShape]) -> String {
+fn sum(all: &[AuditDto]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for thing in all {
         let what = match (thing.is_leaked(), thing.done.is_empty()) {
@@ -108,30 +108,30 @@ fn sum(all: &[AuditShape]) -> String {
 mod tests {
     use super::*;
 
-    fn thing(kind: &str, name: &str, owner: &str) -> AuditShape {
-        AuditShape {
+    fn thing(kind: &str, name: &str, owner: &str) -> AuditDto {
+        AuditDto {
             kind: kind.to_owned(),
             name: name.to_owned(),
             owner: owner.to_owned(),
-            ..AuditShape::default()
+            ..AuditDto::default()
         }
     }
 
     #[test]
-    fn whose_things_are_is_shown_in_words() {
+    fn owner_is_shown_in_words() {
         let all = [
-            AuditShape {
+            AuditDto {
                 program: "web".to_owned(),
                 alloc_id: "12345678-1234".to_owned(),
                 task: "main".to_owned(),
                 ..thing("process", "7", "task")
             },
-            AuditShape {
+            AuditDto {
                 done: "removed".to_owned(),
                 data_dir: "/gone".to_owned(),
                 ..thing("cgroup", "g", "leaked")
             },
-            AuditShape {
+            AuditDto {
                 error: "busy".to_owned(),
                 ..thing("mount", "/m", "leaked")
             },

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drover_io_real::destroy::{DestroyError, Doomed, Removed};
+use drover_io_real::destroy::{DestroyError, DestroyGuard, Removed};
 use tokio::task::spawn_blocking;
 
 use super::args::DestroyArgs;
@@ -24,7 +24,7 @@ const MOST_NAMED: usize = 10;
 /// An agent runs there, tasks run and are not to be stopped, or something resists.
 pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
     let dir = args.data_dir.clone();
-    let doomed = blocking(move || Doomed::open(&dir, CGROUP_PARENT)).await?;
+    let doomed = blocking(move || DestroyGuard::open(&dir, CGROUP_PARENT)).await?;
     let path = doomed.path().to_owned();
     let (doomed, running) = blocking(move || {
         let running = doomed.running()?;
@@ -42,7 +42,7 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
         &args,
     )?;
     if !args.yes && !confirm::ask(cx, &question(&path, names.len())).await? {
-        return Err(Failure::said("nothing was removed"));
+        return Err(Failure::new("nothing was removed"));
     }
     let removed = blocking(move || {
         if args.stop_tasks {
@@ -54,7 +54,8 @@ pub(super) async fn run(cx: &mut Context, args: DestroyArgs) -> Outcome {
         Removed::Whole => "removed",
         Removed::Emptied => "emptied; it is a mount point and stays",
     };
-    cx.screen.say(&format!("{}: {words}", path.display()))?;
+    cx.screen
+        .print_line(&format!("{}: {words}", path.display()))?;
     Ok(0)
 }
 
@@ -67,7 +68,7 @@ fn refuse_running(
 ) -> Result<(), Failure> {
     let path = path.display();
     if !plugin_tasks.is_empty() {
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "tasks run that a driver's plugin started: {}\n\
              Only their plugin can end them. Start the agent in {path} again, stop their jobs, stop \
              the agent; or end them yourself, and remove the files of these names in \
@@ -81,7 +82,7 @@ fn refuse_running(
         if let more @ 1.. = running.len().saturating_sub(MOST_NAMED) {
             named.push(format!("{more} more"));
         }
-        return Err(Failure::said(format!(
+        return Err(Failure::new(format!(
             "tasks that were started from {path} still run; their processes: {}\n\
              Stop their jobs with an agent (drover job stop JOB), or end them with -stop-tasks. \
              Nothing was removed.",
@@ -108,10 +109,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     match spawn_blocking(work).await {
         Ok(done) => done.map_err(failed),
-        Err(lost) => Err(Failure::said(format!("the work was lost: {lost}"))),
+        Err(lost) => Err(Failure::new(format!("the work was lost: {lost}"))),
     }
 }
 
 fn failed(error: DestroyError) -> Failure {
-    Failure::said(error.to_string())
+    Failure::new(error.to_string())
 }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn column_width_is_that_of_widest_cell() {
         let rows = [["a", "running"], ["long-one", "dead"]].map(|row| row.map(str::to_owned));
         let shown = table(["ID", "Status"], rows);
         assert_eq!(shown, "ID        Status\na         running\nlong-one  dead");

@@ -51,7 +51,7 @@ async fn alloc_of(rig: &Rig, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn running_a_job_tells_what_became_of_it() {
+async fn job_run_reports_outcome() {
     let rig = Rig::start().await;
     let (code, out, err) = submit(&rig, "web", "service", None).await;
     assert_eq!((code, err.as_str()), (0, ""));
@@ -76,13 +76,13 @@ async fn running_a_job_tells_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn a_job_without_a_place_exits_with_2() {
+async fn unplaceable_job_exits_with_2() {
     let rig = Rig::start().await;
     let mut far = job("far", "service", None);
     far["Datacenters"] = serde_json::json!(["moon"]);
     let file = file(&far);
     let (code, out, _) = run(&rig, &["run", file.path().to_str().unwrap()]).await;
-    assert_eq!(code, super::monitor::NO_PLACE);
+    assert_eq!(code, super::monitor::PLACEMENT_FAILED);
     assert!(
         out.contains("Task Group \"g\" (failed to place 1 allocation):"),
         "{out}"
@@ -95,7 +95,7 @@ async fn a_job_without_a_place_exits_with_2() {
 }
 
 #[tokio::test]
-async fn node_status_shows_what_allocations_hold() {
+async fn node_status_shows_allocated_resources() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
     alloc_of(&rig, "web").await;
@@ -151,7 +151,7 @@ async fn status_finds_jobs_and_allocations() {
 }
 
 #[tokio::test]
-async fn logs_show_what_the_task_wrote() {
+async fn logs_show_task_output() {
     let rig = Rig::start().await;
     submit(&rig, "calc", "batch", Some(0)).await;
     let id = alloc_of(&rig, "calc").await;
@@ -194,7 +194,7 @@ async fn stopping_needs_the_whole_name_or_a_yes() {
 }
 
 #[tokio::test]
-async fn allocations_are_acted_on() {
+async fn alloc_commands_reach_tasks() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
     let id = alloc_of(&rig, "web").await;
@@ -215,7 +215,7 @@ async fn allocations_are_acted_on() {
 }
 
 #[tokio::test]
-async fn the_rest_answers() {
+async fn remaining_commands_answer() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
     let (_, node, _) = run(&rig, &["node", "status", "-self"]).await;
@@ -239,7 +239,7 @@ async fn the_rest_answers() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_named() {
+async fn missing_object_is_named() {
     let rig = Rig::start().await;
     let (mut cx, _, _) = rig.context();
     let free = std::net::TcpListener::bind("127.0.0.1:0")
@@ -265,7 +265,7 @@ async fn who_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_used_is_shown_when_asked_for() {
+async fn resource_usage_is_shown_on_request() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
     let id = alloc_of(&rig, "web").await;
@@ -290,15 +290,15 @@ async fn what_is_used_is_shown_when_asked_for() {
         "\nMemory Stats\nTotal     = ",
         "\nAllocations\nID",
     ];
-    let places = sections.map(|section| out.find(section));
-    assert!(places.iter().all(Option::is_some), "{places:?} {out}");
-    assert!(places.is_sorted(), "{places:?} {out}");
+    let positions = sections.map(|section| out.find(section));
+    assert!(positions.iter().all(Option::is_some), "{positions:?} {out}");
+    assert!(positions.is_sorted(), "{positions:?} {out}");
     let (_, plain, _) = run(&rig, &["node", "status", "-self"]).await;
     assert!(!plain.contains("CPU Stats"), "{plain}");
 }
 
 #[tokio::test]
-async fn top_shows_each_task_that_runs() {
+async fn top_shows_running_tasks() {
     let rig = Rig::start().await;
     submit(&rig, "web", "service", None).await;
     submit(&rig, "work", "batch", Some(0)).await;

@@ -1,7 +1,7 @@
 //! How commands show usage: bytes, percentages, tables of measurements, devices.
 
 use super::table::{block, columns};
-use crate::http::shapes::{
+use crate::http::dto::{
     CpuStats, DeviceGroupStats, DeviceStats, HostMemoryStats, MemoryStats, ResourceUsage,
     StatObject, StatValue,
 };
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_have_the_units_of_the_field() {
+    fn bytes_have_nomad_units() {
         for (count, expected) in [
             (0, "0 B"),
             (1023, "1023 B"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_measured_is_shown() {
+    fn unmeasured_values_are_not_shown() {
         let mut usage = ResourceUsage::default();
         assert_eq!(sections(&usage), "");
         usage.memory_stats = MemoryStats {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_shows_its_values_and_unset_is_not_zero() {
+    fn device_shows_values_and_unset_is_not_zero() {
         let value = |part: Option<i64>, all: Option<i64>| StatValue {
             int_numerator_val: part,
             int_denominator_val: all,

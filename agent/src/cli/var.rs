@@ -11,7 +11,7 @@ use super::client::escape;
 use super::context::{Context, Outcome, pretty};
 use super::failure::Failure;
 use super::table::{block, table};
-use crate::http::shapes::{VariableShape, VariableStub};
+use crate::http::dto::{VariableDto, VariableStub};
 
 /// The most bytes that are read of a file or the standard input: more than any variable may have.
 const MAX_READ: u64 = 1024 * 1024;
@@ -44,8 +44,8 @@ impl Out {
             None | Some("table") => Ok(Out::Table),
             Some("json") => Ok(Out::Json),
             Some("none") => Ok(Out::None),
-            Some(other) => Err(Failure::said(format!(
-                "-out={other} is not supported; there are table, json and none"
+            Some(other) => Err(Failure::new(format!(
+                "-out={other} is not supported; supported are table, json and none"
             ))),
         }
     }
@@ -70,21 +70,21 @@ async fn put(cx: &mut Context, args: VarPutArgs) -> Outcome {
     }
     let body = json!({ "Path": given.path, "Items": given.items });
     let path = path_of(&given.path);
-    let answer: Result<VariableShape, Failure> = cx
+    let answer: Result<VariableDto, Failure> = cx
         .client
         .change(Method::PUT, &path, &query, Some(&body))
         .await;
     let put = answer.map_err(|failure| conflict(failure, &given.path, args.check_index))?;
     match out {
         Out::None => Ok(0),
-        Out::Json => cx.say_json(&shape(&put)?),
+        Out::Json => cx.print_json(&shape(&put)?),
         Out::Table => {
             let new = put.stub.create_index == put.stub.modify_index;
             let done = if new { "created" } else { "updated" };
             let path = &put.stub.path;
             let index = put.stub.modify_index;
             let words = format!("Successfully {done} variable \"{path}\"! (check index {index})");
-            cx.screen.say(&words)?;
+            cx.screen.print_line(&words)?;
             Ok(0)
         }
     }
@@ -108,8 +108,8 @@ fn conflict(failure: Failure, path: &str, expected: Option<u64>) -> Failure {
             format!("the index of \"{path}\" is {index}, and not {expected}")
         }
     };
-    Failure::said(format!(
-        "Check-and-Set conflict: {what}.\nLook at it, and say -check-index=INDEX, or -force to put it \
+    Failure::new(format!(
+        "Check-and-Set conflict: {what}.\nRead it, then use -check-index=INDEX, or -force to write it \
          whatever is there."
     ))
 }
@@ -129,30 +129,30 @@ impl Given {
         let path = words.next_if(|word| !is_source(word)).cloned();
         let source = words.next_if(|word| is_source(word));
         let read = match source {
-            None => VariableShape::default(),
+            None => VariableDto::default(),
             Some(source) => {
                 let standard = source == "-";
                 match args.format.as_deref() {
                     Some("json") => {}
                     None if !standard => {}
-                    None => return Err(Failure::said("say what is read: -in=json")),
+                    None => return Err(Failure::new("name the format of the input: -in=json")),
                     Some(other) => {
-                        let words = format!("-in={other} is not supported; there is json");
-                        return Err(Failure::said(words));
+                        let words = format!("-in={other} is not supported; supported is json");
+                        return Err(Failure::new(words));
                     }
                 }
                 let text = load(source, &mut stdin)?;
                 serde_json::from_str(&text).map_err(|error| {
                     let at = format!("line {}, column {}", error.line(), error.column());
-                    Failure::said(format!("{source} is no variable as JSON: {at}"))
+                    Failure::new(format!("{source} is not a variable in JSON: {at}"))
                 })?
             }
         };
         let mut items = read.items.unwrap_or_default();
         for word in words {
             let Some((key, value)) = word.split_once('=') else {
-                let words = format!("\"{word}\" is no item: they are KEY=VALUE");
-                return Err(Failure::said(words));
+                let words = format!("\"{word}\" is not an item: expected KEY=VALUE");
+                return Err(Failure::new(words));
             };
             let value = match is_source(value) {
                 true => load(value, &mut stdin)?,
@@ -163,7 +163,7 @@ impl Given {
         let path = path.unwrap_or(read.stub.path);
         let path = path.trim_matches('/').to_owned();
         if path.is_empty() {
-            return Err(Failure::said("say at which path"));
+            return Err(Failure::new("name the path"));
         }
         let namespace = Some(read.stub.namespace).filter(|name| !name.is_empty());
         Ok(Given {
@@ -187,34 +187,34 @@ fn load(source: &str, stdin: &mut Option<impl Read>) -> Result<String, Failure> 
         }
         None => match stdin.take() {
             Some(stdin) => stdin.take(MAX_READ).read_to_string(&mut text),
-            None => return Err(Failure::said("the standard input is read once only")),
+            None => return Err(Failure::new("the standard input can be read only once")),
         },
     };
-    read.map_err(|error| Failure::said(format!("cannot read {source}: {error}")))?;
+    read.map_err(|error| Failure::new(format!("cannot read {source}: {error}")))?;
     Ok(text)
 }
 
 async fn get(cx: &mut Context, args: VarGetArgs) -> Outcome {
     let out = Out::of(args.out.as_deref(), args.json)?;
-    let answer: Result<VariableShape, Failure> = cx.client.get(&path_of(&args.path), &[]).await;
+    let answer: Result<VariableDto, Failure> = cx.client.get(&path_of(&args.path), &[]).await;
     let variable = answer.map_err(|failure| match failure.status {
-        Some(404) => Failure::said("Variable not found"),
+        Some(404) => Failure::new("Variable not found"),
         _ => failure,
     })?;
     if let Some(item) = &args.item {
         let items = variable.items.unwrap_or_default();
         let Some(value) = items.get(item) else {
             let words = format!("Variable does not contain \"{item}\" item");
-            return Err(Failure::said(words));
+            return Err(Failure::new(words));
         };
         cx.screen.bytes(format!("{value}\n").as_bytes())?;
         return Ok(0);
     }
     match out {
         Out::None => Ok(0),
-        Out::Json => cx.say_json(&shape(&variable)?),
+        Out::Json => cx.print_json(&shape(&variable)?),
         Out::Table => {
-            cx.screen.say(&whole(&variable, time))?;
+            cx.screen.print_line(&whole(&variable, time))?;
             Ok(0)
         }
     }
@@ -224,7 +224,7 @@ fn time(nanos: i64) -> String {
     crate::times::to_seconds(drover_core::time::Timestamp(nanos))
 }
 
-fn whole(variable: &VariableShape, time: impl Fn(i64) -> String) -> String {
+fn whole(variable: &VariableDto, time: impl Fn(i64) -> String) -> String {
     let stub = &variable.stub;
     let mut lines = vec![
         ("Namespace", stub.namespace.clone()),
@@ -242,7 +242,7 @@ fn whole(variable: &VariableShape, time: impl Fn(i64) -> String) -> String {
 
 fn shape(variable: &impl serde::Serialize) -> Result<Value, Failure> {
     serde_json::to_value(variable)
-        .map_err(|error| Failure::said(format!("cannot show the answer: {error}")))
+        .map_err(|error| Failure::new(format!("cannot show the answer: {error}")))
 }
 
 async fn list(cx: &mut Context, args: VarListArgs) -> Outcome {
@@ -251,9 +251,9 @@ async fn list(cx: &mut Context, args: VarListArgs) -> Outcome {
     let all: Vec<VariableStub> = cx.client.get("/v1/vars", &[("prefix", prefix)]).await?;
     match out {
         Out::None => {}
-        Out::Json => cx.screen.say(&pretty(&shape(&all)?)?)?,
-        Out::Table if all.is_empty() => cx.screen.say("No variables found")?,
-        Out::Table => cx.screen.say(&rows(&all, time))?,
+        Out::Json => cx.screen.print_line(&pretty(&shape(&all)?)?)?,
+        Out::Table if all.is_empty() => cx.screen.print_line("No variables found")?,
+        Out::Table => cx.screen.print_line(&rows(&all, time))?,
     }
     Ok(0)
 }
@@ -276,7 +276,7 @@ async fn purge(cx: &mut Context, args: VarPurgeArgs) -> Outcome {
     let answer = cx.client.send(Method::DELETE, &path, &query, None).await;
     answer.map_err(|failure| conflict(failure, &args.path, args.check_index))?;
     let words = format!("Successfully purged variable \"{}\"!", args.path);
-    cx.screen.say(&words)?;
+    cx.screen.print_line(&words)?;
     Ok(0)
 }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn items_come_from_words_files_and_the_standard_input() {
+    fn items_come_from_arguments_files_and_stdin() {
         assert_eq!(
             read(&["a/b", "k=v", "l=x=y", "m="], None, ""),
             Ok("a/b {\"k\": \"v\", \"l\": \"x=y\", \"m\": \"\"}".to_owned())
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_without_what_it_holds() {
+    fn invalid_item_is_reported_without_value() {
         for (words, format, stdin) in [
             (&["a", "novalue"][..], None, ""),
             (&["-"], None, "{}"),
@@ -348,19 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_does_not_show_what_is_there() {
+    fn conflict_does_not_show_current_value() {
         let body = r#"{"Path":"a","ModifyIndex":7,"Items":{"k":"hunter2"}}"#;
-        let said = |expected| conflict(Failure::status(409, body), "a", expected).message;
-        assert!(said(None).contains("index is 7") && !said(None).contains("hunter2"));
-        assert!(said(Some(3)).contains("is 7, and not 3"));
+        let message = |expected| conflict(Failure::status(409, body), "a", expected).message;
+        assert!(message(None).contains("index is 7") && !message(None).contains("hunter2"));
+        assert!(message(Some(3)).contains("is 7, and not 3"));
         let gone = Failure::status(409, r#"{"ModifyIndex":0}"#);
         let gone = conflict(gone, "a", Some(3)).message;
         assert!(gone.contains("there is no variable"), "{gone}");
     }
 
     #[test]
-    fn a_variable_is_shown_with_its_items() {
-        let mut variable = VariableShape::default();
+    fn variable_shows_items() {
+        let mut variable = VariableDto::default();
         variable.stub.path = "a".to_owned();
         (variable.stub.create_index, variable.stub.modify_index) = (3, 5);
         variable.items = Some([("key".to_owned(), "value".to_owned())].into());

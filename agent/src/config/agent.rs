@@ -76,9 +76,9 @@ pub struct AgentConfig {
     pub datacenter: Option<String>,
     /// The node's region.
     pub region: Option<String>,
-    /// How much the agent tells.
+    /// How much the agent logs.
     pub log_level: Option<String>,
-    /// Whether it tells it in JSON.
+    /// Whether it logs in JSON.
     pub log_json: bool,
     /// The namespaces of jobs, besides `default`.
     pub namespaces: Vec<String>,
@@ -141,12 +141,12 @@ pub(super) fn ports(block: &Block) -> Result<Option<u16>, String> {
 pub(super) fn without_effect(block: &Block) -> Result<bool, String> {
     let name = block.ident.as_str();
     match name {
-        "acl" if says(&block.body, "enabled")? => Err(
+        "acl" if is_switched_on(&block.body, "enabled")? => Err(
             "acl: there are no ACLs: whoever reaches the HTTP API may do everything. Leave the block \
              out, and let it listen on an address of this machine alone"
                 .to_owned(),
         ),
-        "tls" if says(&block.body, "http")? || says(&block.body, "rpc")? => Err(
+        "tls" if is_switched_on(&block.body, "http")? || is_switched_on(&block.body, "rpc")? => Err(
             "tls: there is no TLS here. Leave the block out, and put a proxy that speaks TLS before \
              the HTTP API"
                 .to_owned(),
@@ -157,7 +157,7 @@ pub(super) fn without_effect(block: &Block) -> Result<bool, String> {
 }
 
 /// Whether a block switches something on.
-fn says(body: &Body, name: &'static str) -> Result<bool, String> {
+fn is_switched_on(body: &Body, name: &'static str) -> Result<bool, String> {
     let on = fields(body)?.flag(name);
     Ok(on.map_err(|why| quote(&why))?.unwrap_or(false))
 }
@@ -222,7 +222,7 @@ mod tests {
     "#;
 
     #[test]
-    fn configuration_as_nomad_has_it_is_read() {
+    fn nomad_configuration_is_read() {
         let text = USUAL.replace("\"a.b\" = \"c\"", "zone = \"z\"");
         let config = parse(&text).unwrap();
         assert_eq!(config.agent.http(None), "127.0.0.1:5646");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_that_would_protect_the_agent_is_not_ignored() {
+    fn unsupported_security_setting_is_refused() {
         for (text, words) in [
             ("acl {\n enabled = true\n}", "there are no ACLs"),
             ("tls {\n http = true\n}", "there is no TLS"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_that_says_nothing_listens_on_this_machine_alone() {
+    fn empty_configuration_listens_on_loopback() {
         let agent = parse("").unwrap().agent;
         assert_eq!(agent.http(None), "127.0.0.1:4646");
         assert_eq!(

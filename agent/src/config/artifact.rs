@@ -29,7 +29,7 @@ use hcl_edit::structure::Block;
 use super::literal::{Fields, fields};
 use super::unknown;
 
-/// Settings of the field for what is not fetched here.
+/// Settings of Nomad for what is not fetched here.
 const WITHOUT_EFFECT: [&str; 2] = ["gcs_timeout", "hg_timeout"];
 
 /// Reads the block.
@@ -98,7 +98,7 @@ fn read(given: &mut Fields) -> Result<Settings, String> {
             .filter(|name| !name.is_empty());
         settings.variables = names.map(str::to_owned).collect();
     }
-    // The field looks at what was fetched here or not; it is always looked at.
+    // Nomad looks at what was fetched here or not; it is always looked at.
     given.flag("disable_artifact_inspection")?;
     Ok(settings)
 }
@@ -161,7 +161,7 @@ mod tests {
     use crate::config::parse;
 
     #[test]
-    fn bounds_can_be_said() {
+    fn artifact_limits_are_configurable() {
         let text = r#"
             client {
               artifact {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(
             settings.limits.git_time,
             Duration::from_secs(1800),
-            "as in the field"
+            "as in Nomad"
         );
         assert_eq!(settings.limits.http_bytes, 2 << 30);
         assert_eq!(settings.limits.unpacked_bytes, 0);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn invalid_setting_is_refused_by_name() {
         for (setting, expected) in [
             (
                 "http_max_size = \"much\"",

@@ -35,10 +35,10 @@ use super::literal::fields;
 use super::node::{self, NodeConfig};
 use super::{label, unknown};
 
-/// Probes of the field that look at what this agent does not have. Lists may name them.
+/// Probes of Nomad that look at what this agent does not have. Lists may name them.
 const PROBES_ELSEWHERE: &[&str] = &["consul", "host_volume_plugins", "secrets_plugins", "vault"];
 
-/// Drivers of the field that this agent does not have. Lists may name them.
+/// Drivers of Nomad that this agent does not have. Lists may name them.
 const DRIVERS_ELSEWHERE: &[&str] = &["docker", "exec", "java", "qemu"];
 
 /// The drivers of this agent.
@@ -58,7 +58,7 @@ pub struct ClientConfig {
     pub env: HostEnvRules,
     /// The clouds that are asked.
     pub clouds: BTreeSet<String>,
-    /// When ended allocations are cleaned away.
+    /// When ended allocations are garbage-collected.
     pub gc: GcConfig,
     /// What tasks may fetch.
     pub artifact: Settings,
@@ -245,7 +245,7 @@ mod tests {
     use crate::config::parse;
 
     #[test]
-    fn lists_say_which_probes_and_drivers_are_wanted() {
+    fn allow_and_deny_lists_select_probes_and_drivers() {
         let config = parse(
             r#"
             client {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_listed_under_both_names() {
+    fn env_list_is_read_under_both_names() {
         let text =
             r#"client { options = { "env.allowlist" = "A, B_*", "env.blacklist" = "PATH" } }"#;
         let env = parse(text).unwrap().client.env;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lists_everything_is_wanted_but_clouds() {
+    fn default_enables_all_probes_but_clouds() {
         let config = parse("").unwrap().client;
         assert_eq!(config.wants_probe("cpu", false), Ok(()));
         assert!(config.wants_probe("env_aws", true).is_err());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn invalid_setting_error_names_valid_form() {
         let options = |text: &str| format!("client {{ options = {{ {text} }} }}");
         for (text, expected) in [
             (

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_is_built_in_is_on_unless_it_is_switched_off() {
+    fn built_in_driver_is_enabled_by_default() {
         assert_eq!(denied(""), Ok(vec![]));
         assert_eq!(denied("config { enabled = true }"), Ok(vec![]));
         let why = "plugin \"raw_exec\" has enabled = false".to_owned();
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn invalid_setting_error_names_valid_form() {
         for (inner, expected) in [
             ("config { enabeld = true }", "did you mean enabled?"),
             ("config { enabled = \"no\" }", "true or false is needed"),

@@ -1,6 +1,6 @@
 //! When ended allocations are garbage-collected: the settings `gc_…` of the block `client`.
 
-use drover_core::config::{PARALLEL_DESTROYS, RoomLimits};
+use drover_core::config::{DiskUsageLimits, PARALLEL_DESTROYS};
 use drover_core::text::{parse_duration, quote};
 use drover_core::time::Span;
 
@@ -9,15 +9,15 @@ use super::literal::Fields;
 /// The shortest pause between two looks at the disk.
 const SHORTEST: Span = Span::secs(1);
 
-/// When ended allocations are cleaned away.
+/// When ended allocations are garbage-collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcConfig {
     /// How many ended allocations are kept at most.
     pub keep: usize,
-    /// How many are cleaned away at once.
+    /// How many are garbage-collected at once.
     pub parallel: usize,
     /// When the disk has too little room for them.
-    pub room: RoomLimits,
+    pub disk_limits: DiskUsageLimits,
 }
 
 impl Default for GcConfig {
@@ -25,7 +25,7 @@ impl Default for GcConfig {
         GcConfig {
             keep: 50,
             parallel: PARALLEL_DESTROYS,
-            room: RoomLimits::default(),
+            disk_limits: DiskUsageLimits::default(),
         }
     }
 }
@@ -36,14 +36,17 @@ pub(super) fn gc(given: &mut Fields) -> Result<GcConfig, String> {
     if let Some(text) = given.text("gc_interval")? {
         let interval = parse_duration(&text).ok();
         let long_enough = interval.filter(|interval| *interval >= SHORTEST);
-        gc.room.interval = long_enough.ok_or_else(|| {
+        gc.disk_limits.interval = long_enough.ok_or_else(|| {
             let text = quote(&text);
             format!("client: gc_interval: {text} is no time of a second or more, as \"1m\" is")
         })?;
     }
     let percent = [
-        ("gc_disk_usage_threshold", &mut gc.room.disk_percent),
-        ("gc_inode_usage_threshold", &mut gc.room.inode_percent),
+        ("gc_disk_usage_threshold", &mut gc.disk_limits.disk_percent),
+        (
+            "gc_inode_usage_threshold",
+            &mut gc.disk_limits.inode_percent,
+        ),
     ];
     for (name, limit) in percent {
         if let Some(number) = given.number(name)? {
@@ -72,20 +75,20 @@ mod tests {
     use crate::config::parse;
 
     #[test]
-    fn what_is_kept_can_be_said() {
+    fn gc_settings_are_configurable() {
         let text = "client {\n gc_interval = \"5s\"\n gc_max_allocs = 3\n \
                     gc_disk_usage_threshold = 95\n gc_parallel_destroys = 7\n}";
         let gc = parse(text).unwrap().client.gc;
         assert_eq!(gc.keep, 3);
         assert_eq!(gc.parallel, 7);
-        assert_eq!(gc.room.interval, Span::secs(5));
-        assert_eq!(gc.room.disk_percent, 95);
-        assert_eq!(gc.room.inode_percent, 70, "as in the field");
+        assert_eq!(gc.disk_limits.interval, Span::secs(5));
+        assert_eq!(gc.disk_limits.disk_percent, 95);
+        assert_eq!(gc.disk_limits.inode_percent, 70, "as in Nomad");
         assert_eq!(parse("").unwrap().client.gc, GcConfig::default());
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn invalid_setting_is_refused_by_name() {
         for (setting, expected) in [
             ("gc_interval = \"1ms\"", "of a second or more"),
             ("gc_interval = \"often\"", "of a second or more"),

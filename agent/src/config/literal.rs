@@ -182,6 +182,10 @@ fn value(expression: &Expression, depth: usize) -> Result<Value, String> {
             }
             Value::Map(map)
         }
-        _ => return Err("a plain value is needed: nothing is computed here".to_owned()),
+        _ => {
+            return Err(
+                "a literal value is required: expressions are not evaluated here".to_owned(),
+            );
+        }
     })
 }

@@ -75,7 +75,7 @@ pub struct FileConfig {
     pub nvidia: Option<NvidiaSettings>,
     /// What is wanted of the node.
     pub client: ClientConfig,
-    /// Whose jobs may take the place of less important ones.
+    /// Whose jobs may preempt jobs of lower priority.
     pub preemption: Preemption,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
@@ -107,15 +107,15 @@ impl Default for FileConfig {
 /// # Errors
 /// It cannot be read, or says what cannot be; where, and what is known instead.
 pub fn read(path: &Path) -> Result<FileConfig, String> {
-    let told = |why: String| format!("the configuration {}: {why}", path.display());
+    let describe = |why: String| format!("the configuration {}: {why}", path.display());
     let mut text = String::new();
-    let file = fs::File::open(path).map_err(|error| told(error.to_string()))?;
+    let file = fs::File::open(path).map_err(|error| describe(error.to_string()))?;
     let read = file.take(MAX_SIZE + 1).read_to_string(&mut text);
-    read.map_err(|error| told(error.to_string()))?;
+    read.map_err(|error| describe(error.to_string()))?;
     if text.len() as u64 > MAX_SIZE {
-        return Err(told(format!("it has more than {MAX_SIZE} bytes")));
+        return Err(describe(format!("it has more than {MAX_SIZE} bytes")));
     }
-    parse(&text).map_err(told)
+    parse(&text).map_err(describe)
 }
 
 /// Reads the text of a configuration.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn invalid_setting_error_names_valid_form() {
         for (text, expected) in [
             ("plugin_dri = \"/x\"", "did you mean plugin_dir?"),
             ("plugn \"x\" {}", "did you mean plugin?"),
@@ -315,7 +315,7 @@ mod tests {
             ("device \"gpu\" { id = \"a\" }", "vendor/type/name"),
             ("device \"a/b/c\" {}", "needs an id"),
             ("plugin_dir = 3", "a string is needed"),
-            ("plugin_dir = upper(\"x\")", "a plain value"),
+            ("plugin_dir = upper(\"x\")", "a literal value"),
             ("plugin \"x\" {", "expected"),
             ("telemetry {}\ntelemetry {}", "telemetry is there twice"),
             ("client \"x\" {}", "client has no name"),

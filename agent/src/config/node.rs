@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_read_as_the_kernel_writes_them() {
+    fn core_ranges_are_parsed() {
         let read = |text| core_set(text).map(|cores| cores.into_iter().collect::<Vec<_>>());
         assert_eq!(read("0-2, 7"), Ok(vec![0, 1, 2, 7]));
         assert_eq!(read(""), Ok(vec![]));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_that_are_reserved_and_overcommit_are_read() {
+    fn reserved_resources_and_overcommit_are_read() {
         let read = |text: &str| super::super::parse(&format!("client {{\n{text}\n}}"));
         let text = "reserved {\n memory = 512\n disk = 9\n}\novercommit {\n memory = 150\n}";
         let node = read(text).unwrap().client.node;
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn network_that_cannot_be_is_refused_by_name() {
+    fn invalid_host_network_is_refused_by_name() {
         for (text, words) in [
             ("host_network \"a\" {}", "needs an interface or a cidr"),
             (

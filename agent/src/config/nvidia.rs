@@ -36,12 +36,12 @@ pub(super) fn settings(plugin: PluginConfig) -> Result<Option<NvidiaSettings>, S
 }
 
 fn period(text: &str) -> Result<Duration, String> {
-    let told = |why: String| format!("fingerprint_period: {why}");
-    let span = parse_duration(text).map_err(|error| told(error.to_string()))?;
+    let describe = |why: String| format!("fingerprint_period: {why}");
+    let span = parse_duration(text).map_err(|error| describe(error.to_string()))?;
     let period = Duration::from_nanos(u64::try_from(span.0).unwrap_or(0));
     match period >= SHORTEST {
         true => Ok(period),
-        false => Err(told("it is to be at least 1s".to_owned())),
+        false => Err(describe("it is to be at least 1s".to_owned())),
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_are_looked_for_unless_somebody_says_not_to() {
+    fn nvidia_plugin_is_enabled_by_default() {
         let usual = NvidiaSettings::default();
         assert_eq!(parse("").unwrap().nvidia, Some(usual.clone()));
         assert_eq!(nvidia(""), Ok(Some(usual)));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read() {
+    fn nvidia_settings_are_read() {
         let text = r#"config {
             ignored_gpu_ids    = ["GPU-1"]
             fingerprint_period = "5s"
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn invalid_setting_error_names_valid_form() {
         for (text, expected) in [
             ("args = [\"x\"]", "takes no arguments"),
             ("config { enable = true }", "did you mean enabled?"),

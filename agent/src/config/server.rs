@@ -63,7 +63,7 @@ const BLOCKS_WITHOUT_EFFECT: &[&str] = &[
 /// What the block says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Whose jobs may take the place of less important ones.
+    /// Whose jobs may preempt jobs of lower priority.
     pub preemption: Preemption,
     /// What is given and has no effect here.
     pub ignored: Vec<String>,
@@ -144,7 +144,7 @@ fn preemption(block: &Block) -> Result<Preemption, String> {
     match block.body.blocks().next() {
         None => Ok(config),
         Some(inner) => Err(format!(
-            "preemption_config: it has no blocks, and here is {}",
+            "preemption_config: unexpected block {}",
             quote(inner.ident.as_str())
         )),
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_preempts_can_be_said() {
+    fn preemption_is_configurable_by_job_type() {
         let some = with("service_scheduler_enabled = true\nsystem_scheduler_enabled = false");
         let expected = Preemption {
             service: true,
@@ -175,11 +175,11 @@ mod tests {
             let config = parse(text).unwrap();
             assert_eq!(config.preemption, Preemption::default(), "{text}");
         }
-        assert!(Preemption::default().system, "as in the field");
+        assert!(Preemption::default().system, "as in Nomad");
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn invalid_setting_is_refused_by_name() {
         for (text, expected) in [
             ("server {\n enabledd = true\n}", "did you mean enabled?"),
             ("server {\n enabled = 1\n}", "true or false is needed"),
@@ -204,6 +204,6 @@ mod tests {
         let why = with("services_enabled = true").unwrap_err();
         assert!(why.contains("unknown setting"), "{why}");
         let why = with("more {}").unwrap_err();
-        assert!(why.contains("it has no blocks"), "{why}");
+        assert!(why.contains("unexpected block"), "{why}");
     }
 }

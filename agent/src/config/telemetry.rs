@@ -22,7 +22,7 @@ use hcl_edit::structure::Block;
 use super::literal::fields;
 use super::unknown;
 
-/// Settings of the field that this agent does not have: why.
+/// Settings of Nomad that this agent does not have: why.
 const REFUSED: &[(&str, &str)] = &[
     ("statsite_address", SENDS),
     ("statsd_address", SENDS),
@@ -47,7 +47,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 const SENDS: &str = "metrics are fetched from /v1/metrics and sent nowhere";
-const KEEPS: &str = "counters count since the agent began, and no intervals are kept";
+const KEEPS: &str = "counters count since the agent started; intervals are not supported";
 
 /// What is told of this agent, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,13 +201,13 @@ fn prefix(text: &str) -> Result<(String, bool), String> {
         Some(("-", prefix)) => (false, prefix),
         _ => {
             return Err(format!(
-                "prefix_filter: {} is to begin with + or -",
+                "prefix_filter: {} must begin with + or -",
                 quote(text)
             ));
         }
     };
     if prefix.is_empty() {
-        return Err("prefix_filter: a sign alone says nothing; see filter_default".to_owned());
+        return Err("prefix_filter: a sign alone has no prefix; see filter_default".to_owned());
     }
     Ok((prefix.to_owned(), sign))
 }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read() {
+    fn telemetry_settings_are_read() {
         let telemetry = read(
             r#"
             publish_allocation_metrics        = false
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused_by_name() {
+    fn unsupported_setting_is_refused_by_name() {
         for (text, expected) in [
             (
                 "statsd_address = \"x:1\"",

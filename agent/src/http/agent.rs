@@ -17,14 +17,14 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const NOMAD_VERSION: &str = "2.0.5";
 
 pub(super) async fn this(State(api): State<Api>, params: Params) -> Answer {
-    let looked = api.door.ask(|view| {
+    let shown = api.agent_handle.ask(|view| {
         let running = view
             .allocs()
             .filter(|alloc| !alloc.record().finished)
             .count();
         (view.node().clone(), running, view.counters())
     });
-    let (node, running, counters) = looked.await?;
+    let (node, running, counters) = shown.await?;
     let settings = &api.settings;
     let value = json!({
         "config": {
@@ -99,8 +99,8 @@ fn member(node: &Node, settings: &Settings) -> Value {
 
 pub(super) async fn health(State(api): State<Api>, params: Params) -> Answer {
     let trouble = api
-        .door
-        .ask(|view| view.store_trouble().map(str::to_owned))
+        .agent_handle
+        .ask(|view| view.store_error().map(str::to_owned))
         .await?;
     let ok = trouble.is_none();
     let state = json!({ "ok": ok, "message": trouble.unwrap_or_else(|| "ok".to_owned()) });
@@ -121,7 +121,7 @@ pub(super) async fn health(State(api): State<Api>, params: Params) -> Answer {
 }
 
 pub(super) async fn members(State(api): State<Api>, params: Params) -> Answer {
-    let node = api.door.ask(|view| view.node().clone()).await?;
+    let node = api.agent_handle.ask(|view| view.node().clone()).await?;
     let value = json!({
         "ServerName": node.name,
         "ServerRegion": node.region,
@@ -140,12 +140,15 @@ pub(super) async fn peers(State(api): State<Api>, params: Params) -> Answer {
 }
 
 pub(super) async fn regions(State(api): State<Api>, params: Params) -> Answer {
-    let region = api.door.ask(|view| view.node().region.clone()).await?;
+    let region = api
+        .agent_handle
+        .ask(|view| view.node().region.clone())
+        .await?;
     answer::json(&params, &[region])
 }
 
 pub(super) async fn collect(State(api): State<Api>) -> Answer {
-    match api.door.request(CollectGarbage).await? {
+    match api.agent_handle.request(CollectGarbage).await? {
         drover_core::effect::Reply::Done { .. } => answer::empty(),
         other => Err(ApiError::unexpected(other)),
     }

@@ -8,23 +8,23 @@ use tokio::task::spawn_blocking;
 
 use super::Api;
 use super::answer::{self, Answer};
+use super::dto::{AuditDto, audited};
 use super::errors::ApiError;
 use super::params::Params;
-use super::shapes::{AuditShape, audited};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
-    let found = look(&api).await?;
+    let found = inspect(&api).await?;
     let shown = found
         .iter()
         .map(|(thing, owner)| audited(thing, owner.clone()));
-    answer::json(&params, &shown.collect::<Vec<AuditShape>>())
+    answer::json(&params, &shown.collect::<Vec<AuditDto>>())
 }
 
 /// Looks anew, and removes what is leaked; the list says what was done about what.
 pub(super) async fn fix(State(api): State<Api>, params: Params) -> Answer {
     let auditor = auditor(&api)?;
-    let found = look(&api).await?;
-    let work = move || -> Vec<AuditShape> {
+    let found = inspect(&api).await?;
+    let work = move || -> Vec<AuditDto> {
         let each = found.into_iter();
         each.map(|(thing, owner)| mend(&auditor, &thing, owner))
             .collect()
@@ -33,18 +33,18 @@ pub(super) async fn fix(State(api): State<Api>, params: Params) -> Answer {
     answer::json(&params, &shown.await.map_err(lost)?)
 }
 
-fn mend(auditor: &Auditor, thing: &Thing, owner: Owner) -> AuditShape {
+fn mend(auditor: &Auditor, thing: &Thing, owner: Owner) -> AuditDto {
     let leaked = owner == Owner::Leaked;
     let mut shape = audited(thing, owner);
     if leaked {
         let (kind, name) = (thing.kind.name(), &thing.name);
         match auditor.remove(thing) {
             Ok(done) => {
-                tracing::info!(kind, name, done, "nobody's, and removed");
+                tracing::info!(kind, name, done, "orphaned, and removed");
                 done.clone_into(&mut shape.done);
             }
             Err(error) => {
-                tracing::warn!(kind, name, %error, "nobody's, and cannot be removed");
+                tracing::warn!(kind, name, %error, "orphaned, and cannot be removed");
                 shape.error = error.to_string();
             }
         }
@@ -56,12 +56,12 @@ fn mend(auditor: &Auditor, thing: &Thing, owner: Owner) -> AuditShape {
 /// belongs to something that had been saved before, so that nothing is taken for leaked that begins
 /// meanwhile. What ends meanwhile is over when the state does not know it any more; so what seems to
 /// be leaked is looked for again.
-async fn look(api: &Api) -> Result<Vec<(Thing, Owner)>, ApiError> {
+async fn inspect(api: &Api) -> Result<Vec<(Thing, Owner)>, ApiError> {
     let auditor = auditor(api)?;
     let things = survey(&auditor).await?;
     let known = known(api, auditor.knows_all()).await?;
     let owned = |thing: Thing| {
-        let owner = known.owner(&thing.home, &thing.bears);
+        let owner = known.owner(&thing.home, &thing.named_after);
         (thing, owner)
     };
     let mut found: Vec<(Thing, Owner)> = things.into_iter().map(owned).collect();
@@ -78,21 +78,22 @@ async fn survey(auditor: &Auditor) -> Result<Vec<Thing>, ApiError> {
     let auditor = auditor.clone();
     let survey = spawn_blocking(move || auditor.survey());
     let things = survey.await.map_err(lost)?;
-    things
-        .map_err(|error| ApiError::failed(format!("cannot look at what is on this host: {error}")))
+    things.map_err(|error| ApiError::failed(format!("cannot inspect this host: {error}")))
 }
 
 async fn known(api: &Api, whole: bool) -> Result<Known, ApiError> {
     let plugins = api.settings.plugins.status();
     let plugins = plugins.into_iter().map(|status| status.file);
     let plugins: Vec<String> = plugins.collect();
-    let known = api.door.ask(move |view| Known::of(view, plugins, whole));
+    let known = api
+        .agent_handle
+        .ask(move |view| Known::of(view, plugins, whole));
     Ok(known.await?)
 }
 
 fn auditor(api: &Api) -> Result<Auditor, ApiError> {
     let auditor = api.settings.auditor.clone();
-    auditor.ok_or_else(|| ApiError::failed("this agent cannot look at its host"))
+    auditor.ok_or_else(|| ApiError::failed("this agent cannot inspect its host"))
 }
 
 fn lost(error: tokio::task::JoinError) -> ApiError {

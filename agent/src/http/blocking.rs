@@ -12,17 +12,17 @@ use super::params::Params;
 
 /// Something of the state, and the index that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen<T> {
+pub(super) struct Indexed<T> {
     /// Rises whenever the value may have changed. Never 0.
     pub(super) index: u64,
     /// What was seen.
     pub(super) value: T,
 }
 
-impl<T> Seen<T> {
+impl<T> Indexed<T> {
     /// Something that may change with every change of the state.
-    pub(super) fn whole(view: View<'_>, value: T) -> Seen<T> {
-        Seen {
+    pub(super) fn whole(view: View<'_>, value: T) -> Indexed<T> {
+        Indexed {
             index: view.index().max(1),
             value,
         }
@@ -33,15 +33,22 @@ impl<T> Seen<T> {
 ///
 /// # Errors
 /// The agent ends, or too many wait already.
-pub(super) async fn look<T, F>(api: &Api, params: &Params, question: F) -> Result<Seen<T>, ApiError>
+pub(super) async fn blocking_query<T, F>(
+    api: &Api,
+    params: &Params,
+    question: F,
+) -> Result<Indexed<T>, ApiError>
 where
     T: Send + 'static,
-    F: Fn(View<'_>) -> Seen<T> + Clone + Send + 'static,
+    F: Fn(View<'_>) -> Indexed<T> + Clone + Send + 'static,
 {
-    let mut changes = api.door.index();
+    let mut changes = api.agent_handle.index();
     let region = params.non_empty("region").map(str::to_owned);
     if let Some(wanted) = region {
-        let own = api.door.ask(|view| view.node().region.clone()).await?;
+        let own = api
+            .agent_handle
+            .ask(|view| view.node().region.clone())
+            .await?;
         if own != wanted {
             return Err(ApiError::failed("No path to region"));
         }
@@ -51,7 +58,7 @@ where
     loop {
         // Noted before looking: a change in between leads to another look.
         changes.borrow_and_update();
-        let seen = api.door.ask(question.clone()).await?;
+        let seen = api.agent_handle.ask(question.clone()).await?;
         if params.index == 0 || seen.index > params.index {
             return Ok(seen);
         }

@@ -111,16 +111,16 @@ async fn optional_json(request: Request) -> Result<Option<Value>, ApiError> {
 ///
 /// # Errors
 /// It is empty, no JSON, or of another shape.
-pub(super) async fn shape<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
+pub(super) async fn decode<T: DeserializeOwned>(request: Request) -> Result<T, ApiError> {
     let value = json(request).await?;
     serde_json::from_value(value).map_err(|error| ApiError::bad(error.to_string()))
 }
 
-/// As [`shape`], where an empty body stands for the default.
+/// As [`decode`], where an empty body stands for the default.
 ///
 /// # Errors
 /// It is no JSON, or of another shape.
-pub(super) async fn shape_or_default<T: DeserializeOwned + Default>(
+pub(super) async fn decode_or_default<T: DeserializeOwned + Default>(
     request: Request,
 ) -> Result<T, ApiError> {
     let Some(value) = optional_json(request).await? else {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_but_steady_body_is_received_whole() {
+    async fn slow_steady_body_is_received() {
         let receiving = Caller::default().receive().unwrap();
         let (silence, whole) = receiving.times();
         let pause = silence - Duration::from_secs(1);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_without_end_is_refused_however_steady() {
+    async fn endless_body_is_refused() {
         let receiving = Caller::default().receive().unwrap();
         let body = stream::unfold((), |()| async {
             tokio::time::sleep(Duration::from_secs(5)).await;

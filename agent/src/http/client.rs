@@ -39,12 +39,12 @@ pub(super) async fn act(
     }
     let alloc: AllocId = uuid("alloc", &id)?;
     let input = match action.as_str() {
-        "restart" => restart(alloc, body::shape_or_default(request).await?)?.into(),
+        "restart" => restart(alloc, body::decode_or_default(request).await?)?.into(),
         "signal" => signal(alloc, request).await?.into(),
         "gc" => requests::Request::from(CollectAlloc { alloc }),
         _ => return Err(ApiError::not_found("resource not found")),
     };
-    match api.door.request(input).await? {
+    match api.agent_handle.request(input).await? {
         Reply::Done { .. } => answer::json(&params, &json!({ "Index": 0 })),
         other => Err(ApiError::unexpected(other)),
     }
@@ -64,7 +64,7 @@ fn restart(alloc: AllocId, asked: RestartRequest) -> Result<Restart, ApiError> {
 }
 
 async fn signal(alloc: AllocId, request: Request) -> Result<Signal, ApiError> {
-    let asked: Result<SignalRequest, ApiError> = body::shape(request).await;
+    let asked: Result<SignalRequest, ApiError> = body::decode(request).await;
     let asked = asked.map_err(|mut error| {
         error.message = format!("Failed to decode body: {}", error.message);
         error

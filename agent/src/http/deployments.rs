@@ -5,24 +5,24 @@ use drover_core::ids::DeploymentId;
 
 use super::Api;
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{AllocStub, DeploymentDto};
 use super::errors::ApiError;
 use super::jobs::page;
 use super::params::{Params, check_prefix, has_prefix, uuid};
-use super::shapes::{AllocStub, DeploymentShape};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("deployment", params.prefix())?;
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.deployments().filter(|deployment| {
-            asked.covers(&deployment.job.namespace)
+            asked.includes(&deployment.job.namespace)
                 && has_prefix(&deployment.id.to_string(), asked.prefix())
         });
-        let mut list: Vec<_> = wanted.map(|d| DeploymentShape::of(view, d)).collect();
+        let mut list: Vec<_> = wanted.map(|d| DeploymentDto::of(view, d)).collect();
         list.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
-        let token = |d: &DeploymentShape| format!("{}.{}", d.create_index, d.id);
-        Seen::whole(view, list.into_iter().map(|d| (token(&d), d)).collect())
+        let token = |d: &DeploymentDto| format!("{}.{}", d.create_index, d.id);
+        Indexed::whole(view, list.into_iter().map(|d| (token(&d), d)).collect())
     })
     .await?;
     page(&params, seen)
@@ -30,15 +30,15 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let id: DeploymentId = uuid("deployment", &id)?;
-    let seen = look(&api, &params, move |view| match view.deployment(id) {
+    let seen = blocking_query(&api, &params, move |view| match view.deployment(id) {
         Some(deployment) => {
-            let shape = DeploymentShape::of(view, deployment);
-            Seen {
+            let shape = DeploymentDto::of(view, deployment);
+            Indexed {
                 index: shape.modify_index,
                 value: Some(shape),
             }
         }
-        None => Seen::whole(view, None),
+        None => Indexed::whole(view, None),
     })
     .await?;
     match seen.value {
@@ -53,11 +53,11 @@ pub(super) async fn allocations(
     params: Params,
 ) -> Answer {
     let id: DeploymentId = uuid("deployment", &id)?;
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view
             .shown_allocs()
             .filter(|alloc| alloc.record().deployment == Some(id));
-        Seen::whole(
+        Indexed::whole(
             view,
             wanted.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),
         )

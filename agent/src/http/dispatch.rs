@@ -14,9 +14,9 @@ use drover_io_real::facts;
 use serde::Deserialize;
 
 use super::answer::{self, Answer};
+use super::dto::Dispatched;
 use super::errors::ApiError;
 use super::params::Params;
-use super::shapes::Dispatched;
 use super::{Api, body};
 
 /// The body of a dispatch. The job's id stands in the path.
@@ -30,10 +30,14 @@ struct Asked {
 }
 
 pub(super) async fn dispatch(api: &Api, params: &Params, job: JobKey, request: Request) -> Answer {
-    let asked: Asked = body::shape_or_default(request).await?;
+    let asked: Asked = body::decode_or_default(request).await?;
     let token = params.non_empty("idempotency_token").unwrap_or_default();
     let dispatch = Arc::new(bounded(asked, token)?);
-    match api.door.request(DispatchJob { job, dispatch }).await? {
+    match api
+        .agent_handle
+        .request(DispatchJob { job, dispatch })
+        .await?
+    {
         Reply::Dispatched {
             job,
             eval,

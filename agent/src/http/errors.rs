@@ -7,7 +7,7 @@ use drover_core::effect::{Refusal, Reply};
 use drover_core::ids::AllocId;
 
 use super::serve::{Busy, RETRY_AFTER};
-use crate::door::Gone;
+use crate::agent_handle::AgentStopped;
 
 /// An answer that is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,13 +85,13 @@ impl ApiError {
             | Reply::Stopping { .. }
             | Reply::Variable(_)
             | Reply::HandedOver(_)
-            | Reply::Done { .. } => ApiError::failed("the agent gave an answer of another kind"),
+            | Reply::Done { .. } => ApiError::failed("the agent sent an unexpected answer"),
         }
     }
 }
 
-impl From<Gone> for ApiError {
-    fn from(gone: Gone) -> ApiError {
+impl From<AgentStopped> for ApiError {
+    fn from(gone: AgentStopped) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, gone.to_string())
     }
 }

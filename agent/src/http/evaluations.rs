@@ -7,30 +7,30 @@ use drover_core::model::eval::Evaluation;
 
 use super::Api;
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{AllocStub, EvalStub, EvaluationDto};
 use super::errors::ApiError;
 use super::jobs::page;
 use super::params::{Params, check_prefix, has_prefix, uuid};
-use super::shapes::{AllocStub, EvalShape, EvalStub};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("eval", params.prefix())?;
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.evals().filter(|eval| {
-            asked.covers(&eval.job.namespace)
+            asked.includes(&eval.job.namespace)
                 && has_prefix(&eval.id.to_string(), asked.prefix())
                 && asked
                     .non_empty("job")
                     .is_none_or(|job| *eval.job.id == *job)
         });
-        let mut evals: Vec<_> = wanted.map(|eval| EvalShape::of(view, eval)).collect();
+        let mut evals: Vec<_> = wanted.map(|eval| EvaluationDto::of(view, eval)).collect();
         if let Some(status) = asked.non_empty("status") {
             evals.retain(|eval| eval.status == status);
         }
         evals.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
-        let token = |eval: &EvalShape| format!("{}.{}", eval.create_index, eval.id);
-        Seen::whole(
+        let token = |eval: &EvaluationDto| format!("{}.{}", eval.create_index, eval.id);
+        Indexed::whole(
             view,
             evals.into_iter().map(|eval| (token(&eval), eval)).collect(),
         )
@@ -42,16 +42,16 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
     let related = params.flag("related");
-    let seen = look(&api, &params, move |view| match view.eval(id) {
+    let seen = blocking_query(&api, &params, move |view| match view.eval(id) {
         Some(eval) => {
-            let mut shape = EvalShape::of(view, eval);
+            let mut shape = EvaluationDto::of(view, eval);
             shape.related_evals = related.then(|| related_to(view, eval));
-            Seen {
+            Indexed {
                 index: eval.modify_index,
                 value: Some(shape),
             }
         }
-        None => Seen::whole(view, None),
+        None => Indexed::whole(view, None),
     })
     .await?;
     match seen.value {
@@ -66,11 +66,11 @@ pub(super) async fn allocations(
     params: Params,
 ) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let of_eval = view
             .shown_allocs()
             .filter(|alloc| alloc.record().eval == id);
-        Seen::whole(
+        Indexed::whole(
             view,
             of_eval.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),
         )

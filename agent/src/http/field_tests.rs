@@ -110,7 +110,7 @@ fn whole_job(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn answers_have_every_field_of_nomad_with_its_type() {
+async fn responses_have_all_nomad_fields_with_types() {
     let rig = Rig::start().await;
     let put = async |path: &str, body: Value| {
         let sent = super::tests::failure(&rig, Method::PUT, path, &body.to_string()).await;

@@ -7,7 +7,7 @@ use super::tests::{allocs, failure, register};
 use crate::testing::{Rig, append, job};
 
 #[tokio::test]
-async fn logs_come_plain_and_in_frames() {
+async fn logs_are_sent_plain_and_framed() {
     let rig = Rig::start().await;
     register(&rig, job("calc", "batch", Some(0))).await;
     let id = allocs(&rig, "calc").await[0].id.clone();
@@ -43,7 +43,7 @@ async fn logs_come_plain_and_in_frames() {
 }
 
 #[tokio::test]
-async fn followed_logs_come_as_they_are_written() {
+async fn followed_logs_are_streamed() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     let id = allocs(&rig, "web").await[0].id.clone();
@@ -75,7 +75,7 @@ async fn followed_logs_come_as_they_are_written() {
 }
 
 #[tokio::test]
-async fn files_are_shown_but_no_secrets() {
+async fn file_api_hides_secrets() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     let id = allocs(&rig, "web").await[0].id.clone();

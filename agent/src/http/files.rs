@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::Api;
 use super::answer::{self, Answer};
 use super::errors::ApiError;
-use super::handles::{self, Found, Trouble};
 use super::params::Params;
+use super::safe_open::{self, Found, Trouble};
 use crate::times;
 
 /// The most entries of one listing.
@@ -103,11 +103,11 @@ async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
             .is_none()
             .then(|| ApiError::no_alloc(view, id))
     };
-    if let Some(error) = api.door.ask(known).await? {
+    if let Some(error) = api.agent_handle.ask(known).await? {
         return Err(error);
     }
-    let root = api.door.alloc_root();
-    let dir = blocking(move || handles::alloc_dir(&root, id)).await;
+    let root = api.agent_handle.alloc_root();
+    let dir = blocking(move || safe_open::alloc_dir(&root, id)).await;
     dir.map_err(|error| match error.status {
         axum::http::StatusCode::NOT_FOUND => {
             ApiError::not_found(format!("state for allocation {id} not found on client"))
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn special_bits_of_a_file_stand_before_its_rights_as_in_the_field() {
+    fn special_mode_bits_precede_permissions() {
         for (kind, mode, expected) in [
             (FileType::RegularFile, 0o644, "-rw-r--r--"),
             (FileType::RegularFile, 0o4755, "urwxr-xr-x"),

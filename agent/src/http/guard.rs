@@ -53,7 +53,7 @@ fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
         return Ok(());
     }
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
-    let words = "requests of other sites' pages may not change anything, nor look at variables";
+    let words = "cross-site requests may not change anything, nor read variables";
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
         return forbidden(words);
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_resolve_here_by_chance_are_refused() {
+    fn unknown_host_header_is_refused() {
         for good in [
             "127.0.0.1:4646",
             "[::1]:4646",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_change_nothing() {
+    fn cross_site_request_is_refused() {
         let host = ("host", "127.0.0.1:4646");
         assert!(allows(Method::PUT, &[host]));
         assert!(allows(

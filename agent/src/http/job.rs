@@ -11,12 +11,12 @@ use drover_core::text::quote;
 use serde_json::Value;
 
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{
+    AllocStub, DeploymentDto, EvaluationDto, Stopped, Versions, full_job, register_answer, summary,
+};
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::shapes::{
-    AllocStub, DeploymentShape, EvalShape, Stopped, Versions, full_job, register_answer, summary,
-};
 use super::{Api, dispatch, jobs, missing, snapshot};
 
 /// The parts of a job that have paths of their own.
@@ -117,13 +117,13 @@ async fn of_record<T: serde::Serialize + Send + 'static>(
     params: &Params,
     key: JobKey,
     missing: &'static str,
-    part: fn(View<'_>, &JobRecord) -> Seen<T>,
+    part: fn(View<'_>, &JobRecord) -> Indexed<T>,
 ) -> Answer {
-    let seen = look(api, params, move |view| match view.job(&key) {
-        None => Seen::whole(view, None),
+    let seen = blocking_query(api, params, move |view| match view.job(&key) {
+        None => Indexed::whole(view, None),
         Some(record) => {
-            let Seen { index, value } = part(view, record);
-            Seen {
+            let Indexed { index, value } = part(view, record);
+            Indexed {
                 index,
                 value: Some(value),
             }
@@ -141,7 +141,7 @@ async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {
         let status = view.job_status(&record.job.key());
         // The status follows the allocations, so the index does too.
         let index = summary(view, record).modify_index;
-        Seen {
+        Indexed {
             index,
             value: full_job(&record.job, status),
         }
@@ -151,7 +151,7 @@ async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {
 
 async fn job_summary(api: &Api, params: &Params, key: JobKey) -> Answer {
     of_record(api, params, key, "job not found", |view, record| {
-        Seen::whole(view, summary(view, record))
+        Indexed::whole(view, summary(view, record))
     })
     .await
 }
@@ -173,7 +173,7 @@ async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
                 known_leader: true,
                 ..Versions::default()
             };
-            Seen {
+            Indexed {
                 index,
                 value: versions,
             }
@@ -183,53 +183,53 @@ async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
 }
 
 async fn allocations(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let seen = look(api, params, move |view| {
+    let seen = blocking_query(api, params, move |view| {
         let mut stubs: Vec<_> = view
             .shown_allocs_of(&key)
             .map(|a| AllocStub::of(view, a))
             .collect();
         stubs.sort_by_key(|stub| core::cmp::Reverse(stub.create_index));
-        Seen::whole(view, stubs)
+        Indexed::whole(view, stubs)
     })
     .await?;
     let mut stubs = seen.value;
     for stub in &mut stubs {
-        stub.is_told(&api.settings.on_the_way);
+        stub.is_told(&api.settings.transfers);
     }
     answer::read(params, seen.index, &stubs)
 }
 
 async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let seen = look(api, params, move |view| {
+    let seen = blocking_query(api, params, move |view| {
         let of_job = view.evals().filter(|eval| eval.job == key);
-        let mut evals: Vec<_> = of_job.map(|eval| EvalShape::of(view, eval)).collect();
+        let mut evals: Vec<_> = of_job.map(|eval| EvaluationDto::of(view, eval)).collect();
         evals.sort_by_key(|eval| core::cmp::Reverse(eval.create_index));
-        Seen::whole(view, evals)
+        Indexed::whole(view, evals)
     })
     .await?;
     answer::read(params, seen.index, &seen.value)
 }
 
-fn deployments_of(view: View<'_>, key: &JobKey) -> Vec<DeploymentShape> {
+fn deployments_of(view: View<'_>, key: &JobKey) -> Vec<DeploymentDto> {
     let of_job = view
         .deployments()
         .filter(|deployment| deployment.job == *key);
-    let mut list: Vec<_> = of_job.map(|d| DeploymentShape::of(view, d)).collect();
+    let mut list: Vec<_> = of_job.map(|d| DeploymentDto::of(view, d)).collect();
     list.sort_by_key(|deployment| core::cmp::Reverse(deployment.create_index));
     list
 }
 
 async fn deployments(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let seen = look(api, params, move |view| {
-        Seen::whole(view, deployments_of(view, &key))
+    let seen = blocking_query(api, params, move |view| {
+        Indexed::whole(view, deployments_of(view, &key))
     })
     .await?;
     answer::read(params, seen.index, &seen.value)
 }
 
 async fn deployment(api: &Api, params: &Params, key: JobKey) -> Answer {
-    let seen = look(api, params, move |view| {
-        Seen::whole(view, deployments_of(view, &key).into_iter().next())
+    let seen = blocking_query(api, params, move |view| {
+        Indexed::whole(view, deployments_of(view, &key).into_iter().next())
     })
     .await?;
     match seen.value {
@@ -242,11 +242,14 @@ async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
     let purge = params.flag("purge");
     if let Some(priority) = params.non_empty("eval_priority") {
         let number = priority.parse().map_err(|_| {
-            ApiError::bad(format!("eval_priority {} is no number", quote(priority)))
+            ApiError::bad(format!("eval_priority {} is not a number", quote(priority)))
         })?;
         jobs::evaluated_with(number)?;
     }
-    let reply = api.door.request(Deregister { job: key, purge }).await?;
+    let reply = api
+        .agent_handle
+        .request(Deregister { job: key, purge })
+        .await?;
     match reply {
         Reply::Stopping { eval, index } => {
             let shown = if eval.is_some() { index } else { 0 };
@@ -266,10 +269,10 @@ async fn stop(api: &Api, params: &Params, key: JobKey) -> Answer {
 async fn evaluate(api: &Api, params: &Params, key: JobKey) -> Answer {
     let wanted = key.clone();
     let job_index = api
-        .door
+        .agent_handle
         .ask(move |view| view.job(&wanted).map(|record| record.job.job_modify_index))
         .await?;
-    match api.door.request(Evaluate { job: key }).await? {
+    match api.agent_handle.request(Evaluate { job: key }).await? {
         Reply::Stopping {
             eval: Some(eval),
             index,

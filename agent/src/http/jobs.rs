@@ -5,7 +5,7 @@ use drover_core::agent::requests::{self, Register, TakeOver};
 use drover_core::effect::Reply;
 use drover_core::model::job::Job;
 use drover_core::model::node::DriverInfo;
-use drover_core::model::remote::{Handed, RemotePrevious};
+use drover_core::model::remote::{RemotePrevious, Takeover};
 use drover_core::text::quote;
 use drover_io_real::http_client::authority;
 use serde::Deserialize;
@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{JobStub, TakeoverAlloc, Validated, register_answer};
 use super::errors::ApiError;
 use super::params::Params;
-use super::shapes::{HandedAlloc, JobStub, Validated, register_answer};
 use super::{Api, body, dispatch, suitability};
 use crate::admission::{self, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.covers(&job.namespace)
+            asked.includes(&job.namespace)
                 && job.id.starts_with(asked.prefix())
                 && asked.filter.is_none_or(|filter| filter.takes(job))
         });
@@ -35,14 +35,17 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
             let token = format!("{}.{}", record.job.namespace, record.job.id);
             (token, JobStub::of(view, record, with_meta))
         });
-        Seen::whole(view, stubs.collect::<Vec<_>>())
+        Indexed::whole(view, stubs.collect::<Vec<_>>())
     })
     .await?;
     page(&params, seen)
 }
 
 /// One page of a list as an answer.
-pub(super) fn page<T: serde::Serialize>(params: &Params, seen: Seen<Vec<(String, T)>>) -> Answer {
+pub(super) fn page<T: serde::Serialize>(
+    params: &Params,
+    seen: Indexed<Vec<(String, T)>>,
+) -> Answer {
     let (page, next) = params.page(seen.value);
     let mut response = answer::read(params, seen.index, &page)?;
     if let Some(next) = next.and_then(|token| token.parse().ok()) {
@@ -62,7 +65,7 @@ pub(super) struct Submission {
     preserve_resources: bool,
     eval_priority: i64,
     /// What the job's copies replace on another node: an extension of our own.
-    take_over: Vec<HandedAlloc>,
+    take_over: Vec<TakeoverAlloc>,
     /// Whether it is also asked if this node can run the job: an extension of our own.
     check_node: bool,
 }
@@ -87,7 +90,7 @@ pub(super) async fn submit(
     expect: Option<&str>,
     request: Request,
 ) -> Answer {
-    let submission: Submission = body::shape(request).await?;
+    let submission: Submission = body::decode(request).await?;
     let expect_index = submission
         .enforce_index
         .then_some(submission.job_modify_index);
@@ -128,7 +131,7 @@ pub(super) async fn submit(
     } else {
         TakeOver { job, from }.into()
     };
-    match api.door.request(input).await? {
+    match api.agent_handle.request(input).await? {
         Reply::Registered {
             eval,
             index,
@@ -158,7 +161,7 @@ pub(super) fn evaluated_with(priority: i64) -> Result<(), ApiError> {
 /// Takes over what the job is to keep of its version that runs. The node's pool.
 async fn keep_of_running(api: &Api, job: &mut Job, preserve: Preserve) -> Result<String, ApiError> {
     let key = job.key();
-    let asked = api.door.ask(move |view| {
+    let asked = api.agent_handle.ask(move |view| {
         let running = view.job(&key).map(|record| record.job.clone());
         (
             running.filter(|_| preserve != Preserve::default()),
@@ -177,31 +180,31 @@ const MAX_TAKEN_OVER: usize = 10_000;
 /// The longest address or token, in bytes.
 const MAX_WORD: usize = 300;
 
-fn taken_over(handed: &[HandedAlloc]) -> Result<Vec<Handed>, ApiError> {
-    if handed.len() > MAX_TAKEN_OVER {
+fn taken_over(takeover: &[TakeoverAlloc]) -> Result<Vec<Takeover>, ApiError> {
+    if takeover.len() > MAX_TAKEN_OVER {
         let words = format!("more than {MAX_TAKEN_OVER} allocations to take over");
         return Err(ApiError::bad(words));
     }
-    handed.iter().map(one_taken_over).collect()
+    takeover.iter().map(one_taken_over).collect()
 }
 
-fn one_taken_over(handed: &HandedAlloc) -> Result<Handed, ApiError> {
-    let bad = |why: &str| ApiError::bad(format!("TakeOver of allocation {:?}: {why}", handed.id));
-    let alloc = handed.id.parse().map_err(|_| bad("the ID is no UUID"))?;
-    if authority(&handed.address).is_none() || handed.address.len() > MAX_WORD {
+fn one_taken_over(takeover: &TakeoverAlloc) -> Result<Takeover, ApiError> {
+    let bad = |why: &str| ApiError::bad(format!("TakeOver of allocation {:?}: {why}", takeover.id));
+    let alloc = takeover.id.parse().map_err(|_| bad("the ID is no UUID"))?;
+    if authority(&takeover.address).is_none() || takeover.address.len() > MAX_WORD {
         return Err(bad("the Address is not http://HOST:PORT"));
     }
-    let readable = handed.token.bytes().all(|byte| byte.is_ascii_graphic());
-    if !readable || handed.token.len() > MAX_WORD {
+    let readable = takeover.token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !readable || takeover.token.len() > MAX_WORD {
         return Err(bad("the Token is none"));
     }
-    Ok(Handed {
-        group: handed.group.as_str().into(),
-        index: handed.index,
+    Ok(Takeover {
+        group: takeover.group.as_str().into(),
+        index: takeover.index,
         from: RemotePrevious {
             alloc,
-            address: handed.address.as_str().into(),
-            token: handed.token.as_str().into(),
+            address: takeover.address.as_str().into(),
+            token: takeover.token.as_str().into(),
             ended: false,
         },
     })
@@ -220,7 +223,7 @@ struct ParseRequest {
 }
 
 pub(super) async fn parse(params: Params, request: Request) -> Answer {
-    let asked: ParseRequest = body::shape(request).await?;
+    let asked: ParseRequest = body::decode(request).await?;
     if asked.job_hcl.is_empty() {
         return Err(ApiError::bad("Job spec is empty"));
     }
@@ -264,7 +267,7 @@ fn missing_drivers(job: &Job, drivers: &BTreeMap<String, DriverInfo>) -> Vec<Str
         group.tasks.iter().map(move |task| (group_name, task))
     });
     let missing = tasks.filter(|(_, task)| !works(&task.driver));
-    let told = missing.map(|(group, task)| {
+    let failures = missing.map(|(group, task)| {
         let (group, name, driver) = (quote(group), quote(&task.name), quote(&task.driver));
         let why = match drivers.get(&task.driver) {
             Some(_) => "does not work on this node now",
@@ -272,18 +275,18 @@ fn missing_drivers(job: &Job, drivers: &BTreeMap<String, DriverInfo>) -> Vec<Str
         };
         format!("group[{group}].task[{name}].driver: {driver} {why}; drivers there: {there}")
     });
-    told.take(MOST_DRIVERS).collect()
+    failures.take(MOST_DRIVERS).collect()
 }
 
 /// The most drivers that are told of.
 const MOST_DRIVERS: usize = 20;
 
 pub(super) async fn validate(State(api): State<Api>, params: Params, request: Request) -> Answer {
-    let submission: Submission = body::shape(request).await?;
+    let submission: Submission = body::decode(request).await?;
     let check_node = submission.check_node;
     let job = admission::canonical(submission.job()?);
     let known = api
-        .door
+        .agent_handle
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));
     let (pool, drivers) = known.await?;
     let admitted = admission::check_home(&job, &api.settings.namespaces, &pool)

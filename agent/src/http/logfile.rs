@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use drover_core::ids::AllocId;
 use rustix::fs::{Dir, FileType, fstat};
 
-use super::handles::{Found, Trouble, alloc_dir, open_dir};
+use super::safe_open::{Found, Trouble, alloc_dir, open_dir};
 
 /// How much is read at a time.
 const CHUNK: usize = 64 * 1024;
@@ -23,7 +23,7 @@ pub(super) struct LogFiles {
 
 /// A place in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LogPosition {
     /// Which file.
     pub(super) file: u64,
     /// The byte there.
@@ -38,7 +38,7 @@ pub(super) struct Chunk {
     /// The file's path below the allocation's directory.
     pub(super) file: String,
     /// The place after it.
-    pub(super) after: Place,
+    pub(super) after: LogPosition,
     /// What is missing before it, if anything is.
     pub(super) gap: Option<Gap>,
 }
@@ -124,7 +124,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub(super) fn place(&self, origin: Origin, mut offset: u64) -> Result<Place, Trouble> {
+    pub(super) fn position(&self, origin: Origin, mut offset: u64) -> Result<LogPosition, Trouble> {
         let mut sizes = Vec::new();
         for number in self.numbers()? {
             sizes.extend(self.find(number)?.map(|found| (number, found.size())));
@@ -133,7 +133,7 @@ impl LogFiles {
             Origin::Start => {
                 for (file, size) in &sizes {
                     if offset <= *size {
-                        return Ok(Place {
+                        return Ok(LogPosition {
                             file: *file,
                             offset,
                         });
@@ -141,31 +141,31 @@ impl LogFiles {
                     offset -= size;
                 }
                 let last = sizes.last().copied().unwrap_or_default();
-                Ok(Place {
+                Ok(LogPosition {
                     file: last.0,
                     offset: last.1,
                 })
             }
             Origin::Now => {
                 let (file, offset) = sizes.last().copied().unwrap_or_default();
-                Ok(Place { file, offset })
+                Ok(LogPosition { file, offset })
             }
-            // As the field does it: its programs follow with this, and show what is there already.
-            Origin::End if offset == 0 => Ok(Place {
+            // As Nomad does it: its programs follow with this, and show what is there already.
+            Origin::End if offset == 0 => Ok(LogPosition {
                 file: sizes.last().map_or(0, |(file, _)| *file),
                 offset: 0,
             }),
             Origin::End => {
                 for (file, size) in sizes.iter().rev() {
                     if offset <= *size {
-                        return Ok(Place {
+                        return Ok(LogPosition {
                             file: *file,
                             offset: size - offset,
                         });
                     }
                     offset -= size;
                 }
-                Ok(Place {
+                Ok(LogPosition {
                     file: sizes.first().map_or(0, |(file, _)| *file),
                     offset: 0,
                 })
@@ -177,7 +177,7 @@ impl LogFiles {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn read(&self, mut at: Place) -> Result<Chunk, Trouble> {
+    pub(super) fn read(&self, mut at: LogPosition) -> Result<Chunk, Trouble> {
         let mut gap = None;
         for _ in 0..TRIES {
             // Listed before reading: whatever was written to a file before its successor was made
@@ -187,9 +187,9 @@ impl LogFiles {
                 && let Some(next) = numbers.iter().find(|number| **number > at.file)
             {
                 // Who begins at the beginning misses nothing that was there.
-                let began = at != Place::default();
+                let began = at != LogPosition::default();
                 gap = gap.or(began.then_some(Gap::Rotated));
-                at = Place {
+                at = LogPosition {
                     file: *next,
                     offset: 0,
                 };
@@ -208,7 +208,7 @@ impl LogFiles {
             }
             match numbers.iter().find(|number| **number > at.file) {
                 Some(next) => {
-                    at = Place {
+                    at = LogPosition {
                         file: *next,
                         offset: 0,
                     }
@@ -219,7 +219,7 @@ impl LogFiles {
         Ok(self.chunk(Vec::new(), at, gap))
     }
 
-    fn chunk(&self, data: Vec<u8>, after: Place, gap: Option<Gap>) -> Chunk {
+    fn chunk(&self, data: Vec<u8>, after: LogPosition, gap: Option<Gap>) -> Chunk {
         let file = format!("alloc/logs/{}", self.name(after.file));
         Chunk {
             data,
@@ -266,7 +266,7 @@ mod tests {
         (dir, files)
     }
 
-    fn rest(files: &LogFiles, mut at: Place) -> String {
+    fn rest(files: &LogFiles, mut at: LogPosition) -> String {
         let mut text = String::new();
         loop {
             let chunk = files.read(at).unwrap();
@@ -279,9 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn rotated_files_read_as_one() {
+    fn rotated_log_files_read_as_one() {
         let (_dir, files) = logs(&[(9, "nine,"), (10, "ten,"), (11, "eleven")]);
-        let from = |origin, offset| rest(&files, files.place(origin, offset).unwrap());
+        let from = |origin, offset| rest(&files, files.position(origin, offset).unwrap());
         assert_eq!(from(Origin::Start, 0), "nine,ten,eleven");
         assert_eq!(from(Origin::Start, 7), "n,eleven");
         assert_eq!(from(Origin::Start, 99), "");
@@ -291,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_file_costs_only_itself() {
+    fn removed_log_file_loses_only_itself() {
         let (_dir, files) = logs(&[(3, "three"), (4, "four")]);
         assert_eq!(
             rest(
                 &files,
-                Place {
+                LogPosition {
                     file: 1,
                     offset: 77
                 }
@@ -306,19 +306,22 @@ mod tests {
         assert_eq!(
             rest(
                 &files,
-                Place {
+                LogPosition {
                     file: 3,
                     offset: 77
                 }
             ),
             "threefour"
         );
-        let gap = |file, offset| files.read(Place { file, offset }).unwrap().gap;
+        let gap = |file, offset| files.read(LogPosition { file, offset }).unwrap().gap;
         assert_eq!(gap(1, 77), Some(Gap::Rotated));
         assert_eq!(gap(3, 77), Some(Gap::Truncated));
         assert_eq!((gap(3, 2), gap(3, 5), gap(0, 0)), (None, None, None));
         let (_dir, none) = logs(&[]);
-        assert_eq!(none.place(Origin::End, 5).unwrap(), Place::default());
-        assert_eq!(rest(&none, Place::default()), "");
+        assert_eq!(
+            none.position(Origin::End, 5).unwrap(),
+            LogPosition::default()
+        );
+        assert_eq!(rest(&none, LogPosition::default()), "");
     }
 }

@@ -23,15 +23,15 @@ use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
 use super::files::blocking;
-use super::handles::{Trouble, own_path};
-use super::logfile::{Chunk, Gap, LogFiles, Origin, Place};
+use super::logfile::{Chunk, Gap, LogFiles, LogPosition, Origin};
 use super::params::Params;
-use crate::door::{Door, Gone};
+use super::safe_open::{Trouble, own_path};
+use crate::agent_handle::{AgentHandle, AgentStopped};
 
 /// How often a client of frames hears that the connection lives.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often files are looked at where the kernel cannot tell of changes.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How many chunks may wait for a slow client.
 const AHEAD: usize = 4;
 
@@ -66,7 +66,7 @@ struct Wanted {
     origin: Origin,
     offset: u64,
     follow: bool,
-    /// Whether following ends with the task. The field's never ends; our command line's does.
+    /// Whether following ends with the task. Nomad's never ends; our command line's does.
     until_end: bool,
     plain: bool,
 }
@@ -74,12 +74,12 @@ struct Wanted {
 pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
     let wanted = wanted(&id, &params)?;
     params.caller.stream()?;
-    await_start(&api.door, &wanted).await?;
-    let root = api.door.alloc_root();
+    await_start(&api.agent_handle, &wanted).await?;
+    let root = api.agent_handle.alloc_root();
     let asked = wanted.clone();
     let (files, at) = blocking(move || {
         let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
-        let at = files.place(asked.origin, asked.offset)?;
+        let at = files.position(asked.origin, asked.offset)?;
         Ok((files, at))
     })
     .await?;
@@ -89,7 +89,7 @@ pub(super) async fn logs(State(api): State<Api>, Path(id): Path<String>, params:
     } else {
         "application/json"
     };
-    tokio::spawn(pump(api.door, Arc::new(files), at, wanted, chunks));
+    tokio::spawn(pump(api.agent_handle, Arc::new(files), at, wanted, chunks));
     let stream =
         futures::stream::poll_fn(move |cx| taken.poll_recv(cx).map(|b| b.map(Ok::<_, Infallible>)));
     let mut response = Response::new(Body::from_stream(stream));
@@ -155,18 +155,20 @@ fn stage(view: View<'_>, alloc: AllocId, task: &TaskName) -> TaskStage {
     }
 }
 
-async fn ask_stage(door: &Door, wanted: &Wanted) -> Result<TaskStage, Gone> {
+async fn ask_stage(agent_handle: &AgentHandle, wanted: &Wanted) -> Result<TaskStage, AgentStopped> {
     let (alloc, task) = (wanted.alloc, wanted.task.clone());
-    door.ask(move |view| stage(view, alloc, &task)).await
+    agent_handle
+        .ask(move |view| stage(view, alloc, &task))
+        .await
 }
 
 /// Fails for what has no logs. Who follows to the end waits for the beginning, too.
-async fn await_start(door: &Door, wanted: &Wanted) -> Result<(), ApiError> {
-    let mut changes = door.index();
-    let mut events = door.events();
+async fn await_start(agent_handle: &AgentHandle, wanted: &Wanted) -> Result<(), ApiError> {
+    let mut changes = agent_handle.index();
+    let mut events = agent_handle.events();
     loop {
         changes.borrow_and_update();
-        match ask_stage(door, wanted).await? {
+        match ask_stage(agent_handle, wanted).await? {
             TaskStage::Alive | TaskStage::Over => return Ok(()),
             TaskStage::NoAlloc(error) => return Err(error),
             TaskStage::NoTask => {
@@ -185,7 +187,7 @@ async fn await_start(door: &Door, wanted: &Wanted) -> Result<(), ApiError> {
             }
         }
         tokio::select! {
-            changed = changes.changed() => changed.map_err(|_| Gone)?,
+            changed = changes.changed() => changed.map_err(|_| AgentStopped)?,
             // Whatever it is, even having missed some: look again.
             _ = events.recv() => {}
         }
@@ -196,7 +198,7 @@ async fn await_start(door: &Door, wanted: &Wanted) -> Result<(), ApiError> {
 /// agent's own process. `from_now` leaves out what is there already. Nothing comes where there is
 /// no such log.
 pub(crate) fn follow(
-    door: Door,
+    agent_handle: AgentHandle,
     alloc: AllocId,
     task: TaskName,
     stream: &'static str,
@@ -214,18 +216,18 @@ pub(crate) fn follow(
     };
     let (chunks, taken) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if await_start(&door, &wanted).await.is_err() {
+        if await_start(&agent_handle, &wanted).await.is_err() {
             return;
         }
-        let root = door.alloc_root();
+        let root = agent_handle.alloc_root();
         let asked = wanted.clone();
         let opened = blocking(move || {
             let files = LogFiles::open(&root, asked.alloc, asked.task.as_str(), asked.stream)?;
-            let at = files.place(asked.origin, asked.offset)?;
+            let at = files.position(asked.origin, asked.offset)?;
             Ok((files, at))
         });
         if let Ok((files, at)) = opened.await {
-            pump(door, Arc::new(files), at, wanted, chunks).await;
+            pump(agent_handle, Arc::new(files), at, wanted, chunks).await;
         }
     });
     taken
@@ -233,19 +235,19 @@ pub(crate) fn follow(
 
 /// Sends the log until its end, or for ever.
 async fn pump(
-    door: Door,
+    agent_handle: AgentHandle,
     files: Arc<LogFiles>,
-    mut at: Place,
+    mut at: LogPosition,
     wanted: Wanted,
     to: mpsc::Sender<Bytes>,
 ) {
-    let mut changes = Changes::new(&door, &files, &wanted);
+    let mut changes = Changes::new(&agent_handle, &files, &wanted);
     loop {
         changes.note();
         // Asked before reading: what a task wrote before its end is then read before this ends.
         let over = wanted.until_end
             && !matches!(
-                ask_stage(&door, &wanted).await,
+                ask_stage(&agent_handle, &wanted).await,
                 Ok(TaskStage::Alive | TaskStage::NotStarted)
             );
         let reader = files.clone();
@@ -309,15 +311,15 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(door: &Door, files: &LogFiles, wanted: &Wanted) -> Changes {
+    fn new(agent_handle: &AgentHandle, files: &LogFiles, wanted: &Wanted) -> Changes {
         Changes {
             files: if wanted.follow {
                 watch(files).ok()
             } else {
                 None
             },
-            index: door.index(),
-            events: door.events(),
+            index: agent_handle.index(),
+            events: agent_handle.events(),
             until_end: wanted.until_end,
         }
     }
@@ -341,10 +343,10 @@ impl Changes {
 
 async fn file_change(watch: Option<&pipe::Receiver>) {
     let Some(watch) = watch else {
-        return tokio::time::sleep(LOOK_AGAIN).await;
+        return tokio::time::sleep(POLL_INTERVAL).await;
     };
     if watch.readable().await.is_err() {
-        return tokio::time::sleep(LOOK_AGAIN).await;
+        return tokio::time::sleep(POLL_INTERVAL).await;
     }
     let mut events = [0; 4096];
     while watch.try_read(&mut events).is_ok_and(|count| count > 0) {}

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_of_a_route_that_is_not_offered_is_known_by_its_segments() {
+    fn unsupported_nomad_route_is_recognized() {
         for (path, what) in [
             ("/v1/node/x/drain", Some("draining a node")),
             ("/v1/acl/token/self", Some("ACLs")),

@@ -9,16 +9,15 @@ mod body;
 mod client;
 mod deployments;
 mod dispatch;
+pub mod dto;
 mod errors;
 mod evaluations;
 pub mod files;
 mod filter;
 pub mod guard;
-mod handles;
 mod identity;
 mod job;
 mod jobs;
-mod kept;
 mod logfile;
 pub(crate) mod logs;
 mod metrics;
@@ -26,11 +25,12 @@ mod missing;
 mod nodes;
 mod params;
 mod plugins;
+mod response_cache;
+mod safe_open;
 mod scheduler;
 mod search;
 mod serve;
 mod services;
-pub mod shapes;
 mod snapshot;
 mod stats;
 mod suitability;
@@ -58,8 +58,8 @@ use axum::routing::{any, get, put};
 use drover_io_real::audit::Auditor;
 use drover_io_real::identity::Issuer;
 use drover_io_real::migrate::token::NodeSecret;
-use drover_io_real::on_the_way::OnTheWay;
 use drover_io_real::plugins::Plugins;
+use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
 pub use serve::serve;
@@ -67,9 +67,9 @@ pub use serve::serve;
 pub(crate) use serve::{Limits, serve_within};
 pub use stats::Measures;
 
+use crate::agent_handle::AgentHandle;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
-use crate::door::Door;
 use errors::ApiError;
 use guard::Names;
 
@@ -89,7 +89,7 @@ pub struct Settings {
     /// Where it keeps its data.
     pub data_dir: String,
     /// What is fetched for its allocations.
-    pub on_the_way: OnTheWay,
+    pub transfers: Transfers,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// Who makes the tokens of its tasks.
@@ -107,7 +107,7 @@ pub struct Settings {
 /// What every handler has at hand.
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
-    pub(crate) door: Door,
+    pub(crate) agent_handle: AgentHandle,
     pub(crate) settings: Arc<Settings>,
     pub(crate) measures: Measures,
     /// Places for those who read disks.
@@ -115,10 +115,10 @@ pub(crate) struct Api {
 }
 
 /// The whole API.
-pub fn router(door: Door, settings: Settings, measures: Measures) -> Router {
+pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures) -> Router {
     let names = Names(settings.names.iter().cloned().collect());
     let api = Api {
-        door,
+        agent_handle,
         settings: Arc::new(settings),
         measures,
         snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),

@@ -6,10 +6,10 @@ use drover_core::ids::NodeId;
 use serde_json::Value;
 
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{Alloc, NodeDto};
 use super::errors::ApiError;
 use super::params::{Params, check_prefix, has_prefix, uuid};
-use super::shapes::{Alloc, NodeShape};
 use super::{Api, missing};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -17,14 +17,14 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let settings = api.settings.clone();
     let prefix = params.prefix().to_owned();
     let (with_resources, with_os) = (params.flag("resources"), params.flag("os"));
-    let seen = look(&api, &params, move |view| {
-        let node = NodeShape::of(view, &settings);
+    let seen = blocking_query(&api, &params, move |view| {
+        let node = NodeDto::of(view, &settings);
         let wanted = has_prefix(&node.id, &prefix);
         let list: Vec<Value> = wanted
             .then(|| node.stub(with_resources, with_os))
             .into_iter()
             .collect();
-        Seen::whole(view, list)
+        Indexed::whole(view, list)
     })
     .await?;
     answer::read(&params, seen.index, &seen.value)
@@ -37,9 +37,9 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     }
     let id: NodeId = uuid("node", &id)?;
     let settings = api.settings.clone();
-    let seen = look(&api, &params, move |view| {
-        let node = (view.node().id == id).then(|| NodeShape::of(view, &settings).full());
-        Seen::whole(view, node)
+    let seen = blocking_query(&api, &params, move |view| {
+        let node = (view.node().id == id).then(|| NodeDto::of(view, &settings).full());
+        Indexed::whole(view, node)
     })
     .await?;
     match seen.value {
@@ -55,11 +55,11 @@ pub(super) async fn allocations(
 ) -> Answer {
     let id: NodeId = uuid("node", &id)?;
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.allocs().filter(|alloc| {
-            view.node().id == id && asked.covers_all_unless_given(&alloc.record().job.namespace)
+            view.node().id == id && asked.includes_all_by_default(&alloc.record().job.namespace)
         });
-        Seen::whole(
+        Indexed::whole(
             view,
             wanted
                 .map(|a| Alloc::of(view, ShownAlloc::Here(a)))

@@ -120,14 +120,14 @@ impl Params {
     }
 
     /// Whether things of this namespace are asked for.
-    pub(super) fn covers(&self, namespace: &str) -> bool {
+    pub(super) fn includes(&self, namespace: &str) -> bool {
         let wanted = self.namespace();
         wanted == "*" || wanted == namespace
     }
 
-    /// As [`Params::covers`], where naming no namespace means all of them.
-    pub(super) fn covers_all_unless_given(&self, namespace: &str) -> bool {
-        self.non_empty("namespace").is_none() || self.covers(namespace)
+    /// As [`Params::includes`], where naming no namespace means all of them.
+    pub(super) fn includes_all_by_default(&self, namespace: &str) -> bool {
+        self.non_empty("namespace").is_none() || self.includes(namespace)
     }
 
     /// What ids must begin with.
@@ -212,7 +212,7 @@ pub(super) fn has_prefix(id: &str, prefix: &str) -> bool {
     prefix.all(|wanted| id.next() == Some(wanted.to_ascii_lowercase()))
 }
 
-/// Fails for a prefix that is none of a UUID, as the field does.
+/// Fails for a prefix that is none of a UUID, as Nomad does.
 ///
 /// # Errors
 /// The digits are odd in number, or are none.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_have_the_messages_of_the_field() {
+    fn bad_parameters_have_nomad_messages() {
         let message = |query| {
             let failed = params(&[query]).map(drop);
             failed.map_err(|e| (e.status.as_u16(), e.message))
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn switch_in_any_spelling_of_go_is_understood() {
+    fn boolean_in_any_go_spelling_is_parsed() {
         let purge = |value| params(&[("purge", value)]).map(|params| params.flag("purge"));
         for on in ["1", "t", "T", "true", "TRUE", "True"] {
             assert_eq!(purge(on), Ok(true), "{on}");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn switch_that_is_neither_on_nor_off_is_refused_in_a_few_words() {
+    fn invalid_boolean_is_refused() {
         let long = "x".repeat(100_000);
         for name in SWITCHES {
             for bad in ["yes", "tRUE", "2", " true", long.as_str()] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_bounded() {
+    fn blocking_query_wait_is_bounded() {
         assert_eq!(params(&[("wait", "2h")]).map(|p| p.wait), Ok(MAX_WAIT));
         assert_eq!(
             params(&[("wait", "10ms")]).map(|p| p.wait),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_begin_with_their_token() {
+    fn page_begins_at_next_token() {
         let items = || ["a", "b", "c"].map(|x| (x.to_owned(), x)).to_vec();
         let first = params(&[("per_page", "2")]).map(|p| p.page(items()));
         assert_eq!(first, Ok((vec!["a", "b"], Some("c".to_owned()))));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_ignore_dashes_and_case() {
+    fn id_prefix_ignores_dashes_and_case() {
         let id = "01234567-89ab-cdef-0123-456789abcdef";
         assert!(has_prefix(id, "0123456789AB"));
         assert!(has_prefix(id, "01234567-89"));

@@ -5,14 +5,14 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::shapes::{JobStub, Registered};
+use super::dto::{JobStub, Registered};
 use super::tests::{allocs, failure, register};
 use crate::testing::{Rig, job};
 
 const NONE: &str = "00000000-0000-0000-0000-000000000000";
 
 #[tokio::test]
-async fn route_that_only_nomad_has_is_answered_501_with_its_name() {
+async fn nomad_only_route_answers_501_with_name() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     for (method, path, name) in [
@@ -79,7 +79,7 @@ async fn route_that_only_nomad_has_is_answered_501_with_its_name() {
 }
 
 #[tokio::test]
-async fn route_that_nobody_has_is_answered_404_in_a_few_words() {
+async fn unknown_route_answers_404_with_message() {
     let rig = Rig::start().await;
     let long = format!("/v1/nothing/{}", "x".repeat(8_000));
     for path in [
@@ -104,7 +104,7 @@ async fn route_that_nobody_has_is_answered_404_in_a_few_words() {
 }
 
 #[tokio::test]
-async fn purge_in_a_spelling_of_go_forgets_the_job() {
+async fn purge_in_go_spelling_removes_job() {
     let rig = Rig::start().await;
     for purge in ["True", "t", "1"] {
         register(&rig, job("web", "service", None)).await;
@@ -128,7 +128,7 @@ async fn submit(rig: &Rig, body: &Value) -> Registered {
 }
 
 #[tokio::test]
-async fn counts_of_the_version_that_runs_are_kept_if_asked() {
+async fn preserve_counts_keeps_running_counts() {
     let rig = Rig::start().await;
     let with = |count: u64, memory: u64| {
         let mut job = job("web", "service", None);
@@ -137,16 +137,16 @@ async fn counts_of_the_version_that_runs_are_kept_if_asked() {
         job
     };
     register(&rig, with(3, 20)).await;
-    let kept = json!({ "Job": with(1, 30), "PreserveCounts": true });
-    submit(&rig, &kept).await;
+    let response_cache = json!({ "Job": with(1, 30), "PreserveCounts": true });
+    submit(&rig, &response_cache).await;
     let group = |job: &Value| job["TaskGroups"][0].clone();
     let now = group(&rig.client.get::<Value>("/v1/job/web", &[]).await.unwrap());
     assert_eq!(
         (&now["Count"], &now["Tasks"][0]["Resources"]["MemoryMB"]),
         (&json!(3), &json!(30))
     );
-    let kept = json!({ "Job": with(2, 40), "PreserveResources": true });
-    submit(&rig, &kept).await;
+    let response_cache = json!({ "Job": with(2, 40), "PreserveResources": true });
+    submit(&rig, &response_cache).await;
     let now = group(&rig.client.get::<Value>("/v1/job/web", &[]).await.unwrap());
     assert_eq!(
         (&now["Count"], &now["Tasks"][0]["Resources"]["MemoryMB"]),
@@ -176,7 +176,7 @@ async fn priority_of_an_evaluation_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn job_of_a_namespace_or_pool_that_is_not_there_is_refused() {
+async fn job_in_unknown_namespace_or_pool_is_refused() {
     let rig = Rig::start().await;
     let long = "n".repeat(100);
     for (field, name, words) in [

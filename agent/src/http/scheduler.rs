@@ -9,8 +9,10 @@ use super::params::Params;
 
 /// The settings. They come with the agent's configuration and change with it alone.
 pub(super) async fn configuration(State(api): State<Api>, params: Params) -> Answer {
-    let looked = api.door.ask(|view| (view.preemption(), view.index()));
-    let (preemption, index) = looked.await?;
+    let shown = api
+        .agent_handle
+        .ask(|view| (view.preemption(), view.index()));
+    let (preemption, index) = shown.await?;
     let value = json!({
         "SchedulerConfig": {
             "SchedulerAlgorithm": "binpack",

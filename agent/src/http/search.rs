@@ -46,7 +46,7 @@ struct Found {
 }
 
 pub(super) async fn search(State(api): State<Api>, params: Params, request: Request) -> Answer {
-    let asked: Asked = body::shape(request).await?;
+    let asked: Asked = body::decode(request).await?;
     let everywhere = matches!(asked.context.as_str(), "" | "all");
     let kinds: Vec<&str> = (HERE.into_iter().chain(ELSEWHERE))
         .filter(|kind| everywhere || *kind == asked.context)
@@ -57,7 +57,7 @@ pub(super) async fn search(State(api): State<Api>, params: Params, request: Requ
         return Err(ApiError::failed(words));
     }
     let scope = params.clone();
-    let found = api.door.ask(move |view: View<'_>| {
+    let found = api.agent_handle.ask(move |view: View<'_>| {
         let mut found = Found {
             index: view.index().max(1),
             known_leader: true,
@@ -87,21 +87,21 @@ fn ids(view: View<'_>, scope: &Params, kind: &str, prefix: &str) -> Vec<String> 
         "jobs" => {
             let jobs = view.jobs().map(|record| &record.job);
             let begins = jobs.filter(|job| job.id.starts_with(prefix));
-            let here = begins.filter(|job| scope.covers(&job.namespace));
+            let here = begins.filter(|job| scope.includes(&job.namespace));
             here.map(|job| job.id.clone()).collect()
         }
         "allocs" => {
             let all = view.shown_allocs().map(|alloc| alloc.record().clone());
-            let here = all.filter(|alloc| scope.covers(&alloc.job.namespace));
+            let here = all.filter(|alloc| scope.includes(&alloc.job.namespace));
             uuids(here.map(|alloc| alloc.id.to_string()).collect())
         }
         "evals" => {
-            let here = view.evals().filter(|it| scope.covers(&it.job.namespace));
+            let here = view.evals().filter(|it| scope.includes(&it.job.namespace));
             uuids(here.map(|eval| eval.id.to_string()).collect())
         }
         "deployment" => {
             let all = view.deployments();
-            let here = all.filter(|it| scope.covers(&it.job.namespace));
+            let here = all.filter(|it| scope.includes(&it.job.namespace));
             uuids(here.map(|deployment| deployment.id.to_string()).collect())
         }
         "nodes" => uuids(vec![view.node().id.to_string()]),

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::shapes::EvalShape;
+use super::dto::EvaluationDto;
 use super::tests::{allocs, failure, register};
 use crate::testing::{Rig, job};
 
@@ -16,7 +16,7 @@ async fn search(rig: &Rig, context: &str, prefix: &str) -> Value {
 }
 
 #[tokio::test]
-async fn search_by_the_beginning_of_an_id_tells_what_it_is_of() {
+async fn search_by_id_prefix_reports_context() {
     let rig = Rig::start().await;
     let registered = register(&rig, job("web", "service", None)).await;
     register(&rig, job("web-2", "batch", Some(0))).await;
@@ -37,7 +37,7 @@ async fn search_by_the_beginning_of_an_id_tells_what_it_is_of() {
 }
 
 #[tokio::test]
-async fn search_with_more_than_twenty_matches_is_truncated() {
+async fn search_with_over_twenty_matches_is_truncated() {
     let rig = Rig::start().await;
     for number in 0..21 {
         let job = job(&format!("work-{number:02}"), "batch", Some(0));
@@ -79,14 +79,14 @@ async fn filter_of_a_dispatch_lists_parameterized_jobs_only() {
 }
 
 #[tokio::test]
-async fn evaluation_that_is_blocked_is_related_to_the_one_that_it_came_of() {
+async fn blocked_evaluation_is_related_to_its_previous_one() {
     let rig = Rig::start().await;
     let mut wanting = job("web", "service", None);
     wanting["Constraints"] =
         json!([{ "LTarget": "${attr.kernel.name}", "RTarget": "beos", "Operand": "=" }]);
     let id = register(&rig, wanting).await.eval_id;
     let path = format!("/v1/evaluation/{id}");
-    let eval: EvalShape = rig.client.get(&path, &[("related", "true")]).await.unwrap();
+    let eval: EvaluationDto = rig.client.get(&path, &[("related", "true")]).await.unwrap();
     // The command puts its own words around the bare constraint.
     let filtered = &eval.failed_groups["g"].constraint_filtered;
     assert_eq!(filtered["${attr.kernel.name} = beos"], 1);
@@ -98,8 +98,8 @@ async fn evaluation_that_is_blocked_is_related_to_the_one_that_it_came_of() {
         ("blocked", &*id)
     );
     let back = format!("/v1/evaluation/{}", eval.blocked_eval);
-    let blocked: EvalShape = rig.client.get(&back, &[("related", "true")]).await.unwrap();
+    let blocked: EvaluationDto = rig.client.get(&back, &[("related", "true")]).await.unwrap();
     assert_eq!(blocked.related_evals.unwrap()[0].id, id);
-    let plain: EvalShape = rig.client.get(&path, &[]).await.unwrap();
+    let plain: EvaluationDto = rig.client.get(&path, &[]).await.unwrap();
     assert_eq!(plain.related_evals, None);
 }

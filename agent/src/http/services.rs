@@ -9,22 +9,22 @@ use serde_json::json;
 
 use super::Api;
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::ServiceInstance;
 use super::errors::ApiError;
 use super::params::Params;
-use super::shapes::ServiceInstance;
 
 /// The names of services with the tags of their instances, by namespace.
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let mut all: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         let of = view.services().into_iter();
-        for one in of.filter(|one| asked.covers(&one.job.namespace)) {
+        for one in of.filter(|one| asked.includes(&one.job.namespace)) {
             let names = all.entry(one.job.namespace.to_string()).or_default();
             names.entry(one.name).or_default().extend(one.tags);
         }
-        Seen::whole(view, all)
+        Indexed::whole(view, all)
     })
     .await?;
     let namespaces = seen.value.into_iter().map(|(namespace, names)| {
@@ -46,18 +46,18 @@ pub(super) async fn one(
 ) -> Answer {
     let few = params.non_empty("choose").map(chosen).transpose()?;
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let all = view.services().into_iter();
-        let of = all.filter(|one| one.name == name && asked.covers(&one.job.namespace));
-        Seen::whole(view, of.collect::<Vec<_>>())
+        let of = all.filter(|one| one.name == name && asked.includes(&one.job.namespace));
+        Indexed::whole(view, of.collect::<Vec<_>>())
     })
     .await?;
     let found = match few {
         Some((count, key)) => choose(seen.value, count, &key),
         None => seen.value,
     };
-    let shapes: Vec<ServiceInstance> = found.iter().map(ServiceInstance::of).collect();
-    answer::read(&params, seen.index, &shapes)
+    let dto: Vec<ServiceInstance> = found.iter().map(ServiceInstance::of).collect();
+    answer::read(&params, seen.index, &dto)
 }
 
 /// `N|KEY`: how many, and by what they are chosen.
@@ -70,6 +70,6 @@ fn chosen(text: &str) -> Result<(usize, String), ApiError> {
 
 /// Registrations follow from what runs, so there is nothing that could be deleted.
 pub(super) async fn delete() -> Answer {
-    let words = "a registration is there as long as its task runs: stop the task instead";
+    let words = "a registration lasts as long as its task runs: stop the task instead";
     Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, words))
 }

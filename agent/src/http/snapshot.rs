@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 
 use super::Api;
 use super::answer::{self, Answer};
+use super::dto::{Handover, TakeoverAlloc};
 use super::errors::ApiError;
 use super::params::{Params, uuid};
-use super::shapes::{HandedAlloc, Handover};
 
 /// How many snapshots are read at a time.
 pub(super) const AT_A_TIME: usize = 8;
@@ -43,26 +43,31 @@ pub(super) async fn get(
     if !api.settings.secret.allows(id, token) {
         return Err(ApiError::new(StatusCode::FORBIDDEN, "Permission denied"));
     }
-    let Some(source) = api.door.ask(move |view| Source::of(view, id)).await? else {
+    let Some(source) = api
+        .agent_handle
+        .ask(move |view| Source::of(view, id))
+        .await?
+    else {
         return Err(ApiError::not_found(format!("Unknown allocation \"{id}\"")));
     };
     if let Some(writer) = source.writer {
-        let words = format!("allocation {writer}, whose disk it was to get, is not over yet");
+        let words =
+            format!("allocation {writer}, from which it gets its disk, is not terminal yet");
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, words));
     }
     let Ok(place) = api.snapshots.clone().try_acquire_owned() else {
-        let words = "this node gives away too many disks at the moment";
+        let words = "this node sends too many disks at the moment";
         return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, words));
     };
     params.caller.stream()?;
     let (pieces, mut taken) = mpsc::channel(AHEAD);
-    let dirs = AllocDirs::new(api.door.alloc_root());
-    let door = api.door.clone();
+    let dirs = AllocDirs::new(api.agent_handle.alloc_root());
+    let agent_handle = api.agent_handle.clone();
     let is_there = {
-        let (door, runtime) = (door.clone(), Handle::current());
+        let (agent_handle, runtime) = (agent_handle.clone(), Handle::current());
         move || {
-            let source = runtime.block_on(door.ask(move |view| Source::of(view, id)));
-            let gone = io::Error::new(io::ErrorKind::NotFound, "it is cleaned away");
+            let source = runtime.block_on(agent_handle.ask(move |view| Source::of(view, id)));
+            let gone = io::Error::new(io::ErrorKind::NotFound, "it is garbage-collected");
             source.ok().flatten().map(drop).ok_or(gone)
         }
     };
@@ -74,7 +79,7 @@ pub(super) async fn get(
         if matches!(sent, Ok(true)) {
             // Untold, the disk is only kept for longer.
             let complete = TransferComplete { alloc: id };
-            let _ = door.request(complete).await;
+            let _ = agent_handle.request(complete).await;
         }
     });
     let stream = futures::stream::poll_fn(move |cx| taken.poll_recv(cx));
@@ -95,7 +100,7 @@ struct Source {
 }
 
 impl Source {
-    /// None of what is unknown, or is being cleaned away.
+    /// None of what is unknown, or is being garbage-collected.
     fn of(view: View<'_>, alloc: AllocId) -> Option<Source> {
         let alloc = view.alloc(alloc)?;
         let disk = view.disk_of(alloc.record());
@@ -168,20 +173,20 @@ impl Write for Pieces {
 /// What another node needs in order to take over a job: which allocations its copies replace, and
 /// the tokens for their disks. Those are kept for it from now on.
 pub(super) async fn hand_over(api: &Api, params: &Params, job: JobKey) -> Answer {
-    let slots = match api.door.request(HandOver { job }).await? {
+    let slots = match api.agent_handle.request(HandOver { job }).await? {
         Reply::HandedOver(slots) => slots,
         Reply::Refused(Refusal::Conflict(why)) => {
             return Err(ApiError::new(StatusCode::CONFLICT, why));
         }
         other => return Err(ApiError::unexpected(other)),
     };
-    let handed = slots.into_iter().map(|(slot, alloc)| HandedAlloc {
+    let takeovers = slots.into_iter().map(|(slot, alloc)| TakeoverAlloc {
         id: alloc.to_string(),
         group: slot.group.to_string(),
         index: slot.index,
         token: api.settings.secret.token(alloc),
         address: String::new(),
     });
-    let allocs = handed.collect();
+    let allocs = takeovers.collect();
     answer::json(params, &Handover { allocs })
 }

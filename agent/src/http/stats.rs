@@ -16,10 +16,10 @@ use drover_core::store::record::AllocRecord;
 use drover_io_real::stats::{Depth, HostSampler, Sampler};
 
 use super::answer::{self, Answer};
+use super::dto::{AllocStats, HostStats};
 use super::errors::ApiError;
-use super::kept::{About, Kept};
 use super::params::{Params, uuid};
-use super::shapes::{AllocStats, HostStats};
+use super::response_cache::{About, ResponseCache};
 use super::{Api, missing};
 
 /// Who measures.
@@ -29,7 +29,7 @@ pub struct Measures {
     pub tasks: Sampler,
     /// The machine.
     pub host: HostSampler,
-    kept: Arc<Kept>,
+    response_cache: Arc<ResponseCache>,
 }
 
 impl std::fmt::Debug for Measures {
@@ -44,26 +44,26 @@ impl Measures {
         Measures {
             tasks,
             host,
-            kept: Arc::default(),
+            response_cache: Arc::default(),
         }
     }
 
-    pub(super) fn kept(&self) -> &Kept {
-        &self.kept
+    pub(super) fn response_cache(&self) -> &ResponseCache {
+        &self.response_cache
     }
 }
 
 /// An allocation, as far as measuring it needs it.
 #[derive(Clone, Debug)]
-struct Outline {
+struct AllocSnapshot {
     record: Arc<AllocRecord>,
     /// Its tasks that run.
     running: Vec<Running>,
 }
 
-impl Outline {
-    fn of(alloc: AllocView<'_>) -> Outline {
-        Outline {
+impl AllocSnapshot {
+    fn of(alloc: AllocView<'_>) -> AllocSnapshot {
+        AllocSnapshot {
             record: alloc.record().clone(),
             running: Running::of(alloc),
         }
@@ -114,11 +114,11 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
     if let (None, false, Some(text)) = (
         &asked,
         params.pretty,
-        api.measures.kept().get(About::Host, 0),
+        api.measures.response_cache().get(About::Host, 0),
     ) {
         return Ok(json(text));
     }
-    let known = api.door.ask(|view| {
+    let known = api.agent_handle.ask(|view| {
         let node = view.node();
         (node.id.to_string(), mhz_of_a_core(node))
     });
@@ -127,14 +127,16 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
         return Err(ApiError::not_found(format!("Unknown node {asked}")));
     }
     let Measures { tasks, host, .. } = &api.measures;
-    let (host, ()) = tokio::join!(host.look(mhz), tasks.look_at_all_devices());
+    let (host, ()) = tokio::join!(host.sample(mhz), tasks.refresh_all_devices());
     let devices = tasks.board().devices.all();
     let stats = HostStats::of(&host, &devices);
     if params.pretty {
         return answer::json(&params, &stats);
     }
     let text = encode(&stats)?;
-    api.measures.kept().put(About::Host, 0, text.clone());
+    api.measures
+        .response_cache()
+        .put(About::Host, 0, text.clone());
     Ok(json(text))
 }
 
@@ -161,23 +163,23 @@ pub(super) async fn alloc(
     let id: AllocId = uuid("alloc", &id)?;
     let task = params.non_empty("task").map(TaskName::from);
     let plain = task.is_none() && !params.pretty;
-    let index = *api.door.index().borrow();
-    if plain && let Some(text) = api.measures.kept().get(About::Alloc(id), index) {
+    let index = *api.agent_handle.index().borrow();
+    if plain && let Some(text) = api.measures.response_cache().get(About::Alloc(id), index) {
         return Ok(json(text));
     }
-    let known = api.door.ask(move |view: View<'_>| {
-        let alloc = view.alloc(id).map(Outline::of);
+    let known = api.agent_handle.ask(move |view: View<'_>| {
+        let alloc = view.alloc(id).map(AllocSnapshot::of);
         let alloc = alloc.ok_or_else(|| ApiError::no_alloc(view, id))?;
         Ok::<_, ApiError>((alloc, mhz_of_a_core(view.node())))
     });
     let (alloc, mhz) = known.await??;
     let sampler = &api.measures.tasks;
-    let (running, others) = (alloc.running.clone(), api.door.ask(all_running));
-    let (looked, ()) = tokio::join!(
-        sampler.look_among(running, Depth::Processes, mhz, others),
-        sampler.look_at_devices(&alloc.record.devices)
+    let (running, others) = (alloc.running.clone(), api.agent_handle.ask(all_running));
+    let (measured, ()) = tokio::join!(
+        sampler.sample_among(running, Depth::Processes, mhz, others),
+        sampler.refresh_devices(&alloc.record.devices)
     );
-    looked?;
+    measured?;
     let usage = match &task {
         None => alloc.usage(sampler),
         Some(name) => alloc.usage_of(sampler, name),
@@ -188,7 +190,7 @@ pub(super) async fn alloc(
     }
     let text = encode(&stats)?;
     api.measures
-        .kept()
+        .response_cache()
         .put(About::Alloc(id), index, text.clone());
     Ok(json(text))
 }

@@ -3,12 +3,12 @@
 use hyper::Method;
 use serde_json::Value;
 
-use super::shapes::{AllocStats, HostStats};
+use super::dto::{AllocStats, HostStats};
 use super::tests::{allocs, failure, register};
 use crate::testing::{Rig, job};
 
 #[tokio::test]
-async fn the_machine_is_measured() {
+async fn host_stats_are_measured() {
     let rig = Rig::start().await;
     let stats: HostStats = rig.client.get("/v1/client/stats", &[]).await.unwrap();
     assert!(!stats.cpu.is_empty() && stats.memory.total > 0);
@@ -22,7 +22,7 @@ async fn the_machine_is_measured() {
 }
 
 #[tokio::test]
-async fn what_is_not_measured_is_not_listed() {
+async fn unmeasured_task_is_not_listed() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     let id = allocs(&rig, "web").await[0].id.clone();
@@ -36,7 +36,7 @@ async fn what_is_not_measured_is_not_listed() {
 }
 
 #[tokio::test]
-async fn unknown_allocations_have_the_messages_of_the_field() {
+async fn unknown_allocation_has_nomad_message() {
     let rig = Rig::start().await;
     let zero = "00000000-0000-0000-0000-000000000000";
     let path = format!("/v1/client/allocation/{zero}/stats");
@@ -52,7 +52,7 @@ async fn unknown_allocations_have_the_messages_of_the_field() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_runs() {
+async fn metrics_count_running_allocs() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     register(&rig, job("work", "batch", Some(0))).await;

@@ -28,7 +28,7 @@ const ROUNDS: usize = 8;
 /// The agent is gone.
 pub(super) async fn reasons(api: &Api, job: &Job) -> Result<Vec<String>, ApiError> {
     let asked = job.clone();
-    let found = api.door.ask(move |view| {
+    let found = api.agent_handle.ask(move |view| {
         let groups = asked.task_groups.iter();
         groups
             .flat_map(|group| of_group(view, &asked, group))
@@ -42,7 +42,7 @@ pub(super) async fn reasons(api: &Api, job: &Job) -> Result<Vec<String>, ApiErro
                 for missing in missing_variables(api, &reads, template).await? {
                     let (task, path) = (quote(&task.name), quote(&missing));
                     reasons.push(format!(
-                        "task {task} reads variable {path}, which is not there"
+                        "task {task} reads variable {path}, which does not exist"
                     ));
                 }
             }
@@ -117,7 +117,7 @@ async fn missing_variables(
             break;
         }
         let reads = reads.clone();
-        let known = api.door.ask(move |view| {
+        let known = api.agent_handle.ask(move |view| {
             let answer = |need: Need| {
                 let answer = answer(view, &reads, &need)?;
                 Some((need, answer))

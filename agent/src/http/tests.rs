@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::shapes::{Alloc, AllocStub, EvalShape, JobStub, Registered, Stopped, Validated};
+use super::dto::{Alloc, AllocStub, EvaluationDto, JobStub, Registered, Stopped, Validated};
 use crate::cli::client::whole;
 use crate::testing::{Rig, job};
 
@@ -34,10 +34,10 @@ pub(super) async fn failure(rig: &Rig, method: Method, path: &str, body: &str) -
 }
 
 #[tokio::test]
-async fn a_job_runs_and_shows_everywhere() {
+async fn running_job_is_shown_by_all_routes() {
     let rig = Rig::start().await;
     let registered = register(&rig, job("web", "service", None)).await;
-    let eval: EvalShape = rig
+    let eval: EvaluationDto = rig
         .client
         .get(&format!("/v1/evaluation/{}", registered.eval_id), &[])
         .await
@@ -85,7 +85,7 @@ async fn a_job_runs_and_shows_everywhere() {
 }
 
 #[tokio::test]
-async fn a_job_stops_and_is_forgotten() {
+async fn purged_job_is_removed() {
     let rig = Rig::start().await;
     register(&rig, job("a/b", "service", None)).await;
     let purge = [("purge", "true")];
@@ -106,7 +106,7 @@ async fn a_job_stops_and_is_forgotten() {
 }
 
 #[tokio::test]
-async fn errors_are_those_of_the_field() {
+async fn errors_have_nomad_messages() {
     let rig = Rig::start().await;
     let none = "00000000-0000-0000-0000-000000000000";
     let cases = [
@@ -207,7 +207,7 @@ async fn errors_are_those_of_the_field() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_too_large_is_refused_in_words() {
+async fn oversized_job_is_refused_with_message() {
     let rig = Rig::start().await;
     let large = " ".repeat(super::body::MAX_BODY + 1);
     let (status, message) = failure(&rig, Method::PUT, "/v1/jobs", &large).await;
@@ -218,7 +218,7 @@ async fn a_job_that_is_too_large_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn invalid_jobs_are_told_why() {
+async fn invalid_job_is_refused_with_reason() {
     let rig = Rig::start().await;
     let body = json!({ "Job": { "ID": "empty" } });
     let validated: Validated = rig
@@ -237,7 +237,7 @@ async fn invalid_jobs_are_told_why() {
 }
 
 #[tokio::test]
-async fn an_enforced_index_is_checked() {
+async fn enforced_index_is_checked() {
     let rig = Rig::start().await;
     let registered = register(&rig, job("web", "service", None)).await;
     let body = |index: u64| json!({ "Job": job("web", "service", None), "EnforceIndex": true, "JobModifyIndex": index });
@@ -252,7 +252,7 @@ async fn an_enforced_index_is_checked() {
 }
 
 #[tokio::test]
-async fn a_blocking_query_wakes_when_something_changes() {
+async fn blocking_query_wakes_when_something_changes() {
     let rig = Rig::start().await;
     let before = rig
         .client
@@ -310,7 +310,7 @@ async fn tasks_are_restarted_and_signalled() {
 }
 
 #[tokio::test]
-async fn one_that_ended_is_cleaned_away_when_asked() {
+async fn ended_alloc_is_collected_on_request() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     register(&rig, job("calc", "batch", Some(0))).await;
@@ -318,7 +318,7 @@ async fn one_that_ended_is_cleaned_away_when_asked() {
     let runs = allocs(&rig, "web").await[0].id.clone();
     let (status, why) = failure(&rig, Method::PUT, &gc(&runs), "").await;
     assert_eq!(status, 500);
-    assert!(why.contains("not over"), "{why}");
+    assert!(why.contains("not terminal"), "{why}");
     let ended = allocs(&rig, "calc").await[0].id.clone();
     rig.client
         .change::<Value>(Method::PUT, &gc(&ended), &[], None)
@@ -340,7 +340,7 @@ async fn assert_collected(rig: &Rig, id: &str) {
 }
 
 #[tokio::test]
-async fn system_gc_forgets_what_ended_with_its_dead_job() {
+async fn system_gc_collects_dead_job_with_allocs() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     register(&rig, job("calc", "batch", Some(0))).await;

@@ -11,23 +11,23 @@ use drover_core::model::variable::{Items, VariableKey, check_namespace, check_pa
 use serde::Deserialize;
 
 use super::answer::{self, Answer};
-use super::blocking::{Seen, look};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{VariableDto, VariableStub};
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::shapes::{VariableShape, VariableStub};
 use super::{Api, body, jobs};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
-    let seen = look(&api, &params, move |view| {
+    let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.variables().iter().filter(|(key, _)| {
-            asked.covers(&key.namespace) && key.path.starts_with(asked.prefix())
+            asked.includes(&key.namespace) && key.path.starts_with(asked.prefix())
         });
         let stubs = wanted.map(|(key, variable)| {
             let token = format!("{}.{}", key.namespace, key.path);
             (token, VariableStub::of(key, variable.meta))
         });
-        Seen::whole(view, stubs.collect::<Vec<_>>())
+        Indexed::whole(view, stubs.collect::<Vec<_>>())
     })
     .await?;
     jobs::page(&params, seen)
@@ -55,9 +55,9 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
 }
 
 async fn read(api: &Api, params: &Params, key: VariableKey) -> Answer {
-    let seen = look(api, params, move |view| {
+    let seen = blocking_query(api, params, move |view| {
         let found = view.variables().get(&key);
-        Seen::whole(view, found.map(|one| VariableShape::of(&key, one)))
+        Indexed::whole(view, found.map(|one| VariableDto::of(&key, one)))
     })
     .await?;
     match seen.value {
@@ -77,7 +77,7 @@ struct Given {
 
 async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request) -> Answer {
     let expect = expected(params)?;
-    let given: Given = body::shape(request).await?;
+    let given: Given = body::decode(request).await?;
     if !given.path.is_empty() && given.path != *key.path {
         return Err(ApiError::bad("the body is of a variable at another path"));
     }
@@ -96,9 +96,9 @@ async fn put(api: &Api, params: &Params, mut key: VariableKey, request: Request)
         items: items.clone(),
         expect,
     };
-    match api.door.request(input).await? {
+    match api.agent_handle.request(input).await? {
         Reply::Variable(meta) => {
-            let variable = VariableShape {
+            let variable = VariableDto {
                 stub: VariableStub::of(&key, meta),
                 items: Some(items.get().clone()),
             };
@@ -114,7 +114,7 @@ async fn delete(api: &Api, params: &Params, key: VariableKey) -> Answer {
         key: key.clone(),
         expect,
     };
-    match api.door.request(input).await? {
+    match api.agent_handle.request(input).await? {
         Reply::Done { index } => {
             let mut response = StatusCode::NO_CONTENT.into_response();
             answer::state_headers(response.headers_mut(), index);
@@ -134,10 +134,12 @@ fn expected(params: &Params) -> Result<Option<u64>, ApiError> {
 /// Whoever expected another state is shown what there is.
 async fn refused(api: &Api, key: VariableKey, expect: Option<u64>, reply: Reply) -> Answer {
     let is_conflict = matches!(reply, Reply::Refused(Refusal::Conflict(_)));
-    let there = api.door.ask(move |view| match view.variables().get(&key) {
-        Some(variable) => VariableShape::of(&key, variable),
-        None => VariableShape::none(&key),
-    });
+    let there = api
+        .agent_handle
+        .ask(move |view| match view.variables().get(&key) {
+            Some(variable) => VariableDto::of(&key, variable),
+            None => VariableDto::none(&key),
+        });
     let there = there.await?;
     // An agent that ends refuses whatever is expected.
     if !is_conflict || expect.is_none_or(|expect| expect == there.stub.modify_index) {

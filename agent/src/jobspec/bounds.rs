@@ -29,7 +29,7 @@ pub(crate) struct Budget(Cell<usize>);
 pub(crate) struct Exhausted;
 
 impl Exhausted {
-    pub(crate) const MESSAGE: &str = "the job file asks for too much work or memory";
+    pub(crate) const MESSAGE: &str = "evaluating the job file takes too much work or memory";
     pub(crate) const HELP: &str =
         "Written out, each value may have 16 MiB and a depth of 100, and all together 64 MiB.";
 }

@@ -41,7 +41,7 @@ mod functions;
 mod hcl_json;
 mod json_text;
 mod locals;
-pub mod places;
+pub mod positions;
 mod source;
 mod syntax;
 mod variables;
@@ -60,7 +60,7 @@ use hcl_edit::structure::{Block, Body, Structure};
 
 pub use api::from_api_json;
 pub use error::{Errors, Issue};
-pub use places::{Place, Places};
+pub use positions::{Position, Positions};
 
 use blocks::decode::{Context, Decoder};
 use blocks::items::labels;
@@ -101,7 +101,7 @@ pub struct Parsed {
     /// The job as it was written.
     pub job: Job,
     /// Where its parts were written; empty for the job API's JSON.
-    pub places: Places,
+    pub positions: Positions,
     /// What is likely a mistake.
     pub warnings: Vec<Issue>,
 }
@@ -163,7 +163,7 @@ fn parse_json(plain: &Source, file_name: &str, options: &Options) -> Result<Pars
     })?;
     Ok(Parsed {
         job,
-        places: Places::default(),
+        positions: Positions::default(),
         warnings: Vec::new(),
     })
 }
@@ -190,11 +190,11 @@ fn parse_body(source: &Source, body: &Body, options: &Options) -> Result<Parsed,
     let Some(block) = job_block.filter(|_| issues.is_empty()) else {
         return Err(issues.into());
     };
-    let (job, places) = read_job(&session, block, &globals)?;
+    let (job, positions) = read_job(&session, block, &globals)?;
     drop(globals);
     Ok(Parsed {
         job,
-        places,
+        positions,
         warnings: warnings.into_inner(),
     })
 }
@@ -220,7 +220,7 @@ fn outline<'b>(source: &Source, body: &'b Body, issues: &mut Issues) -> Option<&
             _ => {
                 let message = format!("\"{name}\" cannot stand at the top of a job file");
                 let help = did_you_mean(name, KNOWN);
-                let list = || "Known here are job, variable, variables and locals.".to_owned();
+                let list = || "Known names are job, variable, variables and locals.".to_owned();
                 issues.push(source.issue(&at, message).help(help.unwrap_or_else(list)));
             }
         }
@@ -236,7 +236,7 @@ fn read_job(
     session: &Session<'_>,
     block: &Block,
     globals: &Globals,
-) -> Result<(Job, Places), Errors> {
+) -> Result<(Job, Positions), Errors> {
     let on = session.evaluator(globals);
     let at = block.ident.span();
     let names = labels(block);
@@ -246,19 +246,19 @@ fn read_job(
     };
     let mut decoder = Decoder {
         on: &on,
-        places: Places::default(),
+        positions: Positions::default(),
         issues: Issues::default(),
     };
     if let Some(range) = &at {
         decoder
-            .places
-            .insert(places::JOB.to_owned(), on.source.place(range.start));
+            .positions
+            .insert(positions::JOB.to_owned(), on.source.position(range.start));
     }
     let mut fields = decoder.block(
         &blocks::JOB,
         &Context {
             what: format!("job \"{id}\""),
-            path: places::JOB.to_owned(),
+            path: positions::JOB.to_owned(),
             at: at.clone(),
             body: &block.body,
             scope: Scope::default(),
@@ -275,5 +275,5 @@ fn read_job(
     let json = serde_json::to_value(Value::Map(fields))
         .map_err(|error| on.fault(&at, format!("the job cannot be written: {error}")))?;
     let job = api::job_of(json).map_err(|issue| on.fault(&at, issue.message))?;
-    Ok((job, decoder.places))
+    Ok((job, decoder.positions))
 }

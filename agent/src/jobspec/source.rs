@@ -7,7 +7,7 @@ use super::error::Issue;
 
 /// A position in a file, counted from 1 as editors do; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: usize,
     /// The column.
@@ -61,35 +61,35 @@ impl Source {
     }
 
     /// Line and column of a byte offset.
-    pub(crate) fn place(&self, offset: usize) -> Place {
+    pub(crate) fn position(&self, offset: usize) -> Position {
         let line = self.lines.partition_point(|start| *start <= offset).max(1);
         let start = self.lines.get(line - 1).copied().unwrap_or(0);
         let column = match self.text.get(start..offset) {
             Some(before) => before.chars().count() + 1,
             None => 1,
         };
-        Place { line, column }
+        Position { line, column }
     }
 
     /// A mistake at a place of this text.
     pub(crate) fn issue(&self, at: &At, message: impl Into<String>) -> Box<Issue> {
-        let place = at.as_ref().map(|range| self.place(range.start));
+        let position = at.as_ref().map(|range| self.position(range.start));
         Box::new(Issue {
             file: self.name.clone(),
-            line: place.map_or(0, |place| place.line),
-            column: place.map_or(0, |place| place.column),
-            source_line: place.map_or_else(String::new, |place| self.shown_line(place)),
+            line: position.map_or(0, |position| position.line),
+            column: position.map_or(0, |position| position.column),
+            source_line: position.map_or_else(String::new, |position| self.shown_line(position)),
             message: message.into(),
             help: None,
         })
     }
 
     /// The line of a place, unless the place is too far right to show it.
-    fn shown_line(&self, place: Place) -> String {
-        if place.column > SHOWN {
+    fn shown_line(&self, position: Position) -> String {
+        if position.column > SHOWN {
             return String::new();
         }
-        let line = self.text.lines().nth(place.line - 1).unwrap_or("");
+        let line = self.text.lines().nth(position.line - 1).unwrap_or("");
         line.chars().take(SHOWN).collect()
     }
 }

@@ -175,7 +175,7 @@ fn declaration<'b>(
             }
             _ => {
                 let message = format!("unknown \"{key}\" in variable \"{name}\"");
-                let list = format!("Known here are {}.", known.join(", "));
+                let list = format!("Known names are {}.", known.join(", "));
                 let help = did_you_mean(key, known).unwrap_or(list);
                 Err(on.fault(&at, message).help(help))
             }

@@ -120,14 +120,14 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
         .map_err(|Refused(mistakes)| mistakes.join("\n"))?;
     let mut serving = serve(&args.agent, file).await?;
     let data_dir = serving.running.data_dir.path().display().to_string();
-    terminal.say(&format!("Agent at {}, data in {data_dir}", serving.url));
+    terminal.print_line(&format!("Agent at {}, data in {data_dir}", serving.url));
     for remark in &serving.running.remarks {
-        terminal.say(remark);
+        terminal.print_line(remark);
     }
     let key = job.key();
     let mut follower = Follower::new(
-        &serving.running.door,
-        serving.running.on_the_way.clone(),
+        &serving.running.agent_handle,
+        serving.running.transfers.clone(),
         key.clone(),
     );
     follower.begin().await;
@@ -144,8 +144,8 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
         follower.rest(&mut signals, &mut terminal).await && serving.wait(&mut signals).await;
     terminal.finish();
     if !ended {
-        terminal.say(&format!(
-            "Left job \"{}\" before it was stopped: what of it still runs goes on",
+        terminal.print_line(&format!(
+            "Left job \"{}\" before it was stopped: its running tasks go on",
             key.id
         ));
         return Ok(ExitCode::FAILURE);
@@ -154,10 +154,10 @@ async fn run_up(args: &UpArgs, file: FileConfig) -> Result<ExitCode, String> {
         Followed::Complete => ("is complete", ExitCode::SUCCESS),
         Followed::Interrupted => ("is stopped", ExitCode::SUCCESS),
         Followed::Failed => ("failed", ExitCode::FAILURE),
-        Followed::Blocked => ("has no place on this node", ExitCode::from(2)),
-        Followed::Gone => ("lost its agent", ExitCode::FAILURE),
+        Followed::Blocked => ("cannot be placed on this node", ExitCode::from(2)),
+        Followed::AgentStopped => ("lost its agent", ExitCode::FAILURE),
     };
-    terminal.say(&format!("Job \"{}\" {words}", key.id));
+    terminal.print_line(&format!("Job \"{}\" {words}", key.id));
     Ok(code)
 }
 
@@ -168,7 +168,7 @@ fn admit(args: &UpArgs, terminal: &Terminal) -> Result<Job, String> {
         .admit()
         .map_err(|Refused(mistakes)| mistakes.join("\n\n"))?;
     for warning in &admitted.warnings {
-        terminal.say(&format!("Warning: {warning}"));
+        terminal.print_line(&format!("Warning: {warning}"));
     }
     Ok(admitted.job)
 }
@@ -179,7 +179,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
     let key = job.key();
     let asked = key.clone();
     let over = running
-        .door
+        .agent_handle
         .ask(move |view| view.job(&asked).is_some() && view.job_status(&asked) == "dead");
     if over.await.unwrap_or(false) {
         let deregister = Deregister {
@@ -187,7 +187,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
             purge: false,
         };
         running
-            .door
+            .agent_handle
             .request(deregister)
             .await
             .map_err(|gone| gone.to_string())?;
@@ -196,7 +196,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
         job: Arc::new(job),
         expect_index: None,
     };
-    match running.door.request(register).await {
+    match running.agent_handle.request(register).await {
         Ok(Reply::Registered { .. }) => Ok(()),
         Ok(Reply::Refused(
             Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why),
@@ -263,7 +263,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
     let mut running = start(&settings).map_err(|error| error.to_string())?;
     if !settings.file.ignored.is_empty() {
         running.remarks.push(format!(
-            "settings without an effect here: {}",
+            "settings without effect: {}",
             settings.file.ignored.join(", ")
         ));
     }
@@ -271,7 +271,8 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         .local_addr()
         .is_ok_and(|address| address.ip().is_loopback())
     {
-        let words = "whoever can reach it may run programs here: the HTTP API has no passwords";
+        let words =
+            "anyone who can reach it may run programs here: the HTTP API has no authentication";
         running.remarks.push(format!(
             "{address} is no address of this machine alone; {words}"
         ));
@@ -283,7 +284,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
         namespaces: settings.file.agent.namespaces.clone(),
         data_dir: running.data_dir.path().display().to_string(),
-        on_the_way: running.on_the_way.clone(),
+        transfers: running.transfers.clone(),
         secret: running.secret.clone(),
         issuer: Some(running.issuer.clone()),
         plugins: running.plugins.clone(),
@@ -291,7 +292,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         client: settings.file.client,
         telemetry: settings.file.telemetry,
     };
-    let router = http::router(running.door.clone(), api, running.measures.clone());
+    let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
     let server = tokio::spawn(http::serve(listener, router));
     Ok(Serving {
         running,
@@ -303,7 +304,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
 impl Serving {
     async fn begin_end(&self, mode: ShutdownMode) {
         // If it is gone already, that is what was wanted.
-        let _ = self.running.door.shutdown(mode).await;
+        let _ = self.running.agent_handle.shutdown(mode).await;
     }
 
     /// Waits for the end of the core, or for a signal that ends the waiting. Whether it came to

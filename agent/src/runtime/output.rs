@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_put_together_from_chunks() {
+    async fn lines_are_joined_from_chunks() {
         let (chunks, taken) = mpsc::channel(8);
         for chunk in ["one\ntw", "o\n\nthr", "ee"] {
             chunks

@@ -14,6 +14,7 @@ use drover_core::model::node::Node as NodeModel;
 use drover_core::model::processors::Processors;
 use drover_core::store::Saved;
 use drover_core::time::Span;
+use drover_io_real::agent_handle::AgentHandle;
 use drover_io_real::artifact::Artifacts;
 use drover_io_real::audit::Auditor;
 use drover_io_real::cgroup::Cgroups;
@@ -22,7 +23,6 @@ use drover_io_real::device::declared::DeclaredDevices;
 use drover_io_real::device::nvidia::Nvidia;
 use drover_io_real::device::{DevicePlugin, DevicePlugins};
 use drover_io_real::dirs::AllocDirs;
-use drover_io_real::door::Door;
 use drover_io_real::driver::external::Collectors;
 use drover_io_real::driver::mock::Mock;
 use drover_io_real::driver::raw_exec::RawExec;
@@ -36,14 +36,14 @@ use drover_io_real::memory;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
 use drover_io_real::migrate::token::NodeSecret;
-use drover_io_real::node::{Node, Parts};
-use drover_io_real::on_the_way::OnTheWay;
+use drover_io_real::node::{Dependencies, Node};
 use drover_io_real::open_files;
 use drover_io_real::plugins::{PluginSettings, Plugins};
 use drover_io_real::recorder::Recorder;
 use drover_io_real::shim::ShimHome;
 use drover_io_real::stats::{Disks, HostSampler, Sampler};
 use drover_io_real::store::{Store, StoreError};
+use drover_io_real::transfers::Transfers;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -61,8 +61,8 @@ const DYNAMIC_PORTS: (u16, u16) = (20_000, 32_000);
 /// An agent that runs.
 #[derive(Debug)]
 pub struct Running {
-    /// The way to it.
-    pub door: Door,
+    /// The handle to it.
+    pub agent_handle: AgentHandle,
     /// Its loop; over when the agent has stopped.
     pub core: JoinHandle<()>,
     /// What the operator should know of this machine.
@@ -72,7 +72,7 @@ pub struct Running {
     /// Held for as long as the agent runs.
     pub data_dir: DataDir,
     /// What is fetched for its allocations.
-    pub on_the_way: OnTheWay,
+    pub transfers: Transfers,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// What tasks prove who they are with.
@@ -141,7 +141,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let cgroups =
         cgroups(&data_dir).map_err(|error| SetupError::Io("use control groups", error))?;
     if cgroups.is_none() {
-        remarks.push("no control groups here (not root?): tasks run without limits".to_owned());
+        remarks.push("no cgroups are available (not root?): tasks run without limits".to_owned());
     }
     let (answers_in, answers) = mpsc::unbounded_channel();
     let inbox = Inbox::new(answers_in);
@@ -150,7 +150,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let raw_exec = RawExec::new(home, dirs.clone(), cgroups, open_files, inbox.clone());
     let whole = opened.damaged.is_empty();
     let auditor = Auditor::new(&data_dir, own, groups, raw_exec.clone(), whole)
-        .map_err(|error| SetupError::Io("look at this host", error))?;
+        .map_err(|error| SetupError::Io("inspect this host", error))?;
     let wanted = &settings.file.client;
     // What a driver runs that is not wanted any more is nobody's.
     let known = match wanted.drivers.allows(raw_exec.name()) {
@@ -163,7 +163,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     };
     let left = raw_exec.end_unknown(&known, orphans);
     if let Err(error) = &left {
-        remarks.push(format!("cannot look for tasks that nobody knows: {error}"));
+        remarks.push(format!("cannot look for orphaned tasks: {error}"));
     }
     let mut drivers: Vec<Arc<dyn Driver>> = vec![
         Arc::new(raw_exec),
@@ -182,8 +182,8 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     }
     let plugins = plugins(settings, &data_dir, collectors, &inbox)?;
     let devices = DevicePlugins::new(own_devices(&settings.file), plugins.clone());
-    let on_the_way = OnTheWay::default();
-    let artifacts = artifacts(settings, &data_dir, &dirs, on_the_way.clone())
+    let transfers = Transfers::default();
+    let artifacts = artifacts(settings, &data_dir, &dirs, transfers.clone())
         .map_err(|error| SetupError::Io("prepare for artifacts", error))?;
     let secret = data_dir
         .secret()
@@ -195,7 +195,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         Sampler::new(drivers.iter().cloned(), gate.clone()).listening_to(devices.clone()),
         HostSampler::new(Disks::new(data_dir.alloc_root())),
     );
-    let looks = fingerprint::Settings {
+    let probe_settings = fingerprint::Settings {
         alloc_dir: data_dir.alloc_root(),
         version: crate::http::agent::VERSION.to_owned(),
         nomad_version: crate::http::agent::NOMAD_VERSION.to_owned(),
@@ -206,9 +206,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         reserved_compute: wanted.node.reserved.mhz,
         ..fingerprint::Settings::default()
     };
-    let context = Context::of_this_machine(looks)
-        .map_err(|error| SetupError::Io("look at this machine", error))?;
-    let (door, inside) = Door::new(data_dir.allocs());
+    let context = Context::of_this_machine(probe_settings)
+        .map_err(|error| SetupError::Io("inspect this machine", error))?;
+    let (agent_handle, request_inbox) = AgentHandle::new(data_dir.allocs());
     let id = opened
         .saved
         .meta
@@ -226,7 +226,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         remarks.push(format!("nothing is recorded: {error}"));
         Recorder::off()
     });
-    let node = Node::new(Parts {
+    let node = Node::new(Dependencies {
         config,
         saved: opened.saved,
         store: opened.store,
@@ -238,24 +238,24 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
             inbox.clone(),
             devices.clone(),
             artifacts,
-            Migration::new(dirs, Limits::default(), on_the_way.clone()),
+            Migration::new(dirs, Limits::default(), transfers.clone()),
             issuer.clone(),
-            door.clone(),
+            agent_handle.clone(),
         ),
         devices,
         answers,
         inbox,
-        inside,
+        request_inbox,
         recorder,
     });
     let core = tokio::spawn(node.run());
     Ok(Running {
-        door,
+        agent_handle,
         core,
         remarks,
         measures,
         data_dir,
-        on_the_way,
+        transfers,
         secret,
         issuer,
         plugins,
@@ -287,11 +287,11 @@ fn artifacts(
     settings: &Settings,
     data_dir: &DataDir,
     dirs: &AllocDirs,
-    on_the_way: OnTheWay,
+    transfers: Transfers,
 ) -> io::Result<Artifacts> {
     let home = data_dir.own("artifacts", None)?;
     let wanted = settings.file.client.artifact.clone();
-    Artifacts::new(wanted, dirs.clone(), home, on_the_way)
+    Artifacts::new(wanted, dirs.clone(), home, transfers)
 }
 
 /// What has devices in this program.
@@ -310,7 +310,7 @@ fn own_devices(file: &FileConfig) -> Vec<Arc<dyn DevicePlugin>> {
 fn end_collecting_for_nobody(collectors: Collectors, known: BTreeSet<LaunchId>) {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = collectors.end_unknown(&known, Orphans::End) {
-            tracing::error!(%error, "cannot look for what collects output for nobody");
+            tracing::error!(%error, "cannot look for orphaned log collectors");
         }
     });
 }
@@ -436,7 +436,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.parallel_destroys = wanted.gc.parallel;
     // Nobody else may mount.
     config.secrets_in_memory = rustix::process::geteuid().is_root();
-    config.room = Some(wanted.gc.room);
+    config.disk_limits = Some(wanted.gc.disk_limits);
     config.host_env = env.filter(|(key, _)| wanted.env.allows(key)).collect();
     config
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use drover_core::ids::AllocId;
 use drover_core::model::event::{EventType, TaskEvent};
-use drover_io_real::on_the_way::Amount;
+use drover_io_real::transfers::Amount;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::Line;
-use crate::http::shapes::how_far;
+use crate::http::dto::how_far;
 
 const SPIN: Duration = Duration::from_millis(120);
 
@@ -52,7 +52,7 @@ impl Terminal {
     }
 
     /// Something about the agent or the job.
-    pub(super) fn say(&self, text: &str) {
+    pub(super) fn print_line(&self, text: &str) {
         self.print(&format!("{} {}", self.paint("1;34", "==>"), clean(text)));
     }
 
@@ -63,12 +63,12 @@ impl Terminal {
         } else {
             "created"
         };
-        self.say(&format!("Allocation {} {name} {what}", id.short()));
+        self.print_line(&format!("Allocation {} {name} {what}", id.short()));
     }
 
     /// There is no place for a group.
     pub(super) fn blocked(&self, group: &str, why: &str) {
-        self.say(&format!("No place for group \"{group}\": {why}"));
+        self.print_line(&format!("Placement failed for group \"{group}\": {why}"));
     }
 
     /// Something happened to a task.
@@ -116,7 +116,7 @@ impl Terminal {
 
     /// The job is being stopped.
     pub(super) fn stopping(&mut self, job: &str) {
-        self.say(&format!("Stopping {job}; again to leave at once"));
+        self.print_line(&format!("Stopping {job}; again to leave at once"));
         self.doing = format!("{job}: stopping");
         self.show();
         self.spin(true);

@@ -11,14 +11,14 @@ use drover_core::model::alloc::ClientStatus;
 use drover_core::model::event::TaskEvent;
 use drover_core::model::job::Job;
 use drover_core::model::placement::PlacementFailure;
-use drover_io_real::on_the_way::{Amount, OnTheWay};
+use drover_io_real::transfers::{Amount, Transfers};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{mpsc, watch};
 
 use super::Signals;
 use super::output::{self, Line};
 use super::terminal::Terminal;
-use crate::door::{Door, Gone};
+use crate::agent_handle::{AgentHandle, AgentStopped};
 
 /// How many lines of output may wait to be shown.
 const LINES: usize = 256;
@@ -35,16 +35,16 @@ pub(super) enum Followed {
     /// Somebody ended it.
     Interrupted,
     /// The agent is gone.
-    Gone,
+    AgentStopped,
 }
 
 /// How long a machine that is still being found out is left alone between two looks.
 const LEARNING: Duration = Duration::from_millis(100);
 
-/// What a look at a job finds.
+/// What a query of a job finds.
 #[derive(Clone, Debug)]
-struct Look {
-    allocs: Vec<Seen>,
+struct JobCheck {
+    allocs: Vec<JobSnapshot>,
     blocked: Vec<(String, PlacementFailure)>,
     status: &'static str,
     failed: bool,
@@ -53,7 +53,7 @@ struct Look {
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct JobSnapshot {
     id: AllocId,
     name: String,
     tasks: Vec<TaskName>,
@@ -63,15 +63,15 @@ struct Seen {
 
 /// Who follows a job. Made before the job is registered, so that nothing is missed.
 pub(super) struct Follower {
-    door: Door,
+    agent_handle: AgentHandle,
     job: JobKey,
     events: broadcast::Receiver<(TaskKey, Arc<TaskEvent>)>,
     index: watch::Receiver<u64>,
-    on_the_way: OnTheWay,
+    transfers: Transfers,
     comes: watch::Receiver<()>,
     lines: mpsc::Receiver<Line>,
     lines_in: Option<mpsc::Sender<Line>>,
-    shown: Vec<Seen>,
+    shown: Vec<JobSnapshot>,
     blocked: BTreeSet<(String, PlacementFailure)>,
     /// Allocations that were over before: nobody asks for their story again.
     earlier: BTreeSet<AllocId>,
@@ -86,20 +86,20 @@ enum Next {
     Comes,
     Interrupted,
     Missed,
-    Gone,
+    AgentStopped,
 }
 
 impl Follower {
     /// Follows `job` from now on.
-    pub(super) fn new(door: &Door, on_the_way: OnTheWay, job: JobKey) -> Follower {
+    pub(super) fn new(agent_handle: &AgentHandle, transfers: Transfers, job: JobKey) -> Follower {
         let (lines_in, lines) = mpsc::channel(LINES);
         Follower {
-            door: door.clone(),
+            agent_handle: agent_handle.clone(),
             job,
-            events: door.events(),
-            index: door.index(),
-            comes: on_the_way.changes(),
-            on_the_way,
+            events: agent_handle.events(),
+            index: agent_handle.index(),
+            comes: transfers.changes(),
+            transfers,
             lines,
             lines_in: Some(lines_in),
             shown: Vec::new(),
@@ -112,8 +112,8 @@ impl Follower {
     /// Looks at what the job left before it is registered again. What comes from now on is shown,
     /// however soon it is over.
     pub(super) async fn begin(&mut self) {
-        if let Ok(look) = self.look().await {
-            let over = look.allocs.iter().filter(|seen| seen.finished);
+        if let Ok(check_job) = self.check_job().await {
+            let over = check_job.allocs.iter().filter(|seen| seen.finished);
             self.earlier = over.map(|seen| seen.id).collect();
         }
     }
@@ -126,21 +126,21 @@ impl Follower {
     ) -> Followed {
         loop {
             self.index.borrow_and_update();
-            let Ok(look) = self.look().await else {
-                return Followed::Gone;
+            let Ok(check_job) = self.check_job().await else {
+                return Followed::AgentStopped;
             };
-            self.show(&look, terminal);
-            if let Some(end) = self.end(&look) {
+            self.show(&check_job, terminal);
+            if let Some(end) = self.end(&check_job) {
                 return end;
             }
             loop {
-                match self.next(signals, look.learning).await {
+                match self.next(signals, check_job.learning).await {
                     Next::Event(task, event) => {
                         if self.name(task.alloc).is_none() {
-                            let Ok(look) = self.look().await else {
-                                return Followed::Gone;
+                            let Ok(check_job) = self.check_job().await else {
+                                return Followed::AgentStopped;
                             };
-                            self.show(&look, terminal);
+                            self.show(&check_job, terminal);
                         }
                         self.show_event(&task, &event, terminal);
                     }
@@ -149,7 +149,7 @@ impl Follower {
                     Next::Missed => {}
                     Next::Changed => break,
                     Next::Interrupted => return Followed::Interrupted,
-                    Next::Gone => return Followed::Gone,
+                    Next::AgentStopped => return Followed::AgentStopped,
                 }
             }
         }
@@ -191,13 +191,13 @@ impl Follower {
             event = self.events.recv() => match event {
                 Ok((task, event)) => Next::Event(task, event),
                 Err(RecvError::Lagged(_)) => Next::Missed,
-                Err(RecvError::Closed) => Next::Gone,
+                Err(RecvError::Closed) => Next::AgentStopped,
             },
             Some(line) = self.lines.recv() => Next::Line(line),
             Ok(()) = self.comes.changed() => Next::Comes,
             changed = self.index.changed() => match changed {
                 Ok(()) => Next::Changed,
-                Err(_) => Next::Gone,
+                Err(_) => Next::AgentStopped,
             },
         }
     }
@@ -205,13 +205,15 @@ impl Follower {
     /// What is on its way to the job's allocations.
     fn coming(&self) -> Option<Amount> {
         let all = self.shown.iter();
-        all.filter_map(|seen| self.on_the_way.of(seen.id))
+        all.filter_map(|seen| self.transfers.of(seen.id))
             .reduce(Amount::and)
     }
 
-    async fn look(&self) -> Result<Look, Gone> {
+    async fn check_job(&self) -> Result<JobCheck, AgentStopped> {
         let job = self.job.clone();
-        self.door.ask(move |view| look_at(view, &job)).await
+        self.agent_handle
+            .ask(move |view| inspect_job(view, &job))
+            .await
     }
 
     fn name(&self, alloc: AllocId) -> Option<&str> {
@@ -221,8 +223,8 @@ impl Follower {
             .map(|seen| seen.name.as_str())
     }
 
-    fn show(&mut self, look: &Look, terminal: &mut Terminal) {
-        for seen in &look.allocs {
+    fn show(&mut self, check_job: &JobCheck, terminal: &mut Terminal) {
+        for seen in &check_job.allocs {
             let known = self.shown.iter().any(|known| known.id == seen.id);
             if !known && !self.earlier.contains(&seen.id) {
                 terminal.alloc(seen.id, &seen.name, seen.running);
@@ -230,13 +232,13 @@ impl Follower {
                 self.shown.push(seen.clone());
             }
         }
-        for (group, why) in look.blocked.iter().filter(|_| !look.learning) {
+        for (group, why) in check_job.blocked.iter().filter(|_| !check_job.learning) {
             if self.blocked.insert((group.clone(), why.clone())) {
                 terminal.blocked(group, &why.to_string());
             }
         }
-        let running = look.allocs.iter().filter(|seen| seen.running).count();
-        let waiting = look
+        let running = check_job.allocs.iter().filter(|seen| seen.running).count();
+        let waiting = check_job
             .allocs
             .iter()
             .filter(|seen| !seen.running && !seen.finished)
@@ -244,12 +246,12 @@ impl Follower {
         terminal.status(&self.job.id, running, waiting);
     }
 
-    fn follow_output(&self, seen: &Seen) {
+    fn follow_output(&self, seen: &JobSnapshot) {
         let Some(lines) = &self.lines_in else { return };
         for task in &seen.tasks {
             for stream in ["stdout", "stderr"] {
                 let chunks = crate::http::logs::follow(
-                    self.door.clone(),
+                    self.agent_handle.clone(),
                     seen.id,
                     task.clone(),
                     stream,
@@ -275,18 +277,22 @@ impl Follower {
         }
     }
 
-    fn end(&self, look: &Look) -> Option<Followed> {
+    fn end(&self, check_job: &JobCheck) -> Option<Followed> {
         // Nothing is placed yet: what ended is of an earlier run.
-        if look.learning {
+        if check_job.learning {
             return None;
         }
-        if look.allocs.is_empty() && !look.blocked.is_empty() {
+        if check_job.allocs.is_empty() && !check_job.blocked.is_empty() {
             return Some(Followed::Blocked);
         }
-        match (look.status, look.allocs.is_empty(), look.failed) {
+        match (
+            check_job.status,
+            check_job.allocs.is_empty(),
+            check_job.failed,
+        ) {
             ("dead", false, true) => Some(Followed::Failed),
             ("dead", false, false) => Some(Followed::Complete),
-            // On a full disk what ended is cleaned away at once.
+            // On a full disk what ended is garbage-collected at once.
             ("dead", true, _) => {
                 let last = self.shown.last()?;
                 Some(match self.failed.contains(&last.id) {
@@ -310,11 +316,11 @@ fn children(view: View<'_>, job: &JobKey) -> Vec<JobKey> {
     children.map(|record| record.job.key()).collect()
 }
 
-fn look_at(view: View<'_>, job: &JobKey) -> Look {
+fn inspect_job(view: View<'_>, job: &JobKey) -> JobCheck {
     let children = children(view, job);
     let jobs = core::iter::once(job).chain(&children);
     let allocs = jobs.clone().flat_map(|job| view.allocs_of(job));
-    let allocs = allocs.map(|alloc| Seen {
+    let allocs = allocs.map(|alloc| JobSnapshot {
         id: alloc.record().id,
         name: alloc.record().name.to_string(),
         tasks: alloc
@@ -328,7 +334,7 @@ fn look_at(view: View<'_>, job: &JobKey) -> Look {
     let latest = view
         .shown_allocs_of(job)
         .filter(|alloc| alloc.record().next.is_none());
-    Look {
+    JobCheck {
         failed: latest
             .clone()
             .any(|alloc| alloc.record().status == ClientStatus::Failed),

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// The longest that anything in these tests may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program that runs an agent; killed when dropped.
 pub(crate) struct Agent {
@@ -53,7 +53,7 @@ impl Agent {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !matches!(request(addr, "GET", "/v1/agent/health", None), Ok((200, _))) {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the agent ended at its start: {status}");
@@ -94,7 +94,7 @@ impl Agent {
 
     /// Asks again and again, each time waiting for a change, until `done` finds what it wants.
     pub(crate) fn wait_for<T>(&self, path: &str, mut done: impl FnMut(&Value) -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let seen = self.get(path);
             if let Some(found) = done(&seen) {
@@ -150,8 +150,8 @@ pub(crate) fn request(
 /// Sends these bytes, and reads an answer until the connection ends. The status and the body.
 pub fn exchange(addr: &str, request: &[u8]) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(addr)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;
     let mut reader = BufReader::new(stream);
     let mut head = String::new();

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// A process of the program; killed when dropped.
 pub struct Program {
@@ -128,8 +128,8 @@ impl Program {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         let handle = pidfd_open(pid, PidfdFlags::empty()).unwrap();
         let mut fds = [PollFd::new(&handle, PollFlags::IN)];
-        let patience = Timespec::try_from(PATIENCE).unwrap();
-        let ready = poll(&mut fds, Some(&patience)).unwrap();
+        let timeout = Timespec::try_from(TIMEOUT).unwrap();
+        let ready = poll(&mut fds, Some(&timeout)).unwrap();
         assert!(
             ready > 0,
             "the program does not end:\n{}\nstandard error:\n{}",
@@ -202,7 +202,7 @@ impl Output {
     }
 
     fn find(&self, text: &str, skip: usize) -> Option<String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut state = self.state.lock().unwrap();
         loop {
             let mut hits = state.0.iter().filter(|line| line.contains(text));
@@ -222,7 +222,7 @@ impl Output {
         let state = self.state.lock().unwrap();
         let waited = self
             .changed
-            .wait_timeout_while(state, PATIENCE, |state| !state.1);
+            .wait_timeout_while(state, TIMEOUT, |state| !state.1);
         assert!(
             waited.unwrap().0.1,
             "something that the program started still holds its output"

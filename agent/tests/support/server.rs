@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// What a server does when something is asked for.
 #[derive(Clone)]
@@ -104,9 +104,9 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMa
             let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
             stream.write_all(head.as_bytes())
         }
-        Some(Does::Stalls(tell)) => {
+        Some(Does::Stalls(sender)) => {
             let begun = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nx");
-            let _ = tell.send(stream.try_clone().unwrap());
+            let _ = sender.send(stream.try_clone().unwrap());
             begun
         }
     };
@@ -115,7 +115,7 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Mutex<BTreeMa
 
 /// Waits until whoever asked has gone away.
 pub fn is_gone(mut stream: TcpStream) {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut rest = Vec::new();
     // Closed or reset: both are the end.
     let ended = stream.read_to_end(&mut rest);

@@ -83,7 +83,7 @@ impl World {
         let names = groups.list().unwrap_or_default();
         for name in names.iter().filter(|name| is_ours(name)) {
             // What the kernel does not bury is no failure.
-            let _ = groups.kill(name, super::PATIENCE);
+            let _ = groups.kill(name, super::TIMEOUT);
             let _ = groups.remove(name);
         }
     }
@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-/// Takes away what is mounted below a directory: secrets of tasks that nobody cleaned away.
+/// Takes away what is mounted below a directory: secrets of tasks that nobody garbage-collected.
 fn unmount_below(dir: &Path) {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));

@@ -66,7 +66,7 @@ impl View<'_> {
             }
             AllocPhase::Prerun(_) => {
                 alloc.asks_again_at().is_some()
-                    || !self.is_settled()
+                    || !self.is_fingerprinted()
                     || alloc.awaits_claims() && !self.ungranted(alloc).is_empty()
             }
             AllocPhase::Tasks => {
@@ -76,7 +76,7 @@ impl View<'_> {
                     .any(|task| !matches!(task.phase(), Phase::Waiting | Phase::Dead(_)))
                     || alloc.deadline().is_some()
                     || self.in_flight(alloc)
-                    || !self.is_settled()
+                    || !self.is_fingerprinted()
             }
             AllocPhase::Destroying(pipeline) => self.is_in_flight(pipeline.awaited()),
             AllocPhase::DestroyPause(_) => alloc.deadline().is_some(),

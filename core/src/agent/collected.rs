@@ -77,7 +77,7 @@ impl Collected {
     }
 
     /// The oldest, if there are more than `most`.
-    fn surplus(&self, most: usize) -> Option<AllocId> {
+    fn oldest_over_limit(&self, most: usize) -> Option<AllocId> {
         let (_, oldest) = self.by_age.first()?;
         (self.records.len() > most).then_some(*oldest)
     }
@@ -99,12 +99,12 @@ impl Agent {
             .ledger
             .put(key, Record::Collected(record.clone()));
         self.collected.insert(record);
-        self.forget_surplus_records();
+        self.forget_records_over_limit();
     }
 
     /// Forgets the oldest records beyond the number that is kept.
-    pub(super) fn forget_surplus_records(&mut self) {
-        while let Some(oldest) = self.collected.surplus(self.config.kept_records) {
+    pub(super) fn forget_records_over_limit(&mut self) {
+        while let Some(oldest) = self.collected.oldest_over_limit(self.config.kept_records) {
             self.forget_record(oldest);
         }
     }

@@ -12,7 +12,7 @@ use crate::ids::AllocId;
 use crate::model::alloc::DesiredStatus;
 use crate::scheduler::collection::{Goal, collect};
 use crate::scheduler::garbage::{Garbage, INTERVAL, Kept, Limits, garbage};
-use crate::scheduler::past::Past;
+use crate::scheduler::gc_snapshot::GcSnapshot;
 use crate::store::record::JobRecord;
 use crate::time::{Instant, Now, Timestamp};
 
@@ -23,14 +23,14 @@ impl Agent {
         self.forget_garbage(now, all);
         let goal = Goal {
             keep: self.config.keep_terminal,
-            crowded: self.machine.room.take_crowded(),
+            under_pressure: self.machine.disk_pressure.take_pressure(),
             all,
         };
-        let collection = collect(&self.past(now.wall), goal);
+        let collection = collect(&self.gc_snapshot(now.wall), goal);
         let may_free_more = collection.others && self.shutdown.is_none();
-        let room = &mut self.machine.room;
+        let disk_pressure = &mut self.machine.disk_pressure;
         let mut cx = cx(&self.config, &mut self.shared, now);
-        room.look(&mut cx, collection.for_space, may_free_more);
+        disk_pressure.check(&mut cx, collection.for_space, may_free_more);
         for id in &collection.remove {
             self.remove(now, *id);
         }
@@ -38,12 +38,12 @@ impl Agent {
     }
 
     /// What is kept of what is over.
-    pub(super) fn past(&self, now: Timestamp) -> Past<'_> {
+    pub(super) fn gc_snapshot(&self, now: Timestamp) -> GcSnapshot<'_> {
         let local = &self.local;
-        let replaced_later = local.look_again.keys();
+        let replaced_later = local.re_evaluate_at.keys();
         let unplaced = local.blocked.keys().chain(&local.unknown);
         let allocs = self.allocs.values().map(|alloc| &**alloc.record());
-        Past {
+        GcSnapshot {
             now,
             allocs: allocs.map(|alloc| (alloc.id, alloc)).collect(),
             allocs_of: &local.allocs,
@@ -55,14 +55,14 @@ impl Agent {
 
     /// Removes an allocation that ended. Asking again changes nothing.
     pub(super) fn remove(&mut self, now: Now, id: AllocId) {
-        self.leave_to_the_job(id);
+        self.record_on_job(id);
         if let Some(alloc) = self.allocs.get_mut(&id) {
             alloc.destroy(&mut cx(&self.config, &mut self.shared, now));
         }
     }
 
     /// What the job has to know of an ended allocation when that is removed: that its copy is complete.
-    fn leave_to_the_job(&mut self, id: AllocId) {
+    fn record_on_job(&mut self, id: AllocId) {
         let Some(alloc) = self.allocs.get(&id).map(|alloc| alloc.record().clone()) else {
             return;
         };
@@ -91,7 +91,7 @@ impl Agent {
 
     /// When garbage is looked for: not before jobs were planned, since what they still need is known then.
     pub(super) fn garbage_due(&self) -> Option<Instant> {
-        self.garbage_at.filter(|_| !self.shared.unsettled)
+        self.garbage_at.filter(|_| !self.shared.fingerprint_pending)
     }
 
     /// Forgets what is old enough, if it is time to look; all that is garbage, however young, if that is `forced`.
@@ -111,7 +111,7 @@ impl Agent {
 
     fn forget(&mut self, now: Now, limits: Limits) -> Garbage {
         let kept = Kept {
-            past: self.past(now.wall),
+            gc_snapshot: self.gc_snapshot(now.wall),
             jobs: &self.local.jobs,
             evals: &self.local.evals,
             records: self.collected.by_age().map(|one| &one.alloc).collect(),

@@ -15,7 +15,7 @@ impl Agent {
     pub(super) fn grant(&mut self, id: AllocId) {
         let waits = |alloc: &&AllocRunner| alloc.awaits_claims() && !alloc.is_ending();
         // How much there is has to be known.
-        if self.shared.unsettled || self.allocs.get(&id).filter(waits).is_none() {
+        if self.shared.fingerprint_pending || self.allocs.get(&id).filter(waits).is_none() {
             return;
         }
         let ungranted = self.ungranted(id);

@@ -36,14 +36,14 @@ impl<'a> View<'a> {
             let group = record.job.group(slot.group.as_str());
             let gets_disk = group.and_then(|group| group.ephemeral_disk);
             let gets_disk = gets_disk.is_some_and(|disk| disk.migrate);
-            let is_wanted = slot.index < crate::scheduler::past::wanted(record, &slot.group);
+            let is_wanted = slot.index < crate::scheduler::gc_snapshot::wanted(record, &slot.group);
             (is_wanted && (!previous.ended || gets_disk)).then_some(previous)
         })
     }
 
     /// Of each copy of a job the allocation that another node would replace: the latest, if it is kept.
     /// One that never had its turn and goes leaves that to the one before it, which may still run.
-    pub fn handed_over(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<AllocRecord>> + use<'a> {
+    pub fn handover(self, key: &JobKey) -> impl Iterator<Item = &'a Arc<AllocRecord>> + use<'a> {
         let goes_unused = |alloc: &&AllocRunner| alloc.record().destroying && alloc.never_ran();
         let mut latest = BTreeMap::<_, &Arc<AllocRecord>>::new();
         for alloc in self.allocs_of(key).filter(|alloc| !goes_unused(alloc)) {
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
     /// An allocation of a job that has not ended, where what would be handed over still waits for that:
     /// another node would ask for the end of the latter only.
     pub fn still_ends(self, key: &JobKey) -> Option<&'a Arc<AllocRecord>> {
-        let mut latest = self.handed_over(key);
+        let mut latest = self.handover(key);
         latest.find_map(|latest| {
             let before = |alloc: &&AllocRunner| {
                 let record = alloc.record();

@@ -22,13 +22,13 @@
 //!   task's record, so that every start has it, also in the agent's next life.
 //! - **A plugin's name** is known only when it runs. So each program is looked for by a probe of
 //!   its own (`plugin FILE`); what it finds is listened to from then on
-//!   (`Machine::welcome_plugins`).
+//!   (`Machine::watch_found_plugins`).
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::room::RoomWatch;
+use super::disk_pressure::DiskPressure;
 use crate::cx::Cx;
 use crate::fingerprint::PluginKind;
 use crate::input::NodeInput;
@@ -41,7 +41,7 @@ use crate::op::{Failure, Op};
 use crate::operations::{Owner, Purpose};
 use crate::time::Instant;
 
-/// How many events of a node are kept; older ones are dropped, as in the field.
+/// How many events of a node are kept; older ones are dropped, as in Nomad.
 const MAX_EVENTS: usize = 10;
 
 /// The machine, as far as it is known.
@@ -57,19 +57,19 @@ pub struct Machine {
     plugins: BTreeMap<String, (PluginKind, String)>,
     events: VecDeque<NodeEvent>,
     /// How full its disk is.
-    #[serde(skip_serializing_if = "RoomWatch::is_idle")]
-    pub(super) room: RoomWatch,
+    #[serde(skip_serializing_if = "DiskPressure::is_idle")]
+    pub(super) disk_pressure: DiskPressure,
 }
 
-/// What news of the machine mean for the rest of the agent.
+/// What a report on the machine means for the rest of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct MachineChange {
     /// Whether something that people can see changed.
     pub(super) visible: bool,
-    /// Whether jobs are to be looked at that found no place.
+    /// Whether jobs are to be evaluated that could not be placed.
     pub(super) places: bool,
     /// Whether enough is known only now for anything to be placed.
-    pub(super) settled: bool,
+    pub(super) fingerprinted: bool,
     /// Whether it is to be looked at what of the ended is still kept.
     pub(super) collect: bool,
 }
@@ -78,7 +78,7 @@ impl Machine {
     /// The machine of which only what the configuration says is known.
     pub(super) fn new(cx: &mut Cx<'_>) -> Machine {
         let fingerprints = Fingerprints::new(&cx.config.probes);
-        cx.shared.unsettled = !fingerprints.is_settled();
+        cx.shared.fingerprint_pending = !fingerprints.is_fingerprinted();
         Machine {
             first: cx.config.node.attributes.clone(),
             fingerprints,
@@ -86,7 +86,7 @@ impl Machine {
             devices: Devices::new(&cx.config.device_plugins),
             plugins: BTreeMap::new(),
             events: VecDeque::new(),
-            room: RoomWatch::default(),
+            disk_pressure: DiskPressure::default(),
         }
     }
 
@@ -118,20 +118,20 @@ impl Machine {
 
     /// Whether somebody of whom nothing was heard yet may still tell of facts, drivers or devices.
     /// Each has a deadline, so that this comes to an end.
-    pub fn awaits_first_news(&self) -> bool {
-        !self.fingerprints.all_settled()
-            || self.drivers.awaits_first_news()
-            || self.devices.awaits_first_news()
+    pub fn awaits_first_report(&self) -> bool {
+        !self.fingerprints.all_reported()
+            || self.drivers.awaits_first_report()
+            || self.devices.awaits_first_report()
     }
 
-    pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> News {
+    pub(super) fn on_input(&mut self, cx: &mut Cx<'_>, input: NodeInput) -> MachineChange {
         let op = input.op();
         let operations = &mut cx.shared.operations;
         let awaited = match &input {
             NodeInput::Driver { .. } | NodeInput::Devices { .. } => {
                 operations.reported(&Owner::Machine, op)
             }
-            NodeInput::Probed { .. } | NodeInput::Room { .. } => {
+            NodeInput::Probed { .. } | NodeInput::DiskUsage { .. } => {
                 operations.answered(&Owner::Machine, op, true).is_some()
             }
         };
@@ -143,29 +143,38 @@ impl Machine {
             NodeInput::Probed { op, probe, result } => {
                 self.fingerprints.on_answer(cx, &probe, op, result)
             }
-            NodeInput::Driver { op, driver, news } => self.drivers.on_news(cx, &driver, op, news),
-            NodeInput::Devices { op, plugin, news } => self.devices.on_news(cx, &plugin, op, news),
-            NodeInput::Room { op, result } => {
-                self.room.on_answer(cx, op, result);
+            NodeInput::Driver { op, driver, report } => {
+                self.drivers.on_report(cx, &driver, op, report)
+            }
+            NodeInput::Devices { op, plugin, report } => {
+                self.devices.on_report(cx, &plugin, op, report)
+            }
+            NodeInput::DiskUsage { op, result } => {
+                self.disk_pressure.on_answer(cx, op, result);
                 Changed::default()
             }
         };
-        let mut news = self.changed(cx, changed);
-        news.collect = self.room.is_crowded();
-        news
+        let mut report = self.changed(cx, changed);
+        report.collect = self.disk_pressure.is_under_pressure();
+        report
     }
 
-    pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> News {
+    pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> MachineChange {
         self.ask(cx);
-        let look = self.room.is_due(cx.now.at);
-        let mut news = self.changed(cx, Changed::default());
-        news.collect = look;
-        news
+        let check = self.disk_pressure.is_due(cx.now.at);
+        let mut report = self.changed(cx, Changed::default());
+        report.collect = check;
+        report
     }
 
     /// The answer to `op` did not come in time.
-    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, op: Op, purpose: &Purpose) -> News {
-        let mut look = false;
+    pub(super) fn on_overdue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        op: Op,
+        purpose: &Purpose,
+    ) -> MachineChange {
+        let mut check = false;
         let changed = match purpose {
             Purpose::Probe(name) => {
                 let failure = Failure::recoverable("it does not answer");
@@ -174,8 +183,8 @@ impl Machine {
             Purpose::Driver(name) => self.drivers.on_overdue(cx, name, op),
             Purpose::Devices(name) => self.devices.on_overdue(cx, name, op),
             Purpose::DiskUsage => {
-                self.room.look_again();
-                look = true;
+                self.disk_pressure.re_evaluate_at();
+                check = true;
                 Changed::default()
             }
             Purpose::Start
@@ -188,9 +197,9 @@ impl Machine {
             | Purpose::MoveDisk
             | Purpose::Templates => Changed::default(),
         };
-        let mut news = self.changed(cx, changed);
-        news.collect = look;
-        news
+        let mut report = self.changed(cx, changed);
+        report.collect = check;
+        report
     }
 
     /// Each manager asks what is due.
@@ -201,7 +210,7 @@ impl Machine {
     }
 
     /// Plugins that were found are listened to from now on. A name that is taken stays whose it is.
-    fn welcome_plugins(&mut self, cx: &Cx<'_>, changed: &mut Changed) {
+    fn watch_found_plugins(&mut self, cx: &Cx<'_>, changed: &mut Changed) {
         for (probe, plugin) in self.fingerprints.plugins() {
             let found = (plugin.kind, plugin.name.clone());
             if self.plugins.get(probe) == Some(&found) {
@@ -216,7 +225,7 @@ impl Machine {
                 continue;
             }
             let message = format!(
-                "The name {:?} of what {probe:?} found is taken",
+                "The plugin name {:?}, found by the probe {probe:?}, is taken",
                 plugin.name
             );
             changed.events.push(NodeEvent {
@@ -228,9 +237,9 @@ impl Machine {
         }
     }
 
-    fn changed(&mut self, cx: &mut Cx<'_>, mut changed: Changed) -> News {
+    fn changed(&mut self, cx: &mut Cx<'_>, mut changed: Changed) -> MachineChange {
         if changed.node {
-            self.welcome_plugins(cx, &mut changed);
+            self.watch_found_plugins(cx, &mut changed);
         }
         // News may have asked for a stream or a probe at once.
         if self.deadline().is_some_and(|at| at <= cx.now.at) {
@@ -243,12 +252,12 @@ impl Machine {
                 self.events.pop_front();
             }
         }
-        let settled = cx.shared.unsettled && self.fingerprints.is_settled();
-        cx.shared.unsettled &= !settled;
-        News {
+        let fingerprinted = cx.shared.fingerprint_pending && self.fingerprints.is_fingerprinted();
+        cx.shared.fingerprint_pending &= !fingerprinted;
+        MachineChange {
             visible,
             places: changed.node,
-            settled,
+            fingerprinted,
             collect: false,
         }
     }
@@ -259,7 +268,7 @@ impl Machine {
         probes
             .chain(self.drivers.awaited())
             .chain(self.devices.awaited())
-            .chain(self.room.awaited())
+            .chain(self.disk_pressure.awaited())
     }
 
     /// When [`Machine::handle_timeout`] has something to do.
@@ -267,8 +276,11 @@ impl Machine {
         let probes = self.fingerprints.deadline();
         let drivers = self.drivers.deadline();
         let devices = self.devices.deadline();
-        let room = self.room.deadline();
-        [probes, drivers, devices, room].into_iter().flatten().min()
+        let disk_pressure = self.disk_pressure.deadline();
+        [probes, drivers, devices, disk_pressure]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Writes down what is known now. What was known and is not any more goes.

@@ -4,6 +4,7 @@
 pub mod audit;
 mod collected;
 mod collection;
+mod disk_pressure;
 mod granting;
 mod hand_over;
 mod input;
@@ -12,7 +13,6 @@ mod pending;
 mod plugins;
 pub mod requests;
 mod restore;
-mod room;
 mod scheduling;
 mod services;
 mod shown;
@@ -35,7 +35,7 @@ pub use view::{AllocView, View};
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase, Update};
 use crate::config::Config;
 use crate::cx::{Cx, Rng, Shared};
-use crate::effect::{Effect, Refusal, Reply, Told};
+use crate::effect::{Effect, Notification, Refusal, Reply};
 use crate::ids::{AllocId, JobKey};
 use crate::input::{NodeInput, ShutdownMode, StoreInput};
 use crate::ledger::Ledger;
@@ -61,7 +61,7 @@ pub struct Agent {
     queue: BTreeSet<(Instant, AllocId)>,
     shutdown: Option<ShutdownMode>,
     stopped: bool,
-    told_index: u64,
+    notified_index: u64,
     /// Whether ended allocations are to be counted, and whether all of them are to go ([`collection`]).
     collect_due: bool,
     collect_all: bool,
@@ -81,7 +81,7 @@ pub enum TimerName {
     Machine,
     /// Garbage is looked for that only time makes.
     Garbage,
-    /// A job has to be looked at again.
+    /// A job has to be checked again.
     Job(JobKey),
     /// The time for the answer of an operation is over.
     Operation(Op),
@@ -105,7 +105,7 @@ impl Agent {
             ..Shared::default()
         };
         // What an earlier life kept may be too much for the disk.
-        let collect_due = config.room.is_some();
+        let collect_due = config.disk_limits.is_some();
         let mut agent = Agent {
             config,
             shared,
@@ -116,14 +116,14 @@ impl Agent {
             queue: BTreeSet::new(),
             shutdown: None,
             stopped: false,
-            told_index: 0,
+            notified_index: 0,
             collect_due,
             collect_all: false,
             garbage_at: None,
             machine: Machine::default(),
         };
         agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
-        agent.look_at_machine(now);
+        agent.check_machine(now);
         agent.restore_records(&saved, now);
         agent
     }
@@ -138,7 +138,7 @@ impl Agent {
         let mut touched = BTreeSet::new();
         match input {
             Input::Store(input) => self.on_store(now, input),
-            input if self.leaves_tasks() => self.refuse(&input),
+            input if self.keeps_tasks() => self.refuse(&input),
             Input::Driver(key, input) => {
                 let mut cx = cx(&self.config, &mut self.shared, now);
                 match self.allocs.get_mut(&key.alloc) {
@@ -177,7 +177,7 @@ impl Agent {
     }
 
     /// Whether it ends and leaves its tasks alone.
-    fn leaves_tasks(&self) -> bool {
+    fn keeps_tasks(&self) -> bool {
         self.shutdown == Some(ShutdownMode::KeepTasks)
     }
 
@@ -200,20 +200,20 @@ impl Agent {
         let mut out = core::mem::take(&mut self.shared.out);
         self.shared.ledger.handle_timeout(now, &mut out);
         self.shared.out = out;
-        if self.leaves_tasks() {
+        if self.keeps_tasks() {
             return self.settle(now, BTreeSet::new());
         }
-        let due: Vec<JobKey> = (self.local.look_again.iter())
+        let due: Vec<JobKey> = (self.local.re_evaluate_at.iter())
             .filter(|(_, at)| **at <= now.at)
             .map(|(key, _)| key.clone())
             .collect();
         for key in due {
-            self.local.look_again.remove(&key);
+            self.local.re_evaluate_at.remove(&key);
             self.local.mark(&key);
         }
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
-        touched.extend(self.look_at_machine(now));
+        touched.extend(self.check_machine(now));
         while let Some((at, id)) = self.queue.first().copied()
             && at <= now.at
         {
@@ -241,12 +241,12 @@ impl Agent {
             .ledger
             .deadline()
             .map(|at| (at, TimerName::Store));
-        if self.leaves_tasks() {
+        if self.keeps_tasks() {
             return store;
         }
         let job = self
             .local
-            .look_again
+            .re_evaluate_at
             .iter()
             .map(|(key, at)| (*at, key))
             .min();
@@ -275,7 +275,7 @@ impl Agent {
     }
 
     fn on_store(&mut self, now: Now, input: StoreInput) {
-        let retry = now.at + self.config.patience.commit_retry;
+        let retry = now.at + self.config.timeouts.commit_retry;
         let Shared { ledger, out, .. } = &mut self.shared;
         let awaited = match input {
             StoreInput::Saved(id) => ledger.saved(id, out),
@@ -307,8 +307,8 @@ impl Agent {
                     }
                 }
                 Owner::Machine => {
-                    let news = self.machine.on_overdue(&mut cx, op, purpose);
-                    touched.extend(self.learn(now, news));
+                    let change = self.machine.on_overdue(&mut cx, op, purpose);
+                    touched.extend(self.learn(now, change));
                 }
             }
         }
@@ -317,37 +317,37 @@ impl Agent {
 
     fn on_node(&mut self, now: Now, input: NodeInput) -> BTreeSet<AllocId> {
         let mut cx = cx(&self.config, &mut self.shared, now);
-        let news = self.machine.on_input(&mut cx, input);
-        self.learn(now, news)
+        let change = self.machine.on_input(&mut cx, input);
+        self.learn(now, change)
     }
 
     /// Asks about the machine what is due. Returns the allocations that may go on.
-    fn look_at_machine(&mut self, now: Now) -> BTreeSet<AllocId> {
+    fn check_machine(&mut self, now: Now) -> BTreeSet<AllocId> {
         if self.machine.deadline().is_none_or(|at| at > now.at) {
             return BTreeSet::new();
         }
         let mut cx = cx(&self.config, &mut self.shared, now);
-        let news = self.machine.handle_timeout(&mut cx);
-        self.learn(now, news)
+        let change = self.machine.handle_timeout(&mut cx);
+        self.learn(now, change)
     }
 
-    /// News of the machine are written down, and whoever waits for them goes on.
-    fn learn(&mut self, now: Now, news: machine::News) -> BTreeSet<AllocId> {
-        if news.places {
+    /// Reports on the machine are written down, and whoever waits for them goes on.
+    fn learn(&mut self, now: Now, change: machine::MachineChange) -> BTreeSet<AllocId> {
+        if change.places {
             self.machine.describe(&mut self.config.node);
             self.local.mark_blocked();
         }
-        if !self.machine.awaits_first_news() {
+        if !self.machine.awaits_first_report() {
             self.local.mark_unknown();
         }
-        if news.visible {
+        if change.visible {
             // People see the change: its index is acknowledged to them, and must outlive the agent.
             cx(&self.config, &mut self.shared, now).next_index_without_a_record();
         }
-        self.collect_due |= news.collect;
-        if news.settled {
+        self.collect_due |= change.collect;
+        if change.fingerprinted {
             self.allocs.keys().copied().collect()
-        } else if news.places {
+        } else if change.places {
             self.waiting()
         } else {
             BTreeSet::new()
@@ -384,7 +384,7 @@ impl Agent {
             if !touched.is_empty() {
                 continue;
             }
-            let known = !self.shared.unsettled;
+            let known = !self.shared.fingerprint_pending;
             let due = if known {
                 self.local.take_marked()
             } else {
@@ -406,13 +406,13 @@ impl Agent {
     }
 
     fn end_step(&mut self, now: Now) {
-        if self.told_index != self.shared.index {
-            self.told_index = self.shared.index;
+        if self.notified_index != self.shared.index {
+            self.notified_index = self.shared.index;
             self.shared
                 .out
-                .push_back(Effect::Tell(Told::Index(self.told_index)));
+                .push_back(Effect::Notify(Notification::Index(self.notified_index)));
         }
-        let lazy = self.config.patience.lazy_commit;
+        let lazy = self.config.timeouts.lazy_commit;
         let lazy = if self.shutdown.is_some() {
             crate::time::Span::ZERO
         } else {
@@ -424,7 +424,7 @@ impl Agent {
         self.shared.ledger.settle(now, lazy, &mut out);
         // What does not wait for the store leaves now, and the time for its answer begins.
         for op in out.iter().filter_map(Effect::op) {
-            self.shared.operations.left(now.at, op);
+            self.shared.operations.on_sent(now.at, op);
         }
         if self.may_stop() {
             self.stopped = true;
@@ -443,7 +443,7 @@ impl Agent {
         };
         // What is not saved is found again by the next agent, and a disk that is full keeps nobody.
         let ledger = &self.shared.ledger;
-        let given_up = self.leaves_tasks() && ledger.trouble().is_some();
+        let given_up = self.keeps_tasks() && ledger.last_error().is_some();
         over && !self.stopped && (ledger.is_clean() || given_up)
     }
 
@@ -457,14 +457,14 @@ impl Agent {
         alloc.settle(&mut cx(&self.config, &mut self.shared, now));
         let (deadline, gone) = (alloc.deadline(), matches!(alloc.phase(), Phase::Destroyed));
         let cleaned = had_remains && !alloc.unclean;
-        let concerns_job = cleaned || matters(&before, alloc.record());
+        let concerns_job = cleaned || affects_job(&before, alloc.record());
         if gone {
             if let Some(alloc) = self.allocs.remove(&id) {
                 self.keep_record(&alloc);
             }
             let of_it = |one: &Operation| one.owner.alloc() == Some(id);
             self.shared.operations.end_all(of_it);
-            self.machine.room.gone(id);
+            self.machine.disk_pressure.on_removed(id);
             self.set_timer(id, None);
         } else {
             self.set_timer(id, deadline.map(|(at, _)| at));
@@ -492,7 +492,7 @@ impl Agent {
 }
 
 /// Whether the scheduling side has to look at the job again.
-fn matters(before: &AllocRecord, after: &AllocRecord) -> bool {
+fn affects_job(before: &AllocRecord, after: &AllocRecord) -> bool {
     before.status.is_terminal() != after.status.is_terminal()
         || before.finished != after.finished
         || before.health != after.health

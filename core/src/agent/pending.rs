@@ -182,7 +182,7 @@ impl Agent {
         for op in self.machine.awaited() {
             pending.add(Wait::Node, self.until(op));
         }
-        for (key, at) in &self.local.look_again {
+        for (key, at) in &self.local.re_evaluate_at {
             pending.add(Wait::Job(key.clone(), JobWait::Reschedule), Some(*at));
         }
         for key in self.local.blocked.keys() {

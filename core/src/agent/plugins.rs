@@ -80,30 +80,30 @@ fn driver<'a>(name: &'a str, driver: &'a Driver) -> Listened<'a> {
 fn devices<'a>(name: &'a str, plugin: &'a Plugin) -> Listened<'a> {
     let condition = match plugin.is_disabled() {
         true => Condition::Disabled,
-        false => condition(plugin.stream(), plugin.trouble()),
+        false => condition(plugin.stream(), plugin.last_error()),
     };
     let of_groups = plugin.groups().values().map(|group| group.devices.len());
     Listened {
         kind: PluginKind::Device,
         name,
         condition,
-        healthy: condition == Condition::Running && plugin.trouble().is_none(),
-        message: plugin.trouble().unwrap_or_default(),
+        healthy: condition == Condition::Running && plugin.last_error().is_none(),
+        message: plugin.last_error().unwrap_or_default(),
         devices: of_groups.sum(),
         tasks: 0,
     }
 }
 
-/// `said` is what is known of it, if it was asked before.
-fn condition(stream: &Stream, said: Option<&str>) -> Condition {
+/// `reported` is what is known of it, if it was asked before.
+fn condition(stream: &Stream, reported: Option<&str>) -> Condition {
     let until = match stream.phase() {
         Phase::Open => return Condition::Running,
         Phase::Opening => None,
         Phase::Resting(until) => Some(until),
     };
-    match said {
+    match reported {
         None => Condition::Starting,
-        Some(said) if said.ends_with(SILENT) => Condition::Silent(until),
+        Some(reported) if reported.ends_with(SILENT) => Condition::Silent(until),
         Some(_) => Condition::Resting(until),
     }
 }
@@ -140,10 +140,10 @@ mod tests {
     use crate::agent::Agent;
     use crate::agent::Input;
     use crate::config::{Config, ProbeConfig};
-    use crate::device::said::SaidGroup;
-    use crate::effect::{Effect, NodeEffect, Told};
+    use crate::device::reported::ReportedGroup;
+    use crate::effect::{Effect, NodeEffect, Notification};
     use crate::fingerprint::{Fingerprint, Plugin};
-    use crate::input::{DeviceNews, DriverFingerprint, DriverHealth, DriverNews, NodeInput};
+    use crate::input::{DeviceReport, DriverFingerprint, DriverHealth, DriverReport, NodeInput};
     use crate::model::node::Node;
     use crate::op::Op;
     use crate::store::Saved;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_silent_also_while_it_is_asked_again() {
+    fn silent_plugin_stays_silent_while_retried() {
         let mut agent = agent();
         opened(&mut agent);
         assert_eq!(conditions(&agent), [Condition::Starting; 2]);
@@ -217,7 +217,7 @@ mod tests {
             Input::Node(NodeInput::Driver {
                 op: driver,
                 driver: "exec".to_owned(),
-                news: DriverNews::Fingerprint(DriverFingerprint::default()),
+                report: DriverReport::Fingerprint(DriverFingerprint::default()),
             }),
         );
         agent.handle(
@@ -225,14 +225,14 @@ mod tests {
             Input::Node(NodeInput::Devices {
                 op: devices,
                 plugin: "gpus".to_owned(),
-                news: DeviceNews::Devices(Vec::new()),
+                report: DeviceReport::Devices(Vec::new()),
             }),
         );
         assert_eq!(conditions(&agent), [Condition::Running; 2]);
     }
 
     #[test]
-    fn who_ends_rests_with_its_reason_and_who_is_disabled_is_left_alone() {
+    fn ended_plugin_keeps_reason_and_disabled_is_not_retried() {
         let mut agent = agent();
         let (Some(driver), Some(devices)) = opened(&mut agent) else {
             panic!("both are asked");
@@ -243,7 +243,7 @@ mod tests {
             Input::Node(NodeInput::Driver {
                 op: driver,
                 driver: "exec".to_owned(),
-                news: DriverNews::Ended("it crashed".to_owned()),
+                report: DriverReport::Ended("it crashed".to_owned()),
             }),
         );
         agent.handle(
@@ -251,7 +251,7 @@ mod tests {
             Input::Node(NodeInput::Devices {
                 op: devices,
                 plugin: "gpus".to_owned(),
-                news: DeviceNews::Disabled("there are none".to_owned()),
+                report: DeviceReport::Disabled("there are none".to_owned()),
             }),
         );
         let [rests, disabled] = conditions(&agent);
@@ -269,32 +269,32 @@ mod tests {
         );
     }
 
-    fn say_devices(agent: &mut Agent, now: Instant, op: Op, groups: Vec<SaidGroup>) {
+    fn report_devices(agent: &mut Agent, now: Instant, op: Op, groups: Vec<ReportedGroup>) {
         let devices = NodeInput::Devices {
             op,
             plugin: "gpus".to_owned(),
-            news: DeviceNews::Devices(groups),
+            report: DeviceReport::Devices(groups),
         };
         agent.handle(at(now), Input::Node(devices));
     }
 
     #[test]
-    fn a_plugin_is_healthy_while_it_is_believed() {
+    fn plugin_is_healthy_while_reports_are_valid() {
         let mut agent = agent();
         let (_, Some(devices)) = opened(&mut agent) else {
             panic!("it is asked");
         };
         let healthy = |agent: &Agent| agent.view().listened()[1].healthy;
         assert!(!healthy(&agent), "it said nothing yet");
-        say_devices(&mut agent, Instant(1), devices, Vec::new());
+        report_devices(&mut agent, Instant(1), devices, Vec::new());
         assert!(healthy(&agent));
-        let nameless = SaidGroup::default();
-        say_devices(&mut agent, Instant(2), devices, vec![nameless]);
+        let nameless = ReportedGroup::default();
+        report_devices(&mut agent, Instant(2), devices, vec![nameless]);
         assert!(!healthy(&agent), "it says what cannot be");
     }
 
     #[test]
-    fn who_ends_again_and_again_is_asked_after_pauses_that_double() {
+    fn crashing_plugin_is_retried_with_doubling_backoff() {
         let mut agent = agent();
         let mut now = Instant(0);
         let mut pauses = Vec::new();
@@ -305,7 +305,7 @@ mod tests {
             let ended = NodeInput::Driver {
                 op: driver,
                 driver: "exec".to_owned(),
-                news: DriverNews::Ended("it crashed".to_owned()),
+                report: DriverReport::Ended("it crashed".to_owned()),
             };
             agent.handle(at(now), Input::Node(ended));
             let [Condition::Resting(Some(again)), _] = conditions(&agent) else {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_that_probes_find_are_listened_to_once() {
+    fn probed_plugin_is_watched_once() {
         let mut config = Config::new(1, Node::default(), "/alloc");
         config.drivers = vec!["exec".into()];
         config.probes = ["podman", "exec", "gpus"]
@@ -372,40 +372,43 @@ mod tests {
             let view = agent.view();
             let names: Vec<&str> = view.listened().iter().map(|it| it.name).collect();
             assert_eq!(names, ["exec", "podman", "gpus"], "after {second} seconds");
-            let told: Vec<&str> = (view.machine().events())
+            let notified: Vec<&str> = (view.machine().events())
                 .filter(|event| event.subsystem == "Plugin")
                 .map(|event| event.message.as_str())
                 .collect();
-            assert_eq!(told, ["The name \"exec\" of what \"exec\" found is taken"]);
+            assert_eq!(
+                notified,
+                ["The plugin name \"exec\", found by the probe \"exec\", is taken"]
+            );
         }
     }
 
     #[test]
-    fn a_driver_that_gets_well_is_news_and_one_that_stays_so_is_not() {
+    fn driver_health_change_raises_index_once() {
         let mut agent = agent();
         let (Some(op), _) = opened(&mut agent) else {
             panic!("it is asked");
         };
-        for (health, news) in [
+        for (health, report) in [
             (DriverHealth::Unhealthy, true),
             (DriverHealth::Healthy, true),
             (DriverHealth::Healthy, false),
         ] {
-            let said = DriverFingerprint {
+            let reported = DriverFingerprint {
                 health,
                 ..DriverFingerprint::default()
             };
-            let said = NodeInput::Driver {
+            let reported = NodeInput::Driver {
                 op,
                 driver: "exec".to_owned(),
-                news: DriverNews::Fingerprint(said),
+                report: DriverReport::Fingerprint(reported),
             };
-            agent.handle(at(Instant(1)), Input::Node(said));
-            let mut told = false;
+            agent.handle(at(Instant(1)), Input::Node(reported));
+            let mut notified = false;
             while let Some(effect) = agent.poll_effect() {
-                told |= matches!(effect, Effect::Tell(Told::Index(_)));
+                notified |= matches!(effect, Effect::Notify(Notification::Index(_)));
             }
-            assert_eq!(told, news, "{health:?}");
+            assert_eq!(notified, report, "{health:?}");
         }
     }
 }

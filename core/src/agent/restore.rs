@@ -62,7 +62,7 @@ impl Agent {
                 self.shared.ledger.delete(Key::Collected(*id));
             }
         }
-        self.forget_surplus_records();
+        self.forget_records_over_limit();
     }
 }
 

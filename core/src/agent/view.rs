@@ -22,7 +22,7 @@ use crate::model::placement::PlacementFailure;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
-use crate::scheduler::past::job_status;
+use crate::scheduler::gc_snapshot::job_status;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
@@ -47,7 +47,7 @@ impl<'a> View<'a> {
         self.agent.shared.index
     }
 
-    /// Whose jobs may take the place of less important ones.
+    /// Whose jobs may preempt jobs of lower priority.
     pub fn preemption(self) -> Preemption {
         self.agent.config.preemption
     }
@@ -73,8 +73,8 @@ impl<'a> View<'a> {
     }
 
     /// Whether enough is known of the machine for anything to be placed.
-    pub fn is_settled(self) -> bool {
-        !self.agent.shared.unsettled
+    pub fn is_fingerprinted(self) -> bool {
+        !self.agent.shared.fingerprint_pending
     }
 
     /// How the agent was told to end, once it was.
@@ -114,8 +114,8 @@ impl<'a> View<'a> {
     }
 
     /// Why nothing can be saved at present, if so.
-    pub fn store_trouble(self) -> Option<&'a str> {
-        self.agent.shared.ledger.trouble()
+    pub fn store_error(self) -> Option<&'a str> {
+        self.agent.shared.ledger.last_error()
     }
 
     /// Every job, by name.
@@ -133,8 +133,8 @@ impl<'a> View<'a> {
         let Some(record) = self.job(key) else {
             return "dead";
         };
-        let waits =
-            self.agent.local.look_again.contains_key(key) || self.agent.local.awaits_placement(key);
+        let waits = self.agent.local.re_evaluate_at.contains_key(key)
+            || self.agent.local.awaits_placement(key);
         let allocs = self.allocs_of(key).map(|alloc| &**alloc.record());
         job_status(record, allocs, waits)
     }
@@ -284,7 +284,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether an allocation is to be cleaned away, and others go first.
+    /// Whether an allocation is to be garbage-collected, and others go first.
     pub fn awaits_cleaning(self, alloc: AllocId) -> bool {
         self.agent.shared.destroys.awaits(alloc)
     }

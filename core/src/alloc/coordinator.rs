@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn main_tasks_wait_for_what_comes_before_them() {
+    fn main_tasks_wait_for_prestart() {
         let mut tasks = [
             (Stage::Prestart, state(TaskLife::Running)),
             (Stage::PrestartSidecar, state(TaskLife::Running)),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn poststop_begins_when_all_others_are_dead_whatever_came_before() {
+    fn poststop_starts_when_all_others_are_dead() {
         let tasks = [
             (
                 Stage::Prestart,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_hooks_runs_as_soon_as_its_tasks_do() {
+    fn group_without_lifecycle_runs_with_its_tasks() {
         assert_eq!(
             reached(&[(Stage::Main, state(TaskLife::Pending))]),
             Coordinator::Main

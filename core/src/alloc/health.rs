@@ -39,7 +39,7 @@ impl HealthWatch {
     }
 
     /// Looks at the tasks: the verdict, once there is one.
-    pub fn look<'a>(
+    pub fn check<'a>(
         &mut self,
         now: Now,
         tasks: impl Iterator<Item = &'a TaskRunner>,

@@ -25,7 +25,7 @@ enum Step {
     Leader,
     Others,
     Sidecars,
-    Over,
+    Done,
 }
 
 impl KillOrder {
@@ -55,10 +55,10 @@ impl KillOrder {
         loop {
             let next = match self.step {
                 Step::Delay(until) if until <= cx.now.at => Step::Leader,
-                Step::Delay(_) | Step::Over => break,
+                Step::Delay(_) | Step::Done => break,
                 Step::Leader => Step::Others,
                 Step::Others => Step::Sidecars,
-                Step::Sidecars => Step::Over,
+                Step::Sidecars => Step::Done,
             };
             let step = self.step;
             if !self.kill(cx, tasks, |task| Self::belongs(step, task)) {
@@ -75,7 +75,7 @@ impl KillOrder {
             return false;
         }
         match step {
-            Step::Delay(_) | Step::Over => false,
+            Step::Delay(_) | Step::Done => false,
             Step::Leader => leader,
             Step::Others => !leader && !stage.is_sidecar(),
             Step::Sidecars => !leader && stage.is_sidecar(),
@@ -107,7 +107,7 @@ impl KillOrder {
     pub fn deadline(&self) -> Option<Instant> {
         match self.step {
             Step::Delay(until) => Some(until),
-            Step::Leader | Step::Others | Step::Sidecars | Step::Over => None,
+            Step::Leader | Step::Others | Step::Sidecars | Step::Done => None,
         }
     }
 }

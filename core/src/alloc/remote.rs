@@ -1,7 +1,7 @@
 //! An allocation on another node that an allocation of this one replaces: its end is awaited, and
 //! its disk fetched.
 //!
-//! A job that ran elsewhere comes with a list of what each copy replaces there ([`Handed`](crate::model::remote::Handed)). The record
+//! A job that ran elsewhere comes with a list of what each copy replaces there ([`Takeover`](crate::model::remote::Handed)). The record
 //! of the slot's disk keeps it ([`Elsewhere`](crate::store::disk::Elsewhere)), through all allocations of the slot, until two hooks
 //! (`runner/remote.rs`) of one of them have dealt with it:
 //!
@@ -28,7 +28,7 @@ use crate::time::{Instant, Span};
 pub const DISK_TRIES: u32 = 5;
 /// The pause after a question that could not be answered, or a disk that did not come; a little
 /// more each time, so that not everybody asks at once.
-const AFTER_TROUBLE: Span = Span::secs(30);
+const RETRY_DELAY: Span = Span::secs(30);
 /// The shortest pause between two questions. The answer to one is usually a long time coming.
 const BETWEEN: Span = Span::secs(1);
 
@@ -43,7 +43,7 @@ pub struct Asking {
     /// How often fetching the disk failed.
     pub(super) failures: u32,
     /// Why there is no answer yet, in words.
-    pub(super) trouble: Option<String>,
+    pub(super) last_error: Option<String>,
 }
 
 impl Asking {
@@ -60,15 +60,15 @@ impl Asking {
     /// It still runs.
     pub(super) fn runs(&mut self, index: u64) {
         self.index = index;
-        self.trouble = None;
+        self.last_error = None;
     }
 
     /// No answer, or no disk, this time.
     pub(super) fn failed(&mut self, cx: &mut Cx<'_>, why: String) {
-        self.not_before = Some(cx.now.at + cx.jittered(AFTER_TROUBLE));
+        self.not_before = Some(cx.now.at + cx.jittered(RETRY_DELAY));
         // The other node may have begun anew, with smaller numbers.
         self.index = 0;
-        self.trouble = Some(why);
+        self.last_error = Some(why);
     }
 
     /// The next thing can be asked at once.

@@ -27,7 +27,7 @@ pub struct Listener {
 
 /// What a listener finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard<'a, T> {
+pub enum Received<'a, T> {
     /// A version that it has not read yet.
     New(&'a T),
     /// Nothing new, and there may be more.
@@ -51,21 +51,21 @@ impl<T> Latest<T> {
     }
 
     /// Reads on behalf of `listener`. A new listener begins with the current value.
-    pub fn read(&self, listener: &mut Listener) -> Heard<'_, T> {
+    pub fn read(&self, listener: &mut Listener) -> Received<'_, T> {
         match &self.value {
             Some(value) if listener.seen < self.version => {
                 listener.seen = self.version;
-                Heard::New(value)
+                Received::New(value)
             }
-            Some(_) | None if self.closed => Heard::Closed,
-            Some(_) | None => Heard::Nothing,
+            Some(_) | None if self.closed => Received::Closed,
+            Some(_) | None => Received::Nothing,
         }
     }
 }
 
 /// What is broadcast of an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct AllocNews {
+pub struct AllocUpdate {
     /// What became of it.
     pub status: ClientStatus,
     /// Whether nothing of it is alive any more.
@@ -81,16 +81,16 @@ pub struct Broadcasts {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Sender {
-    latest: Latest<AllocNews>,
+    latest: Latest<AllocUpdate>,
     listeners: BTreeMap<AllocId, Listener>,
 }
 
 impl Broadcasts {
     /// Sends news of `alloc` and wakes its listeners. News that are none wake nobody.
-    pub fn send(&mut self, alloc: AllocId, news: AllocNews) {
+    pub fn send(&mut self, alloc: AllocId, update: AllocUpdate) {
         let sender = self.senders.entry(alloc).or_default();
-        if sender.latest.value != Some(news) {
-            sender.latest.send(news);
+        if sender.latest.value != Some(update) {
+            sender.latest.send(update);
             self.woken.extend(sender.listeners.keys());
         }
     }
@@ -103,9 +103,9 @@ impl Broadcasts {
     }
 
     /// What `listener` finds of `alloc`; listening begins with the first question.
-    pub fn listen(&mut self, alloc: AllocId, listener: AllocId) -> Heard<'_, AllocNews> {
+    pub fn listen(&mut self, alloc: AllocId, listener: AllocId) -> Received<'_, AllocUpdate> {
         match self.senders.get_mut(&alloc) {
-            None => Heard::Closed,
+            None => Received::Closed,
             Some(sender) => sender
                 .latest
                 .read(sender.listeners.entry(listener).or_default()),
@@ -130,44 +130,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_broadcaster_drops_stale_versions_only() {
+    fn broadcaster_drops_only_stale_versions() {
         let mut latest = Latest::default();
         let mut listener = Listener::default();
-        assert_eq!(latest.read(&mut listener), Heard::Nothing);
+        assert_eq!(latest.read(&mut listener), Received::Nothing);
         for version in 1..=3 {
             latest.send(version);
         }
         assert_eq!(
             latest.read(&mut listener),
-            Heard::New(&3),
+            Received::New(&3),
             "1 and 2 were stale"
         );
         assert_eq!(
             latest.read(&mut listener),
-            Heard::Nothing,
+            Received::Nothing,
             "no version is read twice"
         );
     }
 
     #[test]
-    fn the_last_version_can_be_read_after_the_end() {
+    fn last_version_is_readable_after_close() {
         let mut latest = Latest::default();
         latest.send(1);
         latest.close();
         latest.send(2);
         let mut late = Listener::default();
-        assert_eq!(latest.read(&mut late), Heard::New(&1));
-        assert_eq!(latest.read(&mut late), Heard::Closed);
+        assert_eq!(latest.read(&mut late), Received::New(&1));
+        assert_eq!(latest.read(&mut late), Received::Closed);
     }
 
     #[test]
-    fn a_listener_of_something_that_vanished_finds_the_end() {
+    fn listener_of_removed_alloc_gets_close() {
         let (old, new) = (AllocId(1), AllocId(2));
         let mut broadcasts = Broadcasts::default();
-        broadcasts.send(old, AllocNews::default());
-        assert!(matches!(broadcasts.listen(old, new), Heard::New(_)));
+        broadcasts.send(old, AllocUpdate::default());
+        assert!(matches!(broadcasts.listen(old, new), Received::New(_)));
         broadcasts.close(old);
         assert_eq!(broadcasts.next_woken(), Some(new));
-        assert_eq!(broadcasts.listen(old, new), Heard::Closed);
+        assert_eq!(broadcasts.listen(old, new), Received::Closed);
     }
 }

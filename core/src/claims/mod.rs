@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn younger_alloc_waits_for_what_the_older_one_holds_and_not_the_other_way_round() {
+    fn younger_alloc_waits_for_older_holder() {
         let one = alloc(1, "a", &[80, 81], &["d0", "d1"]);
         let two = alloc(2, "b", &[81], &["d1", "d2"]);
         let named = ["port 81", "device // d1"].map(|claim| of_holder(claim, &one));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_granted_when_what_older_ones_hold_leaves_enough() {
+    fn memory_is_granted_when_older_holders_leave_enough() {
         let (mut one, mut two) = (alloc(1, "a", &[], &[]), alloc(2, "b", &[], &[]));
         let three = alloc(3, "c", &[], &[]);
         one.desired = DesiredStatus::Stop;
@@ -335,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_the_memory_of_what_is_not_to_end() {
+    fn alloc_does_not_wait_for_memory_of_running_holder() {
         let (one, two) = (alloc(1, "a", &[], &[]), alloc(2, "b", &[], &[]));
         assert!(waits(&two, 800, &[(&one, 500)]).is_empty());
         assert!(waits(&one, 5000, &[(&one, 5000)]).is_empty());
     }
 
     #[test]
-    fn slot_of_an_alloc_on_another_node_is_waited_for_until_that_ended() {
+    fn slot_held_on_other_node_is_awaited() {
         let mut previous = RemotePrevious {
             alloc: AllocId(7),
             address: "http://far:4646".into(),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn port_of_two_allocations_is_doubly_held() {
+    fn port_with_two_holders_is_reported() {
         let one = alloc(1, "a", &[80], &[]);
         let two = alloc(2, "b", &[80], &[]);
         let found = doubly_held([&one, &two].into_iter());

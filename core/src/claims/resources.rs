@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_follow_each_other_count_once() {
+    fn sequential_tasks_count_once() {
         let group = TaskGroup {
             tasks: vec![
                 task(100, 300, None),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_what_was_found_less_what_is_reserved() {
+    fn capacity_is_total_minus_reserved() {
         let reserved = Reserved {
             memory: 200,
             disk: 600,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_of_two_tasks_are_disjoint_and_cost_their_mhz() {
+    fn cores_of_two_tasks_are_disjoint_and_count_mhz() {
         let capacity = Capacity::of(&found(), Reserved::default(), Overcommit::default());
         let first = capacity.cores(2, &BTreeSet::new());
         assert_eq!(first, Ok(vec![1, 2]));

@@ -100,7 +100,7 @@ impl Operator {
 /// Whether the node fulfils all of the conditions.
 ///
 /// # Errors
-/// The first that it does not, as people of the field read it: `${attr.kernel.name} = windows`.
+/// The first that it does not, as Nomad's users read it: `${attr.kernel.name} = windows`.
 pub fn check_node<'a>(
     node: &Node,
     constraints: impl IntoIterator<Item = &'a Constraint>,

@@ -34,7 +34,7 @@ fn holds(target: &str, operand: &str, value: &str) -> bool {
 }
 
 #[test]
-fn both_sides_are_looked_up() {
+fn both_operands_are_interpolated() {
     assert!(holds("${attr.kernel.name}", "", "linux"));
     assert!(holds("${attr.kernel.name}", "is", "linux"));
     assert!(holds("linux", "==", "${attr.kernel.name}"));
@@ -49,7 +49,7 @@ fn both_sides_are_looked_up() {
 }
 
 #[test]
-fn what_is_not_known_differs_as_the_empty_text_does() {
+fn unknown_attribute_compares_as_empty() {
     assert!(holds("${attr.kernel.name}", "!=", "windows"));
     assert!(!holds("${attr.kernel.name}", "not", "linux"));
     assert!(holds("${attr.nope}", "!=", "x"));
@@ -58,7 +58,7 @@ fn what_is_not_known_differs_as_the_empty_text_does() {
 }
 
 #[test]
-fn order_is_of_numbers_where_both_are() {
+fn numeric_operands_compare_as_numbers() {
     assert!(holds("${attr.memory}", "<", "1000"));
     assert!(!holds("${attr.memory}", ">", "1000"));
     assert!(holds("${attr.memory}", ">=", "900"));
@@ -75,7 +75,7 @@ fn order_is_of_numbers_where_both_are() {
 }
 
 #[test]
-fn versions_sets_and_expressions() {
+fn version_set_and_regexp_operands_are_checked() {
     assert!(holds("${attr.kernel.version}", "version", ">= 5.0, < 6"));
     assert!(!holds("${attr.kernel.version}", "version", "nonsense"));
     assert!(!holds("${attr.kernel.name}", "version", ">= 1"));
@@ -89,21 +89,21 @@ fn versions_sets_and_expressions() {
 }
 
 #[test]
-fn being_set_is_being_known() {
+fn is_set_means_attribute_exists() {
     assert!(holds("${attr.empty}", "is_set", ""));
     assert!(!holds("${attr.nope}", "is_set", ""));
     assert!(holds("${attr.nope}", "is_not_set", ""));
 }
 
 #[test]
-fn one_node_cannot_tell_what_is_distinct() {
+fn distinct_constraints_hold_on_one_node() {
     assert!(holds("", "distinct_hosts", "true"));
     assert!(holds("${meta.rack}", "distinct_property", ""));
     assert!(!holds("a", "nonsense", "a"));
 }
 
 #[test]
-fn the_first_failed_condition_is_told() {
+fn first_failed_constraint_is_reported() {
     let all = [
         constraint("${attr.kernel.name}", "", "linux"),
         constraint("${attr.kernel.name}", "", "windows"),
@@ -121,7 +121,7 @@ fn the_first_failed_condition_is_told() {
 }
 
 #[test]
-fn conditions_that_mean_nothing_are_refused() {
+fn meaningless_constraint_is_refused() {
     for (target, operand, value) in [
         ("a", "nonsense", "b"),
         ("", "=", "b"),
@@ -168,7 +168,7 @@ fn data_centres_are_matched_by_patterns() {
 }
 
 #[test]
-fn operators_of_two_signs_are_nobodys_mistake() {
+fn two_character_operators_are_parsed() {
     let hint = |operand: &str| {
         let why = check_constraint(&constraint("a", operand, "b")).err();
         why.is_some_and(|why| why.contains("did you mean"))
@@ -178,7 +178,7 @@ fn operators_of_two_signs_are_nobodys_mistake() {
 }
 
 #[test]
-fn a_node_is_known_by_all_its_names() {
+fn node_attributes_resolve_by_all_names() {
     let node = Node {
         id: NodeId(7),
         region: "north".to_owned(),
@@ -197,7 +197,7 @@ fn a_node_is_known_by_all_its_names() {
 }
 
 #[test]
-fn what_only_looks_like_a_number_is_text() {
+fn number_like_text_compares_as_text() {
     // As a number 10 is more than 9, as text it is less.
     assert!(holds("10", ">", "9"));
     for text in ["9x", "9.x", "x.9", "9.9.9"] {

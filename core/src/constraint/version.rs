@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loose_scheme_is_wary_of_prereleases() {
+    fn version_constraint_excludes_prereleases() {
         assert_eq!(loose("1.3.0-beta", ">= 1.2"), Some(false));
         assert_eq!(loose("1.3.0-beta.2", ">= 1.3.0-beta.1"), Some(true));
         assert_eq!(loose("1.4.0-beta.2", ">= 1.3.0-beta.1"), Some(false));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_semantic_scheme_orders_prereleases() {
+    fn semver_constraint_orders_prereleases() {
         assert_eq!(semver("1.3.0-beta", ">= 1.2.0"), Some(true));
         assert_eq!(semver("1.3.0-beta", "< 1.3.0"), Some(true));
         for (earlier, later) in [
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_version_is_refused() {
         for bad in ["", "v", "x", "1..2", "1.", ".1", "1.2-", "1.2-a..b", "1.2+"] {
             assert!(Version::parse(Scheme::Loose, bad).is_err(), "{bad:?}");
         }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_may_be_as_long_as_allowed() {
+    fn version_may_be_as_long_as_allowed() {
         let longest = "1".to_owned() + &"0".repeat(15) + " ".repeat(MAX_LENGTH - 16).as_str();
         assert_eq!(longest.len(), MAX_LENGTH);
         assert!(Version::parse(Scheme::Loose, &longest).is_ok());

@@ -5,7 +5,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::said::SaidAttribute;
+use super::reported::ReportedAttribute;
 use super::unit::{self, Measure};
 use crate::model::float::Float;
 
@@ -36,28 +36,31 @@ impl Attribute {
     ///
     /// # Errors
     /// No value or two, a unit that nobody knows or that stands at no number, a number that is none.
-    pub fn of(said: &SaidAttribute) -> Result<Attribute, String> {
-        let int = said.int.map(Fact::Int);
-        let float = said.float.map(Fact::Float);
-        let text = said.string.clone().map(Fact::Text);
-        let yes = said.bool.map(Fact::Bool);
+    pub fn of(reported: &ReportedAttribute) -> Result<Attribute, String> {
+        let int = reported.int.map(Fact::Int);
+        let float = reported.float.map(Fact::Float);
+        let text = reported.string.clone().map(Fact::Text);
+        let yes = reported.bool.map(Fact::Bool);
         let mut facts = [int, float, text, yes].into_iter().flatten();
         let (Some(fact), None) = (facts.next(), facts.next()) else {
             return Err("needs exactly one value".to_owned());
         };
         if matches!(fact, Fact::Float(float) if !float.is_finite()) {
-            return Err("is no number".to_owned());
+            return Err("is not a number".to_owned());
         }
         let is_number = matches!(fact, Fact::Int(_) | Fact::Float(_));
-        if !said.unit.is_empty() && !is_number {
-            return Err(format!("has the unit {:?} and is no number", said.unit));
+        if !reported.unit.is_empty() && !is_number {
+            return Err(format!(
+                "has the unit {:?} and is not a number",
+                reported.unit
+            ));
         }
-        if !said.unit.is_empty() && unit::find(&said.unit).is_none() {
-            return Err(format!("has the unknown unit {:?}", said.unit));
+        if !reported.unit.is_empty() && unit::find(&reported.unit).is_none() {
+            return Err(format!("has the unknown unit {:?}", reported.unit));
         }
         Ok(Attribute {
             fact,
-            unit: said.unit.clone(),
+            unit: reported.unit.clone(),
         })
     }
 
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compare_by_what_they_measure() {
+    fn quantities_compare_across_units() {
         for (left, right, expected) in [
             ("4 GiB", "4096MiB", Some(Ordering::Equal)),
             ("4GB", "4GiB", Some(Ordering::Less)),
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_unit_counts_and_texts_stay_texts() {
+    fn longest_unit_suffix_wins() {
         assert_eq!(Attribute::parse("5MiB/s").unit, "MiB/s");
         assert_eq!(Attribute::parse("5mW").unit, "mW");
         for text in ["W", "inf", "NaN", "fiveMiB", ""] {
@@ -232,34 +235,34 @@ mod tests {
     }
 
     #[test]
-    fn what_plugins_say_has_one_value_and_a_known_unit() {
-        let int = SaidAttribute {
+    fn reported_attribute_has_one_value_and_known_unit() {
+        let int = ReportedAttribute {
             int: Some(0),
-            ..SaidAttribute::default()
+            ..ReportedAttribute::default()
         };
         assert!(Attribute::of(&int).is_ok(), "zero is a value");
         let bad = [
-            SaidAttribute::default(),
-            SaidAttribute {
+            ReportedAttribute::default(),
+            ReportedAttribute {
                 bool: Some(false),
                 ..int.clone()
             },
-            SaidAttribute {
+            ReportedAttribute {
                 unit: "furlong".to_owned(),
                 ..int
             },
-            SaidAttribute {
+            ReportedAttribute {
                 string: Some("x".to_owned()),
                 unit: "MiB".to_owned(),
-                ..SaidAttribute::default()
+                ..ReportedAttribute::default()
             },
-            SaidAttribute {
+            ReportedAttribute {
                 float: Some(Float::new(f64::NAN)),
-                ..SaidAttribute::default()
+                ..ReportedAttribute::default()
             },
         ];
-        for said in bad {
-            assert!(Attribute::of(&said).is_err(), "{said:?}");
+        for reported in bad {
+            assert!(Attribute::of(&reported).is_err(), "{reported:?}");
         }
     }
 }

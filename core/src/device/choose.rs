@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_or_ill_is_not_given() {
+    fn held_or_unhealthy_device_is_not_assigned() {
         let (small, ids) = (
             group("4 GiB", &[("a", true), ("b", false), ("c", true)]),
             id("s"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_and_likings_look_at_attributes() {
+    fn device_constraints_and_affinities_use_attributes() {
         let (small, large) = (
             group("4 GiB", &[("a", true)]),
             group("8 GiB", &[("b", true)]),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::attribute::Attribute;
-use super::said::{SaidDevice, SaidGroup};
+use super::reported::{ReportedDevice, ReportedGroup};
 use crate::model::device::GroupId;
 use crate::text::quote;
 
@@ -50,19 +50,19 @@ pub struct Device {
 ///
 /// # Errors
 /// The first thing that cannot be so, and where.
-pub fn groups_of(said: &[SaidGroup]) -> Result<BTreeMap<GroupId, Group>, String> {
-    let count: usize = said.iter().map(|group| group.devices.len()).sum();
-    if said.len() > MAX_GROUPS || count > MAX_DEVICES {
+pub fn groups_of(reported: &[ReportedGroup]) -> Result<BTreeMap<GroupId, Group>, String> {
+    let count: usize = reported.iter().map(|group| group.devices.len()).sum();
+    if reported.len() > MAX_GROUPS || count > MAX_DEVICES {
         return Err(format!(
             "announces {} groups and {count} devices; {MAX_GROUPS} and {MAX_DEVICES} are the most",
-            said.len()
+            reported.len()
         ));
     }
     let mut groups = BTreeMap::new();
-    for said in said {
-        let id = group_id(said)?;
+    for reported in reported {
+        let id = group_id(reported)?;
         let group =
-            group(said).map_err(|why| format!("group {}: {why}", quote(&id.to_string())))?;
+            group(reported).map_err(|why| format!("group {}: {why}", quote(&id.to_string())))?;
         if groups.contains_key(&id) {
             return Err(format!("group {} is there twice", quote(&id.to_string())));
         }
@@ -71,11 +71,11 @@ pub fn groups_of(said: &[SaidGroup]) -> Result<BTreeMap<GroupId, Group>, String>
     Ok(groups)
 }
 
-fn group_id(said: &SaidGroup) -> Result<GroupId, String> {
+fn group_id(reported: &ReportedGroup) -> Result<GroupId, String> {
     let id = GroupId {
-        vendor: named("the vendor of a group", &said.vendor)?,
-        kind: named("the type of a group", &said.kind)?,
-        name: named("the name of a group", &said.name)?,
+        vendor: named("the vendor of a group", &reported.vendor)?,
+        kind: named("the type of a group", &reported.kind)?,
+        name: named("the name of a group", &reported.name)?,
     };
     // A slash would move the border between the parts of the name that jobs ask for.
     if id.vendor.contains('/') || id.kind.contains('/') {
@@ -84,20 +84,20 @@ fn group_id(said: &SaidGroup) -> Result<GroupId, String> {
     Ok(id)
 }
 
-fn group(said: &SaidGroup) -> Result<Group, String> {
+fn group(reported: &ReportedGroup) -> Result<Group, String> {
     let mut devices = BTreeMap::new();
-    for device in &said.devices {
+    for device in &reported.devices {
         let id = named("the id of a device", &device.id)?;
         let known = self::device(device).map_err(|why| format!("device {}: {why}", quote(&id)))?;
         if devices.insert(id, known).is_some() {
             return Err(format!("device {} is there twice", quote(&device.id)));
         }
     }
-    if said.attributes.len() > MAX_ATTRIBUTES {
+    if reported.attributes.len() > MAX_ATTRIBUTES {
         return Err(format!("has more than {MAX_ATTRIBUTES} attributes"));
     }
     let mut attributes = BTreeMap::new();
-    for (name, value) in &said.attributes {
+    for (name, value) in &reported.attributes {
         let name = named("the name of an attribute", name)?;
         let text = value.string.as_deref().unwrap_or_default();
         bounded(text)
@@ -111,11 +111,11 @@ fn group(said: &SaidGroup) -> Result<Group, String> {
     })
 }
 
-fn device(said: &SaidDevice) -> Result<Device, String> {
-    let bus = said.pci_bus_id.as_deref().filter(|bus| !bus.is_empty());
+fn device(reported: &ReportedDevice) -> Result<Device, String> {
+    let bus = reported.pci_bus_id.as_deref().filter(|bus| !bus.is_empty());
     Ok(Device {
-        healthy: said.healthy,
-        description: bounded(&said.description)?,
+        healthy: reported.healthy,
+        description: bounded(&reported.description)?,
         pci_bus_id: bus.map(|bus| named("the PCI bus id", bus)).transpose()?,
     })
 }
@@ -142,13 +142,13 @@ fn bounded(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn said(ids: &[&str]) -> SaidGroup {
-        let device = |id: &&str| SaidDevice {
+    fn reported(ids: &[&str]) -> ReportedGroup {
+        let device = |id: &&str| ReportedDevice {
             id: (*id).to_owned(),
             healthy: true,
-            ..SaidDevice::default()
+            ..ReportedDevice::default()
         };
-        SaidGroup {
+        ReportedGroup {
             vendor: "acme".to_owned(),
             kind: "fpga".to_owned(),
             name: "one".to_owned(),
@@ -158,34 +158,34 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_so_is_refused_and_says_where() {
-        let nameless = SaidGroup {
+    fn invalid_report_is_refused_with_position() {
+        let nameless = ReportedGroup {
             vendor: String::new(),
-            ..said(&["a"])
+            ..reported(&["a"])
         };
-        let slashed = SaidGroup {
+        let slashed = ReportedGroup {
             vendor: "a/b".to_owned(),
-            ..said(&["a"])
+            ..reported(&["a"])
         };
         let long = "x".repeat(MAX_NAME + 1);
-        for (said, expected) in [
-            (vec![said(&["a", "a"])], "device \"a\" is there twice"),
+        for (reported, expected) in [
+            (vec![reported(&["a", "a"])], "device \"a\" is there twice"),
             (
-                vec![said(&["a"]), said(&["b"])],
+                vec![reported(&["a"]), reported(&["b"])],
                 "\"acme/fpga/one\" is there twice",
             ),
-            (vec![said(&[""])], "the id of a device is empty"),
+            (vec![reported(&[""])], "the id of a device is empty"),
             (vec![nameless], "the vendor of a group is empty"),
             (vec![slashed], "has a slash"),
-            (vec![said(&[&long])], "more than 256 bytes"),
-            (vec![said(&["a\nb"])], "control character"),
-            (vec![said(&vec!["a"; MAX_DEVICES + 1])], "are the most"),
+            (vec![reported(&[&long])], "more than 256 bytes"),
+            (vec![reported(&["a\nb"])], "control character"),
+            (vec![reported(&vec!["a"; MAX_DEVICES + 1])], "are the most"),
         ] {
-            let why = groups_of(&said).err().unwrap_or_default();
+            let why = groups_of(&reported).err().unwrap_or_default();
             assert!(why.contains(expected), "{why} has not {expected}");
         }
         assert_eq!(
-            groups_of(&[said(&["a", "b"])]).map(|known| known.len()),
+            groups_of(&[reported(&["a", "b"])]).map(|known| known.len()),
             Ok(1)
         );
     }

@@ -3,6 +3,6 @@
 pub mod attribute;
 pub mod choose;
 pub mod group;
-pub mod said;
-pub mod said_stats;
+pub mod reported;
+pub mod reported_stats;
 pub mod unit;

@@ -2,7 +2,7 @@
 
 pub(crate) mod coerce;
 pub mod config;
-pub mod said;
+pub mod reported;
 pub mod schema;
 pub mod spec;
 

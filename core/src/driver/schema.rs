@@ -1,7 +1,7 @@
 //! What may stand in a task's `config` block, as data, and the check against it.
 //!
-//! A driver's schema is a list of fields. Whatever is not in the list is an error that names the
-//! field and the nearest known name: a mistyped option must never be ignored in silence.
+//! A driver's schema is a list of fields. Whatever is not in the list is an error that names
+//! Nomad and the nearest known name: a mistyped option must never be ignored in silence.
 //!
 //! Coercions are those of Nomad's job language: numbers and booleans where text is wanted,
 //! text that reads as a number or a boolean where one of these is wanted. A block that may stand
@@ -244,7 +244,7 @@ impl Checker {
             }
         };
         if fits.is_none() {
-            self.ill_typed(path, field.kind.name(), value);
+            self.type_mismatch(path, field.kind.name(), value);
         }
     }
 
@@ -261,7 +261,7 @@ impl Checker {
         !self.resolved && value.as_str().is_some_and(has_reference)
     }
 
-    fn ill_typed(&mut self, path: String, expected: &str, found: &Value) {
+    fn type_mismatch(&mut self, path: String, expected: &str, found: &Value) {
         let found = match found {
             Value::String(text) => format!("the string {}", quote(text)),
             Value::Float(bits) => format!("the number {}", f64::from_bits(*bits)),
@@ -277,7 +277,7 @@ impl Checker {
         for (path, item) in items {
             match text_of(item) {
                 Some(text) => self.text_rule(Rule::None, &text, &path),
-                None => self.ill_typed(path, "a string", item),
+                None => self.type_mismatch(path, "a string", item),
             }
         }
     }

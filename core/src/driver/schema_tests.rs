@@ -10,7 +10,7 @@ fn list<const N: usize>(items: [&str; N]) -> Value {
     Value::List(items.map(Value::from).into())
 }
 
-fn said(problems: &[ConfigProblem]) -> Vec<String> {
+fn reported(problems: &[ConfigProblem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -19,11 +19,11 @@ fn raw_exec<const N: usize>(fields: [(&str, Value); N]) -> Vec<String> {
     config
         .entry("command".to_owned())
         .or_insert(Value::from("/bin/true"));
-    said(&validate(&RAW_EXEC, &config))
+    reported(&validate(&RAW_EXEC, &config))
 }
 
 fn mock<const N: usize>(fields: [(&str, Value); N]) -> Vec<String> {
-    said(&validate(&MOCK, &map(fields)))
+    reported(&validate(&MOCK, &map(fields)))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn drivers_are_known_by_name() {
 }
 
 #[test]
-fn an_unknown_option_names_the_nearest_one() {
+fn unknown_option_suggests_nearest_name() {
     assert_eq!(
         raw_exec([("comand", Value::from("x"))]),
         ["comand: unknown option \"comand\" (did you mean \"command\"?)"]
@@ -50,12 +50,12 @@ fn an_unknown_option_names_the_nearest_one() {
     // What is missing is there under a wrong name.
     let config = map([("comand", Value::from("x"))]);
     assert_eq!(
-        said(&validate(&RAW_EXEC, &config)),
+        reported(&validate(&RAW_EXEC, &config)),
         ["comand: unknown option \"comand\" (did you mean \"command\"?)"]
     );
     let config = map([("image", Value::from("x"))]);
     assert_eq!(
-        said(&validate(&RAW_EXEC, &config)),
+        reported(&validate(&RAW_EXEC, &config)),
         ["image: unknown option \"image\"", "command: must be given"]
     );
     let inner = Value::Map(map([("runfor", Value::from("1s"))]));
@@ -66,7 +66,7 @@ fn an_unknown_option_names_the_nearest_one() {
 }
 
 #[test]
-fn problems_are_not_told_without_end() {
+fn number_of_problems_is_bounded() {
     let config: BTreeMap<String, Value> = (0..10_000)
         .map(|n| (format!("k{n}"), Value::Int(1)))
         .collect();
@@ -74,11 +74,11 @@ fn problems_are_not_told_without_end() {
 }
 
 #[test]
-fn a_command_is_needed() {
+fn missing_command_is_refused() {
     let none = validate(&RAW_EXEC, &BTreeMap::new());
-    assert_eq!(said(&none), ["command: must be given"]);
+    assert_eq!(reported(&none), ["command: must be given"]);
     let null = validate(&RAW_EXEC, &map([("command", Value::Null)]));
-    assert_eq!(said(&null), ["command: must be given"]);
+    assert_eq!(reported(&null), ["command: must be given"]);
     for empty in ["", "  "] {
         assert_eq!(
             raw_exec([("command", Value::from(empty))]),
@@ -92,7 +92,7 @@ fn a_command_is_needed() {
 }
 
 #[test]
-fn kinds_are_told_with_what_was_found() {
+fn type_mismatch_reports_expected_and_found() {
     assert_eq!(
         raw_exec([("args", Value::from("one two"))]),
         ["args: expected a list of strings, found the string \"one two\""]
@@ -124,7 +124,7 @@ fn kinds_are_told_with_what_was_found() {
 }
 
 #[test]
-fn values_are_coerced_as_in_job_files() {
+fn values_are_coerced_like_job_files() {
     let args = Value::List(vec![
         Value::Int(1),
         Value::Bool(true),
@@ -153,7 +153,7 @@ fn values_are_coerced_as_in_job_files() {
 }
 
 #[test]
-fn raw_exec_has_rules_of_its_own() {
+fn invalid_raw_exec_config_is_refused() {
     assert_eq!(
         raw_exec([("work_dir", Value::from("local/x"))]),
         ["work_dir: must be an absolute path"]
@@ -186,7 +186,7 @@ fn raw_exec_has_rules_of_its_own() {
 }
 
 #[test]
-fn references_pass_in_a_job_and_must_be_gone_at_the_start() {
+fn reference_is_accepted_in_job_and_refused_at_start() {
     let config = map([
         ("command", Value::from("${NOMAD_TASK_DIR}/run")),
         ("work_dir", Value::from("${NOMAD_TASK_DIR}")),
@@ -195,7 +195,7 @@ fn references_pass_in_a_job_and_must_be_gone_at_the_start() {
     ]);
     assert_eq!(validate(&RAW_EXEC, &config), []);
     assert_eq!(
-        said(&RawExecConfig::decode(&config).err().unwrap_or_default()).len(),
+        reported(&RawExecConfig::decode(&config).err().unwrap_or_default()).len(),
         3
     );
 }
@@ -301,7 +301,7 @@ fn mock_decodes_every_option() {
 }
 
 #[test]
-fn mock_refuses_what_it_cannot_pretend() {
+fn mock_refuses_unsupported_options() {
     for (field, value) in [
         ("driver_port_map", Value::from("http")),
         ("driver_port_map", Value::from(":80")),

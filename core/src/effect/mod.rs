@@ -32,8 +32,9 @@ pub enum Effect {
     Store(StoreEffect),
     /// An answer to who asked.
     Reply(RequestId, Reply),
-    /// For whoever listens to the story as it happens. Nothing depends on it.
-    Tell(Told),
+    /// A notification for whoever listens. Nothing depends on it.
+    #[serde(alias = "Tell")]
+    Notify(Notification),
     /// The agent is done and may end.
     Stopped,
 }
@@ -48,7 +49,7 @@ impl Effect {
             Effect::Forget(..)
             | Effect::Store(_)
             | Effect::Reply(..)
-            | Effect::Tell(_)
+            | Effect::Notify(_)
             | Effect::Stopped => None,
         }
     }
@@ -99,7 +100,8 @@ pub enum NodeEffect {
         driver: Arc<str>,
     },
     /// Find out how full the disk of the allocations' directories is.
-    MeasureRoom {
+    #[serde(alias = "MeasureRoom")]
+    MeasureDiskUsage {
         /// The operation.
         op: Op,
     },
@@ -117,7 +119,7 @@ impl NodeEffect {
     pub fn op(&self) -> Op {
         match self {
             NodeEffect::Probe { op, .. }
-            | NodeEffect::MeasureRoom { op }
+            | NodeEffect::MeasureDiskUsage { op }
             | NodeEffect::WatchDriver { op, .. }
             | NodeEffect::WatchDevices { op, .. } => *op,
         }
@@ -190,7 +192,7 @@ pub enum Refusal {
 
 /// The story as it happens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Told {
+pub enum Notification {
     /// Something happened to a task.
     Event(TaskKey, Arc<TaskEvent>),
     /// The state's index rose: whoever looks again may see something new.

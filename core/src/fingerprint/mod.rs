@@ -12,7 +12,7 @@ use crate::model::processors::Processors;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprint {
-    /// Facts by the names of the field, such as `kernel.name`. Empty values count as absent.
+    /// Facts by the names of Nomad, such as `kernel.name`. Empty values count as absent.
     pub attributes: BTreeMap<String, String>,
     /// Names of this machine elsewhere, such as at its cloud.
     pub links: BTreeMap<String, String>,

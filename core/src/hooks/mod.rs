@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preparing_stops_at_the_first_error_and_cleaning_collects() {
+    fn setup_stops_at_first_error_and_cleanup_collects_all() {
         let table = ["a", "b", "c"];
         let failing = |hook| match hook {
             "b" => HookStart::Failed(Failure::fatal("no b")),
@@ -147,17 +147,17 @@ mod tests {
             Progress::Failed("b", Failure::fatal("no b"))
         );
         let mut clean = Pipeline::new(OnError::Collect);
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         let finished = clean.advance(&table, |hook| {
-            begun.push(hook);
+            started.push(hook);
             failing(hook)
         });
         assert_eq!(finished, Progress::Finished(vec!["no b".to_owned()]));
-        assert_eq!(begun, table, "each hook has its turn");
+        assert_eq!(started, table, "each hook has its turn");
     }
 
     #[test]
-    fn only_the_awaited_answer_counts_and_only_once() {
+    fn only_awaited_answer_counts_once() {
         let table = ["work"];
         let mut pipeline = Pipeline::new(OnError::Stop);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! References in text: `${NOMAD_PORT_http}`, `${attr.kernel.name}`, `${env["my-key"]}`.
 //!
-//! One pass, no nesting, as in Nomad: what a reference stands for is not looked at again. A
+//! One pass, no nesting, as in Nomad: what a reference stands for is not checked again. A
 //! reference is `${` with a name of letters, digits, `_`, `-` and `.`, then `}`; anything else
 //! that begins with `${`, such as a shell's `${HOME:-/root}`, is plain text.
 //!
@@ -31,7 +31,7 @@ const CLEANED: &[&str] = &[
 
 /// The name under which a task sees a variable: in `NOMAD_ADDR_`, `NOMAD_IP_`, `NOMAD_PORT_`,
 /// `NOMAD_HOST_PORT_` and `NOMAD_META_`, letters other than `A-Z`, `a-z`, `0-9`, `_` and `.`
-/// become `_`. Every other name stays as it is, as in the field.
+/// become `_`. Every other name stays as it is, as in Nomad.
 pub fn clean_key(key: &str) -> String {
     if !CLEANED.iter().any(|prefix| key.starts_with(prefix)) {
         return key.to_owned();

@@ -26,7 +26,7 @@ fn node() -> Node {
     node
 }
 
-fn said(text: &str) -> String {
+fn output(text: &str) -> String {
     interpolate(
         text,
         &Names {
@@ -37,31 +37,34 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn names_of_the_environment_and_the_node_are_known() {
-    assert_eq!(said("x${NOMAD_PORT_http}y"), "x8080y");
-    assert_eq!(said("${node.unique.name}/${node.datacenter}"), "n1/dc1");
-    assert_eq!(said("${attr.kernel.name}-${meta.rack}"), "linux-r7");
-    assert_eq!(said("${node.attr.kernel.name}${node.meta.rack}"), "linuxr7");
+fn environment_and_node_names_resolve() {
+    assert_eq!(output("x${NOMAD_PORT_http}y"), "x8080y");
+    assert_eq!(output("${node.unique.name}/${node.datacenter}"), "n1/dc1");
+    assert_eq!(output("${attr.kernel.name}-${meta.rack}"), "linux-r7");
     assert_eq!(
-        said("${env[\"my key\"]}${env.NOMAD_PORT_http}"),
+        output("${node.attr.kernel.name}${node.meta.rack}"),
+        "linuxr7"
+    );
+    assert_eq!(
+        output("${env[\"my key\"]}${env.NOMAD_PORT_http}"),
         "spaced8080"
     );
-    assert_eq!(said("${node.class}|"), "|", "an empty class is known");
+    assert_eq!(output("${node.class}|"), "|", "an empty class is known");
 }
 
 #[test]
-fn the_environment_comes_before_the_node() {
-    assert_eq!(said("${attr.cpu.arch}"), "from env");
-    assert_eq!(said("${node.attr.cpu.arch}"), "amd64");
+fn environment_overrides_node_names() {
+    assert_eq!(output("${attr.cpu.arch}"), "from env");
+    assert_eq!(output("${node.attr.cpu.arch}"), "amd64");
 }
 
 #[test]
-fn cleaned_names_are_found_by_what_was_written() {
-    assert_eq!(said("${NOMAD_META_a-b}"), "cleaned");
+fn sanitized_name_resolves_by_original() {
+    assert_eq!(output("${NOMAD_META_a-b}"), "cleaned");
 }
 
 #[test]
-fn what_is_not_known_or_no_reference_stays() {
+fn unknown_reference_is_unchanged() {
     for text in [
         "${meta.nothere}",
         "${env[\"attr.kernel.name\"]}",
@@ -73,25 +76,25 @@ fn what_is_not_known_or_no_reference_stays() {
         "100% $ é$",
         "",
     ] {
-        assert_eq!(said(text), text);
+        assert_eq!(output(text), text);
     }
-    assert_eq!(said("${${NOMAD_PORT_http}}"), "${8080}");
+    assert_eq!(output("${${NOMAD_PORT_http}}"), "${8080}");
 }
 
 #[test]
-fn only_a_drivers_configuration_knows_escapes() {
-    assert_eq!(said("$${NOMAD_PORT_http}"), "$8080");
+fn only_driver_config_has_escapes() {
+    assert_eq!(output("$${NOMAD_PORT_http}"), "$8080");
     assert!(!has_reference("$${NOMAD_PORT_http}"));
     assert!(has_reference("$${A}${B}"));
 }
 
 #[test]
-fn what_a_reference_stands_for_is_not_looked_at_again() {
-    assert_eq!(said("${NESTED}"), "${NOMAD_PORT_http}");
+fn interpolation_is_not_recursive() {
+    assert_eq!(output("${NESTED}"), "${NOMAD_PORT_http}");
 }
 
 #[test]
-fn a_drivers_configuration_must_know_all_its_names() {
+fn unknown_reference_in_driver_config_is_refused() {
     let env = env();
     let node = node();
     let names = Names {
@@ -121,9 +124,9 @@ fn a_drivers_configuration_must_know_all_its_names() {
     let problems = interpolate_config(&config, &names)
         .err()
         .unwrap_or_default();
-    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let output: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        output,
         [
             "args[1]: unknown variable in \"${NOPE}\"",
             "labels[0].k: unknown variable in \"${meta.no}\"",
@@ -132,7 +135,7 @@ fn a_drivers_configuration_must_know_all_its_names() {
 }
 
 #[test]
-fn references_cannot_fill_the_memory() {
+fn interpolated_size_is_bounded() {
     let env = [("BIG".to_owned(), "x".repeat(1 << 20))].into();
     let node = Node::default();
     let names = Names {

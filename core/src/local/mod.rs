@@ -34,7 +34,7 @@ pub struct Local {
     /// Jobs that have to be looked at, the most important first: a place that comes free is not
     /// given to one that has to leave it at once for another.
     dirty: BTreeSet<(Reverse<i64>, JobKey)>,
-    /// Jobs for which there was no place, and why.
+    /// Jobs that could not be placed, and why.
     #[serde(with = "crate::pairs")]
     pub blocked: BTreeMap<JobKey, Vec<(String, PlacementFailure)>>,
     /// Jobs whose placement depends on something that has yet to be heard of this machine.
@@ -46,9 +46,9 @@ pub struct Local {
     /// seen in this life of the agent.
     #[serde(with = "crate::pairs")]
     pub due: BTreeMap<JobKey, BTreeMap<AllocId, Instant>>,
-    /// When jobs have to be looked at again.
+    /// When jobs have to be checked again.
     #[serde(with = "crate::pairs")]
-    pub look_again: BTreeMap<JobKey, Instant>,
+    pub re_evaluate_at: BTreeMap<JobKey, Instant>,
     /// Variables. Shared, because whoever renders templates looks at all of them at once.
     #[serde(with = "crate::pairs::shared")]
     pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,
@@ -62,7 +62,7 @@ impl Local {
         self.dirty.insert((Reverse(priority), key.clone()));
     }
 
-    /// All jobs that have no place have to be looked at: there may be one now.
+    /// All jobs that cannot be placed have to be looked at: there may be one now.
     pub fn mark_blocked(&mut self) {
         let blocked: Vec<JobKey> = self.blocked.keys().cloned().collect();
         blocked.iter().for_each(|key| self.mark(key));
@@ -110,7 +110,7 @@ impl Local {
     /// The jobs that have to be looked at, the most important first. They are not marked any more.
     pub fn take_marked(&mut self) -> Vec<JobKey> {
         let marked = core::mem::take(&mut self.dirty);
-        // They may have become more or less important since.
+        // They may have become more or of lower priority since.
         let known = marked.into_iter().filter_map(|(_, key)| {
             let record = self.jobs.get(&key)?;
             Some((Reverse(record.job.priority), key))

@@ -14,9 +14,9 @@ use super::Changed;
 use crate::cx::Cx;
 use crate::device::choose::Offer;
 use crate::device::group::{Group, groups_of};
-use crate::device::said::SaidGroup;
+use crate::device::reported::ReportedGroup;
 use crate::effect::{Effect, NodeEffect};
-use crate::input::DeviceNews;
+use crate::input::DeviceReport;
 use crate::managers::stream::{SILENT, Stream};
 use crate::model::device::GroupId;
 use crate::model::node::NodeEvent;
@@ -32,11 +32,11 @@ pub struct Plugin {
     #[serde(with = "crate::pairs")]
     groups: BTreeMap<GroupId, Group>,
     /// Why it does not work, if it does not.
-    trouble: Option<String>,
+    last_error: Option<String>,
     /// Whether there is nothing to be asked for on this machine.
     disabled: bool,
     /// Whether it said what it has, or failed to, at least once.
-    was_heard: bool,
+    has_reported: bool,
 }
 
 impl Plugin {
@@ -46,8 +46,8 @@ impl Plugin {
     }
 
     /// Why it does not work, if it does not.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 
     /// Whether it said that there is nothing for it on this machine.
@@ -103,8 +103,14 @@ impl Devices {
         offers.into_values().collect()
     }
 
-    /// Takes news of a plugin. Returns what people should know, and whether its devices changed.
-    pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DeviceNews) -> Changed {
+    /// Takes a report of a plugin. Returns what people should know, and whether its devices changed.
+    pub fn on_report(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        op: Op,
+        report: DeviceReport,
+    ) -> Changed {
         let others = self.others(name);
         let Some(plugin) = self
             .plugins
@@ -114,14 +120,14 @@ impl Devices {
             cx.count_stale();
             return Changed::default();
         };
-        match news {
-            DeviceNews::Devices(said) => plugin.says(cx, name, &said, &others),
-            DeviceNews::Disabled(why) => {
+        match report {
+            DeviceReport::Devices(reported) => plugin.on_devices(cx, name, &reported, &others),
+            DeviceReport::Disabled(why) => {
                 plugin.disabled = true;
-                plugin.stream.heard(cx);
+                plugin.stream.note_report(cx);
                 plugin.loses_devices(cx, name, why)
             }
-            DeviceNews::Ended(why) => plugin.ended(cx, name, why),
+            DeviceReport::Ended(why) => plugin.ended(cx, name, why),
         }
     }
 
@@ -157,11 +163,11 @@ impl Devices {
     }
 
     /// Whether there is a plugin that neither said nor failed to say what it has.
-    pub fn awaits_first_news(&self) -> bool {
-        self.plugins.values().any(|plugin| !plugin.was_heard)
+    pub fn awaits_first_report(&self) -> bool {
+        self.plugins.values().any(|plugin| !plugin.has_reported)
     }
 
-    /// Until when first news are awaited.
+    /// Until when first report are awaited.
     pub fn awaited(&self) -> impl Iterator<Item = Op> {
         let plugins = self.plugins.values();
         plugins.filter_map(|plugin| plugin.stream.awaited())
@@ -177,14 +183,14 @@ impl Devices {
 }
 
 impl Plugin {
-    fn says(
+    fn on_devices(
         &mut self,
         cx: &mut Cx<'_>,
         name: &str,
-        said: &[SaidGroup],
+        reported: &[ReportedGroup],
         others: &BTreeMap<GroupId, Arc<str>>,
     ) -> Changed {
-        let groups = groups_of(said).and_then(|groups| {
+        let groups = groups_of(reported).and_then(|groups| {
             let taken = groups.keys().find_map(|id| Some((id, others.get(id)?)));
             match taken {
                 Some((id, other)) => Err(format!("group {id} is plugin {other:?}'s")),
@@ -199,9 +205,9 @@ impl Plugin {
                 return changed;
             }
         };
-        self.stream.heard(cx);
-        self.was_heard = true;
-        let recovered = self.trouble.take().is_some();
+        self.stream.note_report(cx);
+        self.has_reported = true;
+        let recovered = self.last_error.take().is_some();
         let node = recovered || self.groups != groups;
         self.groups = groups;
         let event = recovered.then(|| event(cx, name, "works again"));
@@ -222,12 +228,12 @@ impl Plugin {
     }
 
     fn loses_devices(&mut self, cx: &Cx<'_>, name: &str, why: String) -> Changed {
-        let news = self.trouble.as_ref() != Some(&why);
-        let node = news || !self.groups.is_empty();
+        let report = self.last_error.as_ref() != Some(&why);
+        let node = report || !self.groups.is_empty();
         self.groups.clear();
-        self.was_heard = true;
-        let events = news.then(|| event(cx, name, &why)).into_iter().collect();
-        self.trouble = Some(why);
+        self.has_reported = true;
+        let events = report.then(|| event(cx, name, &why)).into_iter().collect();
+        self.last_error = Some(why);
         Changed { events, node }
     }
 }

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::cx::Cx;
 use crate::device::attribute::Attribute;
 use crate::device::group::{MAX_ATTRIBUTES, MAX_NAME, MAX_TEXT};
-use crate::device::said::SaidAttribute;
+use crate::device::reported::ReportedAttribute;
 use crate::effect::{Effect, NodeEffect};
-use crate::input::{DriverFingerprint, DriverHealth, DriverNews};
+use crate::input::{DriverFingerprint, DriverHealth, DriverReport};
 use crate::managers::Changed;
 use crate::managers::stream::{SILENT, Stream};
 use crate::model::node::{DriverInfo, NodeEvent};
@@ -88,8 +88,14 @@ impl Drivers {
         driver.is_some_and(|driver| driver.stream.is(op))
     }
 
-    /// Takes news of a driver.
-    pub fn on_news(&mut self, cx: &mut Cx<'_>, name: &str, op: Op, news: DriverNews) -> Changed {
+    /// Takes a report of a driver.
+    pub fn on_report(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        op: Op,
+        report: DriverReport,
+    ) -> Changed {
         let others: Vec<Arc<str>> = (self.drivers.keys())
             .filter(|other| ***other != *name)
             .cloned()
@@ -102,17 +108,17 @@ impl Drivers {
             cx.count_stale();
             return Changed::default();
         };
-        match news {
-            DriverNews::Fingerprint(said) => {
-                driver.stream.heard(cx);
-                let (info, attributes) = believed(&others, said);
+        match report {
+            DriverReport::Fingerprint(reported) => {
+                driver.stream.note_report(cx);
+                let (info, attributes) = believed(&others, reported);
                 driver.becomes(cx, name, info, attributes)
             }
-            DriverNews::Failed(why) => {
-                driver.stream.heard(cx);
+            DriverReport::Failed(why) => {
+                driver.stream.note_report(cx);
                 driver.fails(cx, name, &why)
             }
-            DriverNews::Ended(why) => driver.ended(cx, name, &why),
+            DriverReport::Ended(why) => driver.ended(cx, name, &why),
         }
     }
 
@@ -137,11 +143,11 @@ impl Drivers {
     }
 
     /// Whether there is one that neither said nor failed to say how it is.
-    pub fn awaits_first_news(&self) -> bool {
+    pub fn awaits_first_report(&self) -> bool {
         self.drivers.values().any(|driver| driver.info.is_none())
     }
 
-    /// Until when first news are awaited.
+    /// Until when first report are awaited.
     pub fn awaited(&self) -> impl Iterator<Item = Op> {
         let drivers = self.drivers.values();
         drivers.filter_map(|driver| driver.stream.awaited())
@@ -219,16 +225,16 @@ impl Driver {
     }
 }
 
-/// A driver may speak of itself, and of nobody else: `driver.…`, where not every plugin of the
-/// field uses its own name behind the dot, but nothing that is another driver's. What it says
+/// A driver may speak of itself, and of nobody else: `driver.…`, where not every plugin of
+/// Nomad uses its own name behind the dot, but nothing that is another driver's. What it says
 /// otherwise costs it that, and is told.
 fn believed(
     others: &[Arc<str>],
-    said: DriverFingerprint,
+    reported: DriverFingerprint,
 ) -> (DriverInfo, BTreeMap<String, String>) {
     let mut refused = None;
     let mut attributes = BTreeMap::new();
-    for (key, value) in said.attributes {
+    for (key, value) in reported.attributes {
         match attribute(others, &key, &value) {
             Ok(_) if attributes.len() >= MAX_ATTRIBUTES => {
                 refused.get_or_insert(format!("more than {MAX_ATTRIBUTES} attributes"));
@@ -237,23 +243,23 @@ fn believed(
             Err(why) => drop(refused.get_or_insert(why)),
         }
     }
-    let mut description: String = said.description.chars().take(MAX_TEXT).collect();
+    let mut description: String = reported.description.chars().take(MAX_TEXT).collect();
     if let Some(refused) = refused {
         description = format!("{description} (not believed: {refused})");
     }
-    let detected = said.health != DriverHealth::Undetected;
+    let detected = reported.health != DriverHealth::Undetected;
     if !detected {
         attributes.clear();
     }
     let info = DriverInfo {
         detected,
-        healthy: said.health == DriverHealth::Healthy,
+        healthy: reported.health == DriverHealth::Healthy,
         description,
     };
     (info, attributes)
 }
 
-fn attribute(others: &[Arc<str>], key: &str, value: &SaidAttribute) -> Result<String, String> {
+fn attribute(others: &[Arc<str>], key: &str, value: &ReportedAttribute) -> Result<String, String> {
     let of_driver = key.strip_prefix("driver.");
     let of_other = |rest: &str| {
         let mut others = others.iter();

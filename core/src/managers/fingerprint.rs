@@ -39,10 +39,10 @@ pub struct Probe {
     state: State,
     found: Fingerprint,
     /// Why it does not work, if it does not.
-    trouble: Option<String>,
+    last_error: Option<String>,
     tries: u32,
     /// Whether it answered, failed or took too long at least once.
-    settled: bool,
+    has_reported: bool,
 }
 
 impl Probe {
@@ -57,8 +57,8 @@ impl Probe {
     }
 
     /// Why it does not work, if it does not.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
     }
 
     /// When it is asked again, if it is not being asked.
@@ -71,9 +71,9 @@ impl Probe {
 
     fn answers(&mut self, cx: &Cx<'_>, found: Fingerprint) -> Changed {
         self.tries = 0;
-        self.settled = true;
+        self.has_reported = true;
         self.state = State::Resting(self.config.every.map(|every| cx.now.at + every));
-        let recovered = self.trouble.take().is_some();
+        let recovered = self.last_error.take().is_some();
         let event = recovered.then(|| event(cx, &self.config.name, "works again"));
         let node = recovered || self.found != found;
         self.found = found;
@@ -87,11 +87,11 @@ impl Probe {
         let pause = FIRST_PAUSE.0.saturating_mul(1 << self.tries.min(10));
         let pause = cx.jittered(Span(pause.min(LONGEST_PAUSE.0)));
         self.tries = self.tries.saturating_add(1);
-        self.settled = true;
+        self.has_reported = true;
         self.state = State::Resting(Some(cx.now.at + pause));
-        let news = self.trouble.as_deref() != Some(why);
+        let news = self.last_error.as_deref() != Some(why);
         let event = news.then(|| event(cx, &self.config.name, &format!("failed: {why}")));
-        self.trouble = Some(why.to_owned());
+        self.last_error = Some(why.to_owned());
         Changed {
             events: event.into_iter().collect(),
             node: news,
@@ -113,9 +113,9 @@ impl Fingerprints {
             config: config.clone(),
             state: State::Resting(Some(Instant(0))),
             found: Fingerprint::default(),
-            trouble: None,
+            last_error: None,
             tries: 0,
-            settled: false,
+            has_reported: false,
         };
         Fingerprints {
             probes: configs.iter().map(probe).collect(),
@@ -128,14 +128,14 @@ impl Fingerprints {
     }
 
     /// Whether the essential probes have had their time.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_fingerprinted(&self) -> bool {
         let mut essential = self.probes.iter().filter(|probe| probe.config.essential);
-        essential.all(|probe| probe.settled)
+        essential.all(|probe| probe.has_reported)
     }
 
     /// Whether all probes have had their time, those too that hold nothing up.
-    pub fn all_settled(&self) -> bool {
-        self.probes.iter().all(|probe| probe.settled)
+    pub fn all_reported(&self) -> bool {
+        self.probes.iter().all(|probe| probe.has_reported)
     }
 
     /// What all probes know together; where two speak of one thing, the later in the
@@ -198,7 +198,7 @@ impl Fingerprints {
         match result {
             Ok(found) if found.attributes.len() > MAX_ATTRIBUTES => probe.fails(
                 cx,
-                &format!("it tells of more than {MAX_ATTRIBUTES} things"),
+                &format!("it reports more than {MAX_ATTRIBUTES} attributes"),
             ),
             Ok(found) => probe.answers(cx, found),
             Err(failure) => probe.fails(cx, &failure.message),
@@ -211,7 +211,7 @@ impl Fingerprints {
             if matches!(probe.state, State::Resting(Some(until)) if until <= cx.now.at) {
                 let name = probe.config.name.clone();
                 let purpose = Purpose::Probe(name.clone());
-                let op = cx.operation(Owner::Machine, purpose, cx.config.patience.probe);
+                let op = cx.operation(Owner::Machine, purpose, cx.config.timeouts.probe);
                 probe.state = State::Asked(op);
                 let probe = name;
                 cx.send(Effect::Node(NodeEffect::Probe { op, probe }));
@@ -222,7 +222,7 @@ impl Fingerprints {
     /// Of which first answers are awaited. A probe that is asked once more is waited for by
     /// nobody.
     pub fn awaited(&self) -> impl Iterator<Item = Op> {
-        let first = self.probes.iter().filter(|probe| !probe.settled);
+        let first = self.probes.iter().filter(|probe| !probe.has_reported);
         first.filter_map(|probe| match probe.state {
             State::Asked(op) => Some(op),
             State::Resting(_) => None,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_probes_find_is_known_together() {
+    fn probe_results_are_merged() {
         let mut agent = agent();
         let network = |device: &str| Network {
             device: device.to_owned(),
@@ -358,33 +358,33 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_fails_says_why_until_it_works_again() {
+    fn failed_probe_reports_error_until_success() {
         let mut agent = agent();
         let failure = Failure::recoverable("no such file");
         answer(&mut agent, Instant(1), Err(failure), "cpu");
         let cpu = only(&agent, "cpu");
-        assert_eq!(cpu.trouble(), Some("no such file"));
+        assert_eq!(cpu.last_error(), Some("no such file"));
         let again = cpu.asked_again().unwrap();
         assert!(
             again > Instant(1) && again < Instant(1) + Span::secs(5),
             "{again:?}"
         );
-        let told = |agent: &Agent| -> Vec<String> {
+        let messages = |agent: &Agent| -> Vec<String> {
             let events = agent.view().machine().events();
             events.map(|event| event.message.clone()).collect()
         };
-        assert_eq!(told(&agent), ["Probe \"cpu\" failed: no such file"]);
+        assert_eq!(messages(&agent), ["Probe \"cpu\" failed: no such file"]);
         agent.handle_timeout(at(again));
         assert_eq!(only(&agent, "cpu").asked_again(), None, "it is being asked");
         answer(&mut agent, again, Ok(Fingerprint::default()), "cpu");
         let cpu = only(&agent, "cpu");
-        assert_eq!(cpu.trouble(), None);
+        assert_eq!(cpu.last_error(), None);
         assert_eq!(cpu.asked_again(), Some(again + Span::secs(60)));
-        assert_eq!(told(&agent).len(), 2);
+        assert_eq!(messages(&agent).len(), 2);
     }
 
     #[test]
-    fn a_probe_that_tells_too_much_is_not_believed() {
+    fn oversized_probe_report_is_refused() {
         for (count, believed) in [(MAX_ATTRIBUTES, true), (MAX_ATTRIBUTES + 1, false)] {
             let mut agent = agent();
             let attributes = (0..count).map(|n| (n.to_string(), "x".to_owned()));
@@ -393,12 +393,12 @@ mod tests {
                 ..Fingerprint::default()
             };
             answer(&mut agent, Instant(1), Ok(found), "cpu");
-            assert_eq!(only(&agent, "cpu").trouble().is_none(), believed);
+            assert_eq!(only(&agent, "cpu").last_error().is_none(), believed);
         }
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn backoff_doubles_up_to_maximum() {
         let mut agent = agent();
         let mut now = Instant(0);
         let mut least = FIRST_PAUSE;

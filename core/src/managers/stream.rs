@@ -32,7 +32,7 @@ enum State {
 }
 
 /// What is said of a stream that was opened and said nothing.
-pub const SILENT: &str = "it says nothing";
+pub const SILENT: &str = "it sends nothing";
 
 /// How far a stream is, for people to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Stream {
     /// How often it was opened since it last worked.
     tries: u32,
     /// When this one was first heard.
-    heard: Option<Instant>,
+    reported_at: Option<Instant>,
 }
 
 impl Default for Stream {
@@ -60,7 +60,7 @@ impl Default for Stream {
         Stream {
             state: State::Resting(Instant(0)),
             tries: 0,
-            heard: None,
+            reported_at: None,
         }
     }
 }
@@ -68,10 +68,10 @@ impl Default for Stream {
 impl Stream {
     /// It is opened now; returns the number that its news have to bear.
     pub fn open(&mut self, cx: &mut Cx<'_>, purpose: Purpose) -> Op {
-        let op = cx.operation(Owner::Machine, purpose, cx.config.patience.first_news);
+        let op = cx.operation(Owner::Machine, purpose, cx.config.timeouts.first_report);
         self.state = State::Opening(op);
         self.tries = self.tries.saturating_add(1);
-        self.heard = None;
+        self.reported_at = None;
         op
     }
 
@@ -84,10 +84,10 @@ impl Stream {
     }
 
     /// Something was heard.
-    pub fn heard(&mut self, cx: &Cx<'_>) {
+    pub fn note_report(&mut self, cx: &Cx<'_>) {
         if let State::Opening(op) = self.state {
             self.state = State::Open(op);
-            self.heard = Some(cx.now.at);
+            self.reported_at = Some(cx.now.at);
         }
     }
 
@@ -96,7 +96,8 @@ impl Stream {
         if let State::Opening(op) | State::Open(op) = self.state {
             cx.shared.operations.end(op);
         }
-        let worked = (self.heard).is_some_and(|heard| cx.now.at - heard >= STEADY);
+        let worked =
+            (self.reported_at).is_some_and(|reported_at| cx.now.at - reported_at >= STEADY);
         if worked {
             self.tries = 0;
         }
@@ -108,10 +109,10 @@ impl Stream {
             }
         };
         self.state = State::Resting(cx.now.at + pause);
-        self.heard = None;
+        self.reported_at = None;
     }
 
-    /// The operation of which the first news are awaited, if they are.
+    /// The operation of which the first report are awaited, if they are.
     pub fn awaited(&self) -> Option<Op> {
         match self.state {
             State::Opening(op) => Some(op),

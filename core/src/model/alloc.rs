@@ -19,7 +19,7 @@ pub enum DesiredStatus {
     Run,
     /// It shall end.
     Stop,
-    /// It shall end because something more important needs its place.
+    /// It shall end because something of higher priority needs its place.
     Evict,
 }
 

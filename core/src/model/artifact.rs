@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Artifact {
-    /// Where from: a URL, with the field's additions (`git::…`, `…//part`, `?checksum=…`).
+    /// Where from: a URL, with Nomad's additions (`git::…`, `…//part`, `?checksum=…`).
     pub getter_source: String,
     /// What more there is to say of the source: `checksum`, `archive`, `ref` and so on.
     pub getter_options: BTreeMap<String, String>,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_is_what_its_kind_says() {
+    fn checksum_is_parsed_by_kind() {
         let md5 = "0123456789abcdef0123456789ABCDEF";
         let read = Checksum::parse(&format!("md5:{md5}"));
         let text = read.as_ref().map(ToString::to_string);

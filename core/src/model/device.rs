@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_a_type_and_may_name_more() {
+    fn device_request_name_is_parsed() {
         let group = GroupId {
             vendor: "nvidia".to_owned(),
             kind: "gpu".to_owned(),

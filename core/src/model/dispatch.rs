@@ -1,4 +1,4 @@
-//! Jobs that are a mould for others: what a dispatch must and may bring, and a dispatch itself.
+//! Jobs that are a parameterized job for others: what a dispatch must and may bring, and a dispatch itself.
 //!
 //! A parameterized job runs nothing. Each dispatch makes a job of it, its *child*, which bears the
 //! payload and the meta of that dispatch and is a job as any other otherwise.
@@ -80,14 +80,16 @@ pub struct Dispatch {
     pub tag: u32,
 }
 
-/// Why a dispatch does not fit a job: in the field's words where it has some.
+/// Why a dispatch does not fit a job: in Nomad's words where it has some.
 ///
 /// # Errors
 /// It brings what it must not, or not what it must.
 pub fn fits(rules: &ParameterizedJob, asked: &Dispatch) -> Result<(), String> {
     match (rules.payload, asked.payload.is_empty()) {
-        (PayloadRule::Required, true) => return Err("the job wants a payload".to_owned()),
-        (PayloadRule::Forbidden, false) => return Err("the job takes no payload".to_owned()),
+        (PayloadRule::Required, true) => return Err("the job requires a payload".to_owned()),
+        (PayloadRule::Forbidden, false) => {
+            return Err("the job does not accept a payload".to_owned());
+        }
         (PayloadRule::Optional, _)
         | (PayloadRule::Required, false)
         | (PayloadRule::Forbidden, true) => {}
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dispatch_brings_what_it_must_and_nothing_else() {
+    fn dispatch_requires_exactly_declared_meta() {
         let all = ["who", "what"];
         let free = rules(PayloadRule::Optional);
         assert_eq!(fits(&free, &asked("", &all)), Ok(()));
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_say_whose_children_they_are_and_when_they_were_made() {
+    fn dispatched_job_id_has_parent_and_time() {
         assert_eq!(child_id("a/b", "", 17, 10), "a/b/dispatch-17-0000000a");
         assert_eq!(child_id("a", "eu", 17, 10), "a/dispatch-eu-17-0000000a");
         assert!(child_id("a", "eu", 17, 10).starts_with(&children_of("a")));

@@ -20,7 +20,7 @@ pub enum Trigger {
     AllocFailure,
     /// A roll-out went on.
     DeploymentWatcher,
-    /// An allocation gave its place to a more important one.
+    /// An allocation was preempted by one of higher priority.
     Preemption,
     /// Not everything that an earlier evaluation asked for could be placed.
     QueuedAllocs,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// How many events of a task are kept; older ones are dropped, as in the field.
+/// How many events of a task are kept; older ones are dropped, as in Nomad.
 pub const MAX_EVENTS: usize = 10;
 
 /// What happened to a task.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number with a fraction, as it came from outside. It can be part of a state: it is compared
-/// and hashed by its bits, zero has one sign, and everything that is no number is one value.
+/// and hashed by its bits, zero has one sign, and everything that is not a number is one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Float(u64);
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_has_one_sign_and_what_is_no_number_is_one_value() {
+    fn float_normalizes_zero_and_nan() {
         assert_eq!(Float::new(0.0), Float::new(-0.0));
         assert_eq!(Float::new(f64::INFINITY), Float::new(f64::NAN));
         assert!(!Float::new(f64::NEG_INFINITY).is_finite());

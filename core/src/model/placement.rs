@@ -192,7 +192,7 @@ impl fmt::Display for PlacementFailure {
                 why,
             } => write!(
                 f,
-                "cannot give {count} of device \"{device}\" for task \"{task}\": {why}"
+                "cannot assign {count} of device \"{device}\" for task \"{task}\": {why}"
             ),
             PlacementFailure::Shortage(short) => short.fmt(f),
             PlacementFailure::Words(words) => f.write_str(words),
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constraint_filters_the_node_by_its_bare_words() {
+    fn constraint_failure_is_reported_verbatim() {
         let constraint = "${attr.kernel.name} = windows".to_owned();
         let failure = PlacementFailure::Constraint(constraint.clone());
         assert_eq!(failure.lack(), Lack::Filter(constraint.clone()));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn port_of_another_is_a_dimension_that_is_exhausted() {
+    fn port_collision_exhausts_dimension() {
         let failure = PlacementFailure::PortTaken {
             label: "http".to_owned(),
             value: 8080,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn shortage_says_what_is_needed_and_what_is_free() {
+    fn shortage_reports_needed_and_free() {
         let short = Shortage {
             dimension: Dimension::Cpu,
             needs: 4000,

@@ -46,7 +46,7 @@ pub struct RestartRules {
 }
 
 impl RestartRules {
-    /// The rules of the field for a job type, for a task without a policy.
+    /// The rules of Nomad for a job type, for a task without a policy.
     pub fn default_for(job_type: JobType) -> RestartRules {
         let (attempts, interval) = if job_type.runs_to_completion() {
             (3, Span::secs(24 * 3600))

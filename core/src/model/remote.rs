@@ -22,7 +22,7 @@ pub struct RemotePrevious {
 
 /// Which copy of a group replaces an allocation of another node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Handed {
+pub struct Takeover {
     /// The group.
     pub group: GroupName,
     /// Which copy, from 0.

@@ -86,7 +86,7 @@ impl Template {
     }
 
     /// Whether the task is told of the first rendering, too.
-    pub fn tells_first(&self) -> bool {
+    pub fn notifies_first_render(&self) -> bool {
         self.script()
             .is_some_and(|script| script.run_on_first_render)
     }
@@ -155,7 +155,7 @@ pub struct Wait {
     pub max: Span,
 }
 
-/// `null` and negative numbers stand for nobody in particular, as in the field.
+/// `null` and negative numbers stand for nobody in particular, as in Nomad.
 fn id<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let given = Option::<i64>::deserialize(from)?;
     let given = given.filter(|id| *id >= 0);

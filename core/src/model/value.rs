@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_read_as_itself() {
+    fn value_kinds_round_trip() {
         assert_eq!(read(true.into_deserializer()), Some(Value::Bool(true)));
         assert_eq!(read((-5_i64).into_deserializer()), Some(Value::Int(-5)));
         assert_eq!(read(5_u64.into_deserializer()), Some(Value::Int(5)));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_maps_are_read_with_all_they_hold() {
+    fn nested_values_round_trip() {
         let list = SeqDeserializer::new([1_i64, 2].into_iter());
         let ints = Value::List(vec![Value::Int(1), Value::Int(2)]);
         assert_eq!(read(list), Some(ints));

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_of_few_letters_and_keep_out_of_nomads_own() {
+    fn variable_path_is_validated() {
         let long = "a".repeat(MAX_PATH);
         for good in [
             "a",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_few_and_plainly_named() {
+    fn variable_items_are_validated() {
         let of = |key: &str, value: &str| Items::new([(key.to_owned(), value.to_owned())].into());
         assert!(of("tls.crt", "x").is_ok() && of("a-b_C~9", "").is_ok());
         for bad in ["", "a b", "a/b", "a\n", &"k".repeat(MAX_KEY + 1)] {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_variable_is_printed() {
+    fn variable_debug_output_is_empty() {
         let items = Items::new([("key".to_owned(), "hunter2".to_owned())].into());
         let variable = Variable {
             items: items.unwrap_or_default(),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_reads_what_bears_its_name_and_nothing_else() {
+    fn task_reads_only_its_own_variables() {
         let reads = Reads::of("default", "web", "g", "main");
         for good in [
             "nomad/jobs",

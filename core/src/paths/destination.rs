@@ -1,6 +1,6 @@
 //! Where an artifact goes: below its task's directory, or below what the allocation shares.
 
-use super::place::names;
+use super::task_path::names;
 use crate::text::quote;
 
 /// The longest destination, in bytes.
@@ -10,11 +10,11 @@ pub const MAX_DESTINATION: usize = 4_096;
 ///
 /// What is relative begins in the task's directory. What is absolute may name a directory of the
 /// allocation as the task knows it (`root` is the allocation's directory); any other begins in
-/// the task's directory, as in the field.
+/// the task's directory, as in Nomad.
 ///
 /// # Errors
 /// It leads elsewhere: to another task, to no directory of the task, or out of everything.
-pub fn place(destination: &str, task: &str, root: &str) -> Result<String, String> {
+pub fn task_path(destination: &str, task: &str, root: &str) -> Result<String, String> {
     if destination.len() > MAX_DESTINATION {
         return Err(format!("has more than {MAX_DESTINATION} bytes"));
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_ends_below_the_task_or_what_is_shared() {
+    fn destination_stays_in_task_or_alloc_dir() {
         let root = "/data/alloc/7";
         for (written, expected) in [
             ("local/", "web/local"),
@@ -45,7 +45,7 @@ mod tests {
             ("/data/alloc/7/alloc/data", "alloc/data"),
             ("/data/alloc/71/x", "web/data/alloc/71/x"),
         ] {
-            let found = place(written, "web", root);
+            let found = task_path(written, "web", root);
             assert_eq!(found.as_deref(), Ok(expected), "{written}");
         }
         for wrong in [
@@ -59,8 +59,8 @@ mod tests {
             "local/\0",
             "local/\n",
         ] {
-            assert!(place(wrong, "web", root).is_err(), "{wrong:?}");
+            assert!(task_path(wrong, "web", root).is_err(), "{wrong:?}");
         }
-        assert!(place(&"x".repeat(MAX_DESTINATION + 1), "web", root).is_err());
+        assert!(task_path(&"x".repeat(MAX_DESTINATION + 1), "web", root).is_err());
     }
 }

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use super::past::Past;
+use super::gc_snapshot::GcSnapshot;
 use crate::ids::AllocId;
 use crate::store::record::AllocRecord;
 
@@ -22,7 +22,7 @@ pub struct Goal {
     /// How many ended allocations stay.
     pub keep: usize,
     /// Whether the disk is too full, so that one of them has to go.
-    pub crowded: bool,
+    pub under_pressure: bool,
     /// Whether all are to go.
     pub all: bool,
 }
@@ -39,21 +39,21 @@ pub struct Collection {
 }
 
 /// Decides which allocations are removed.
-pub fn collect(past: &Past<'_>, goal: Goal) -> Collection {
+pub fn collect(gc_snapshot: &GcSnapshot<'_>, goal: Goal) -> Collection {
     // What never got a disk goes before the disk's source: it holds less, and may be replaced yet.
-    let awaited = past.awaited_disks(!goal.all);
-    let ended = past.allocs.values().copied();
+    let awaited = gc_snapshot.awaited_disks(!goal.all);
+    let ended = gc_snapshot.allocs.values().copied();
     // What is being removed counts as gone: one too many costs one.
     let ended = ended.filter(|alloc| alloc.finished && !alloc.destroying);
-    let ended = ended.filter(|alloc| !past.is_needed_beside(alloc, &awaited));
-    let removable = ended.clone().filter(|alloc| !past.is_leased(alloc));
+    let ended = ended.filter(|alloc| !gc_snapshot.is_needed_beside(alloc, &awaited));
+    let removable = ended.clone().filter(|alloc| !gc_snapshot.is_leased(alloc));
     let keep = if goal.all { 0 } else { goal.keep };
     // How much the oldest frees is known only when it is gone: one at a time.
     let spared = removable.clone().count();
-    let keep = keep.min(spared.saturating_sub(usize::from(goal.crowded)));
+    let keep = keep.min(spared.saturating_sub(usize::from(goal.under_pressure)));
     let remove = oldest_beyond(removable, keep);
     Collection {
-        for_space: remove.first().copied().filter(|_| goal.crowded),
+        for_space: remove.first().copied().filter(|_| goal.under_pressure),
         others: ended.count() > remove.len(),
         remove,
     }

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::past::Past;
+use super::gc_snapshot::GcSnapshot;
 use crate::config::Retention;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::{DeploymentStatus, Evaluation};
@@ -30,7 +30,7 @@ pub const INTERVAL: Span = Span::secs(300);
 #[derive(Clone, Debug)]
 pub struct Kept<'a> {
     /// The allocations, and what depends on them.
-    pub past: Past<'a>,
+    pub gc_snapshot: GcSnapshot<'a>,
     /// All jobs.
     pub jobs: &'a BTreeMap<JobKey, Arc<JobRecord>>,
     /// All evaluations.
@@ -92,46 +92,48 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Whether something is as old as it may become, counted from `since`. If not, it is looked at
+    /// Whether something is as old as it may become, counted from `since`. If not, it is checked
     /// again then. A clock that was set back makes nothing younger than new.
-    fn is_over(&mut self, since: Timestamp, limit: Span) -> bool {
-        let age = (self.kept.past.now - since).max(Span::ZERO);
+    fn is_expired(&mut self, since: Timestamp, limit: Span) -> bool {
+        let age = (self.kept.gc_snapshot.now - since).max(Span::ZERO);
         let left = Span(limit.0.saturating_sub(age.0));
         if left <= Span::ZERO {
             return true;
         }
-        self.look_again(left);
+        self.check_again_in(left);
         false
     }
 
-    fn look_again(&mut self, left: Span) {
+    fn check_again_in(&mut self, left: Span) {
         self.next = Some(self.next.map_or(left, |next| next.min(left)));
     }
 
     fn dead_jobs(&mut self, limit: Span) -> Vec<JobKey> {
-        let Kept { past, jobs, .. } = self.kept;
-        let awaited = past.awaited_disks(false);
+        let Kept {
+            gc_snapshot, jobs, ..
+        } = self.kept;
+        let awaited = gc_snapshot.awaited_disks(false);
         let needed = |alloc: &AllocRecord| {
-            let over = alloc.finished && !past.is_leased(alloc);
-            !over || past.is_needed_beside(alloc, &awaited)
+            let over = alloc.finished && !gc_snapshot.is_leased(alloc);
+            !over || gc_snapshot.is_needed_beside(alloc, &awaited)
         };
         let changes = last_changes(self.kept);
-        let elsewhere = past.disks.iter();
+        let elsewhere = gc_snapshot.disks.iter();
         let elsewhere = elsewhere.filter(|(_, disk)| disk.elsewhere.is_some());
         let elsewhere: BTreeSet<&JobKey> = elsewhere.map(|(slot, _)| &slot.job).collect();
         let mut dead = Vec::new();
         for (key, job) in jobs.iter().filter(|(_, job)| is_temporary(&job.job)) {
-            if job.purge || past.status_of(job) != "dead" {
+            if job.purge || gc_snapshot.status_of(job) != "dead" {
                 continue;
             }
             // What comes next must not run beside what may still run on another node.
-            if elsewhere.contains(key) || past.allocs_of(key).any(needed) {
+            if elsewhere.contains(key) || gc_snapshot.allocs_of(key).any(needed) {
                 // Nothing tells when that is over.
-                self.look_again(INTERVAL);
+                self.check_again_in(INTERVAL);
                 continue;
             }
             let changed = changes.get(key).copied().unwrap_or(job.job.submit_time);
-            if self.is_over(changed.max(job.job.submit_time), limit) {
+            if self.is_expired(changed.max(job.job.submit_time), limit) {
                 dead.push(key.clone());
             }
         }
@@ -140,7 +142,7 @@ impl<'a> Pass<'a> {
 
     /// The allocations that are not over.
     fn alive(&self) -> impl Iterator<Item = &'a AllocRecord> + use<'a> {
-        let allocs = self.kept.past.allocs.values().copied();
+        let allocs = self.kept.gc_snapshot.allocs.values().copied();
         allocs.filter(|alloc| !alloc.finished)
     }
 
@@ -155,23 +157,25 @@ impl<'a> Pass<'a> {
         let used: BTreeSet<EvalId> = latest.chain(self.alive().map(|alloc| alloc.eval)).collect();
         let unused = evals.values();
         let unused = unused.filter(|eval| !used.contains(&eval.id) && !eval.status.is_open());
-        let old = unused.filter(|eval| self.is_over(eval.time, limit));
+        let old = unused.filter(|eval| self.is_expired(eval.time, limit));
         old.map(|eval| eval.id).collect()
     }
 
     fn old_deployments(&mut self, limit: Span) -> Vec<DeploymentId> {
-        let Kept { past, jobs, .. } = self.kept;
+        let Kept {
+            gc_snapshot, jobs, ..
+        } = self.kept;
         let current = jobs.values().filter_map(|job| job.deployment);
         let alive = self.alive().filter_map(|alloc| alloc.deployment);
         let used: BTreeSet<DeploymentId> = current.chain(alive).collect();
         let mut old = Vec::new();
-        for deployment in past.deployments.values() {
+        for deployment in gc_snapshot.deployments.values() {
             let over = deployment.status != DeploymentStatus::Running;
             let job = jobs.get(&deployment.job);
             let version = job.and_then(|job| job.version(deployment.job_version));
             // When it ended is not remembered; its version was registered before that.
             let since = version.map_or(Timestamp(0), |job| job.submit_time);
-            if over && !used.contains(&deployment.id) && self.is_over(since, limit) {
+            if over && !used.contains(&deployment.id) && self.is_expired(since, limit) {
                 old.push(deployment.id);
             }
         }
@@ -181,7 +185,7 @@ impl<'a> Pass<'a> {
     fn old_records(&mut self, limit: Span) -> Vec<AllocId> {
         let mut old = Vec::new();
         for alloc in &self.kept.records {
-            if !self.is_over(alloc.modify_time, limit) {
+            if !self.is_expired(alloc.modify_time, limit) {
                 break;
             }
             old.push(alloc.id);
@@ -211,12 +215,12 @@ fn is_temporary(job: &Job) -> bool {
 /// When something last happened to jobs, as far as their allocations and evaluations tell.
 fn last_changes<'a>(kept: &'a Kept<'_>) -> BTreeMap<&'a JobKey, Timestamp> {
     let Kept {
-        past,
+        gc_snapshot,
         evals,
         records,
         ..
     } = kept;
-    let here = past.allocs.values().copied();
+    let here = gc_snapshot.allocs.values().copied();
     let allocs = here.chain(records.iter().copied());
     let allocs = allocs.map(|alloc| (&alloc.job, alloc.modify_time));
     let mut latest = BTreeMap::new();

@@ -20,9 +20,9 @@
 pub mod collection;
 mod feasibility;
 pub mod garbage;
-pub mod past;
+pub mod gc_snapshot;
 #[cfg(test)]
-mod past_tests;
+mod gc_snapshot_tests;
 mod placing;
 pub mod ports;
 mod preempting;
@@ -41,7 +41,7 @@ pub use preempting::PREEMPTION_MARGIN;
 pub use snapshot::{AllocState, Snapshot};
 
 use self::placing::Pass;
-use self::reconcile::{Changes, Placement, Seen};
+use self::reconcile::{Changes, JobContext, Placement};
 use crate::cx::Rng;
 use crate::ids::{AllocId, DeploymentId, GroupName, JobKey};
 use crate::model::eval::DeploymentStatus;
@@ -158,7 +158,7 @@ fn plan_job(pass: &mut Pass<'_>, key: &JobKey, record: &Arc<JobRecord>) {
         rollout_failed |= status == DeploymentStatus::Failed;
         pass.actions.push(Action::EndRollout(id, status, why));
     }
-    let seen = Seen {
+    let seen = JobContext {
         now: snapshot.now,
         due: snapshot.replaced_at.get(key),
         rollout_failed,

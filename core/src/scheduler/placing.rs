@@ -109,9 +109,9 @@ impl<'a> Pass<'a> {
         };
         let claim = self.claim(group, &slot, &[]);
         let claim = claim.or_else(|why| {
-            let from_others = || self.claim_from_others(job, group, &slot);
+            let from_others = || self.claim_by_preemption(job, group, &slot);
             let claim = may_preempt.then(from_others).flatten();
-            claim.ok_or_else(|| match wants_devices(group) {
+            claim.ok_or_else(|| match needs_devices(group) {
                 true => unless_unknown(unknown, why),
                 false => NotPlaced::Failed(why),
             })
@@ -135,7 +135,7 @@ impl<'a> Pass<'a> {
         };
         let disk = self.disk(&alloc, group);
         let evicts = self.evict(&alloc.preempts);
-        let outdated = placement.previous.filter(|_| placement.renews);
+        let outdated = placement.previous.filter(|_| placement.replaces_outdated);
         outdated.into_iter().for_each(|id| self.stop(id));
         let amounts = Amounts::of(group, self.snapshot.capacity.core_mhz);
         self.placed.push((alloc.clone(), amounts));
@@ -175,7 +175,7 @@ impl<'a> Pass<'a> {
         disk.placed(alloc.id, settings, keeps)
     }
 
-    /// What a copy of a group gets, if all that it needs is free once `yielding` ended.
+    /// What a copy of a group gets, if all that it needs is free once `preempted` ended.
     ///
     /// # Errors
     /// What there is not enough of.
@@ -183,11 +183,11 @@ impl<'a> Pass<'a> {
         &mut self,
         group: &TaskGroup,
         slot: &Slot,
-        yielding: &[AllocId],
+        preempted: &[AllocId],
     ) -> Result<Claim, PlacementFailure> {
-        let yields = |(alloc, _): &Holding<'_>| yielding.contains(&alloc.id);
+        let is_preempted = |(alloc, _): &Holding<'_>| preempted.contains(&alloc.id);
         let holders = self.holders(slot);
-        let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(yields);
+        let (ending, holders): (Vec<_>, Vec<_>) = holders.partition(is_preempted);
         let (mut held, ending) = (Held::by(holders), Held::by(ending));
         let Snapshot { node, capacity, .. } = self.snapshot;
         let cores = cores_for(group, capacity, held.cores).map_err(PlacementFailure::Shortage)?;
@@ -236,7 +236,7 @@ fn cores_for(
 }
 
 /// Whether a task of a group asks for devices.
-fn wants_devices(group: &TaskGroup) -> bool {
+fn needs_devices(group: &TaskGroup) -> bool {
     let mut tasks = group.tasks.iter();
     tasks.any(|task| !task.resources.devices.is_empty())
 }
@@ -250,7 +250,7 @@ pub(crate) fn devices_for(
     offers: &[Offer<'_>],
     held: &mut choose::Held,
 ) -> Result<Vec<AssignedDevices>, PlacementFailure> {
-    if !wants_devices(group) {
+    if !needs_devices(group) {
         return Ok(Vec::new());
     }
     let mut assigned = Vec::new();

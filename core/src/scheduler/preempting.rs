@@ -27,28 +27,28 @@ use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::store::record::AllocRecord;
 
-/// How much more important a job must be than those whose place it takes, as in the field: 10 of the
+/// By how much the priority of a job must exceed that of those it preempts, as in Nomad: 10 of the
 /// 100 steps.
 pub const PREEMPTION_MARGIN: i64 = 10;
 
-/// A copy of a group takes the place of no more allocations than this.
+/// A copy of a group preempts no more allocations than this.
 const MAX_PREEMPTED: usize = 64;
 
-/// One that would make room for a group.
-struct Yielding {
-    /// Whom to ask first: those that were told to go, then the least important, and of those the youngest,
+/// An allocation that may be preempted for a group.
+struct PreemptionCandidate {
+    /// Whom to ask first: those that were told to go, then those of the lowest priority, and of those the youngest,
     /// which have the least to lose.
-    place: (bool, i64, Reverse<u64>),
+    order: (bool, i64, Reverse<u64>),
     id: AllocId,
     /// Whether it has a port that the group wants by its number: then it has to go.
     has_port: bool,
 }
 
 impl Pass<'_> {
-    /// What the group needs and does not get because others hold it that were told to go or are less
-    /// important: taken from as few of them as it can be, of the least important ones. None if
+    /// What the group needs and does not get because others hold it that were told to go or are of
+    /// lower priority: taken from as few of them as it can be, of the lowest priority. None if
     /// that is not enough.
-    pub(super) fn claim_from_others(
+    pub(super) fn claim_by_preemption(
         &mut self,
         job: &Job,
         group: &TaskGroup,
@@ -57,8 +57,8 @@ impl Pass<'_> {
         if !self.snapshot.preemption.is_allowed(job.job_type) {
             return None;
         }
-        let all = self.who_yields(job, group, slot);
-        let ids = |all: &[Yielding]| all.iter().map(|one| one.id).collect::<Vec<_>>();
+        let all = self.preemption_candidates(job, group, slot);
+        let ids = |all: &[PreemptionCandidate]| all.iter().map(|one| one.id).collect::<Vec<_>>();
         self.claim(group, slot, &ids(&all)).ok()?;
         let (with_port, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.has_port);
         let mut given = ids(&with_port);
@@ -86,12 +86,17 @@ impl Pass<'_> {
             })
     }
 
-    /// Who would make room, in the order in which they are asked.
-    fn who_yields(&self, job: &Job, group: &TaskGroup, slot: &Slot) -> Vec<Yielding> {
+    /// The candidates for preemption, in the order in which they are taken.
+    fn preemption_candidates(
+        &self,
+        job: &Job,
+        group: &TaskGroup,
+        slot: &Slot,
+    ) -> Vec<PreemptionCandidate> {
         let capacity = &self.snapshot.capacity;
         let held = Held::by(self.holders(slot)).amounts;
         let missing = capacity.missing(held, Amounts::of(group, capacity.core_mhz));
-        let yields = |alloc: &AllocState<'_>| {
+        let as_candidate = |alloc: &AllocState<'_>| {
             let record = self.record(alloc);
             let (has_port, has_device) = holds_some_of(record, group);
             let holder = self.snapshot.jobs.get(&record.job);
@@ -100,10 +105,10 @@ impl Pass<'_> {
             // runs again.
             let was_told = record.desired.is_terminal();
             let goes =
-                was_told || (!alloc.is_nearly_over && priority <= job.priority - PREEMPTION_MARGIN);
+                was_told || (!alloc.is_completing && priority <= job.priority - PREEMPTION_MARGIN);
             let has_some = has_port || has_device || alloc.amounts.overlaps(missing);
-            (goes && has_some).then_some(Yielding {
-                place: (!was_told, priority, Reverse(record.create_index)),
+            (goes && has_some).then_some(PreemptionCandidate {
+                order: (!was_told, priority, Reverse(record.create_index)),
                 id: record.id,
                 has_port,
             })
@@ -112,8 +117,8 @@ impl Pass<'_> {
             let record = alloc.record;
             !record.finished && !record.is_for(slot)
         });
-        let mut all: Vec<_> = holders.filter_map(yields).collect();
-        all.sort_unstable_by_key(|one| one.place);
+        let mut all: Vec<_> = holders.filter_map(as_candidate).collect();
+        all.sort_unstable_by_key(|one| one.order);
         all
     }
 }

@@ -38,7 +38,7 @@ pub struct Placement {
     pub reschedules: Vec<Timestamp>,
     /// Whether the one that it replaces runs an old version, and is ended once there is a place
     /// for this one.
-    pub renews: bool,
+    pub replaces_outdated: bool,
 }
 
 const NOT_NEEDED: &str = "alloc not needed due to job update";
@@ -47,7 +47,7 @@ pub(crate) const UPDATING: &str = "alloc is being updated due to job update";
 
 /// What a comparison knows besides the records.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct JobContext<'a> {
     /// The clocks.
     pub now: Now,
     /// The times of the last comparison in this life of the agent ([`Changes::due`]): the wall clock
@@ -58,7 +58,7 @@ pub struct Seen<'a> {
 }
 
 /// Compares. `allocs` are all of this job's that still have records.
-pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], seen: Seen<'_>) -> Changes {
+pub fn reconcile(job: &JobRecord, allocs: &[&AllocRecord], seen: JobContext<'_>) -> Changes {
     let mut plan = Changes::default();
     if job.job.stop {
         plan.stop
@@ -102,7 +102,7 @@ fn reconcile_group(
     record: &JobRecord,
     group: &TaskGroup,
     allocs: &[&AllocRecord],
-    seen: Seen<'_>,
+    seen: JobContext<'_>,
 ) {
     let job = &record.job;
     let name = GroupName::from(group.name.as_str());
@@ -114,9 +114,8 @@ fn reconcile_group(
         }
     }
     let wanted = copies(job, group);
-    let surplus = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
-    plan.stop
-        .extend(surplus.map(|alloc| (alloc.id, NOT_NEEDED)));
+    let excess = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
+    plan.stop.extend(excess.map(|alloc| (alloc.id, NOT_NEEDED)));
 
     let mut replaceable = match seen.rollout_failed {
         true => 0,
@@ -128,9 +127,9 @@ fn reconcile_group(
             index,
             previous,
             reschedules,
-            renews: false,
+            replaces_outdated: false,
         };
-        // Its last allocation is cleaned away, or about to be; earlier ones may outlast it.
+        // Its last allocation is garbage-collected, or about to be; earlier ones may outlast it.
         if record.done.contains(&(name.clone(), index)) {
             continue;
         }
@@ -142,9 +141,9 @@ fn reconcile_group(
             Verdict::Keep => {}
             Verdict::Update => plan.update.push(alloc.id),
             Verdict::Replace => {
-                // Who gave way has not used up less of its budget for that.
-                let gave_way = alloc.desired == DesiredStatus::Evict;
-                let times = if gave_way {
+                // Who was preempted has not used up less of its budget for that.
+                let was_preempted = alloc.desired == DesiredStatus::Evict;
+                let times = if was_preempted {
                     alloc.reschedules.clone()
                 } else {
                     Vec::new()
@@ -158,14 +157,14 @@ fn reconcile_group(
             Verdict::Later(at) => {
                 plan.due.insert(alloc.id, at);
             }
-            Verdict::Renew if replaceable > 0 => {
+            Verdict::Outdated if replaceable > 0 => {
                 replaceable -= 1;
                 plan.place.push(Placement {
-                    renews: true,
+                    replaces_outdated: true,
                     ..place(Some(alloc.id), Vec::new())
                 });
             }
-            Verdict::Renew => {}
+            Verdict::Outdated => {}
         }
     }
 }
@@ -177,7 +176,7 @@ enum Verdict {
     /// It fills its place and takes the new version as it is.
     Update,
     /// It runs an old version and has to be replaced in its turn.
-    Renew,
+    Outdated,
     /// It is over and its place is empty.
     Replace,
     /// It failed and is replaced now; since when that is so, and the times for the next one.
@@ -186,7 +185,12 @@ enum Verdict {
     Later(Instant),
 }
 
-fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>) -> Verdict {
+fn verdict(
+    record: &JobRecord,
+    group: &TaskGroup,
+    alloc: &AllocRecord,
+    seen: JobContext<'_>,
+) -> Verdict {
     let job = &record.job;
     let current = alloc.job_version == job.version;
     if alloc.desired.is_terminal() || alloc.destroying {
@@ -199,7 +203,7 @@ fn verdict(record: &JobRecord, group: &TaskGroup, alloc: &AllocRecord, seen: See
             } else if fits(record, group, alloc) {
                 Verdict::Update
             } else {
-                Verdict::Renew
+                Verdict::Outdated
             }
         }
         ClientStatus::Complete | ClientStatus::Failed | ClientStatus::Lost if !current => {
@@ -304,7 +308,7 @@ fn rolling_limit<'a>(
 }
 
 /// Whether and when a failed allocation is replaced, by the reschedule policy.
-fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: Seen<'_>) -> Verdict {
+fn reschedule(job: &Job, group: &TaskGroup, alloc: &AllocRecord, seen: JobContext<'_>) -> Verdict {
     let now = seen.now;
     let Some(rules) = Rules::of(job, group.reschedule_policy.as_ref()) else {
         return Verdict::Keep;
@@ -351,7 +355,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// The job type's rules of the field, overridden by what is written; none for jobs of which
+    /// The job type's rules of Nomad, overridden by what is written; none for jobs of which
     /// every node has one.
     fn of(job: &Job, written: Option<&ReschedulePolicy>) -> Option<Rules> {
         let batch = match job.job_type {

@@ -58,7 +58,7 @@ pub struct AllocState<'a> {
     /// Whether its run is over and something of it may be alive nevertheless.
     pub has_remains: bool,
     /// Whether it ends by itself, or has done what it was to do.
-    pub is_nearly_over: bool,
+    pub is_completing: bool,
 }
 
 impl<'a> AllocState<'a> {
@@ -73,7 +73,7 @@ impl<'a> AllocState<'a> {
             record,
             amounts: Amounts::default(),
             has_remains: false,
-            is_nearly_over: false,
+            is_completing: false,
         }
     }
 }

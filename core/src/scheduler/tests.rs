@@ -214,7 +214,7 @@ fn missing_copies_are_placed_with_their_index() {
 }
 
 #[test]
-fn job_that_runs_as_wanted_changes_nothing() {
+fn running_job_needs_no_actions() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     world.runs(1, &web, &[]);
@@ -225,7 +225,7 @@ fn job_that_runs_as_wanted_changes_nothing() {
 }
 
 #[test]
-fn copy_too_many_is_stopped_with_the_reason() {
+fn surplus_copy_is_stopped_with_reason() {
     let mut world = World::new();
     let web = world.job("web", 50, 0, &[]);
     let id = world.runs(1, &web, &[]);
@@ -235,7 +235,7 @@ fn copy_too_many_is_stopped_with_the_reason() {
 }
 
 #[test]
-fn port_of_the_same_priority_is_waited_for_and_named() {
+fn port_of_same_priority_is_awaited() {
     let mut world = World::new();
     let (web, other) = (
         world.job("web", 50, 1, &[80]),
@@ -248,7 +248,7 @@ fn port_of_the_same_priority_is_waited_for_and_named() {
 }
 
 #[test]
-fn port_of_lower_priority_is_preempted_where_it_is_claimed() {
+fn port_of_lower_priority_is_preempted() {
     let mut world = World::new();
     let (web, low) = (
         world.job("web", 50, 1, &[80]),
@@ -261,7 +261,7 @@ fn port_of_lower_priority_is_preempted_where_it_is_claimed() {
 }
 
 #[test]
-fn preemption_that_is_not_allowed_waits() {
+fn disallowed_preemption_waits() {
     let mut world = World::new();
     let (web, low) = (
         world.job("web", 50, 1, &[80]),
@@ -273,7 +273,7 @@ fn preemption_that_is_not_allowed_waits() {
 }
 
 #[test]
-fn holder_that_ends_already_is_awaited_and_not_evicted_again() {
+fn stopping_holder_is_awaited_not_evicted() {
     let mut world = World::new();
     let (web, low) = (
         world.job("web", 50, 1, &[80]),
@@ -291,7 +291,7 @@ fn holder_that_ends_already_is_awaited_and_not_evicted_again() {
 }
 
 #[test]
-fn second_job_of_a_plan_does_not_get_what_the_first_got() {
+fn plan_assigns_port_once() {
     let mut world = World::new();
     let (one, two) = (
         world.job("one", 60, 1, &[80]),
@@ -304,7 +304,7 @@ fn second_job_of_a_plan_does_not_get_what_the_first_got() {
 }
 
 #[test]
-fn plan_that_ends_something_leaves_the_jobs_that_follow() {
+fn plan_with_eviction_defers_later_jobs() {
     let mut world = World::new();
     let (one, two) = (world.job("one", 60, 0, &[]), world.job("two", 50, 1, &[]));
     world.runs(1, &one, &[]);
@@ -315,7 +315,7 @@ fn plan_that_ends_something_leaves_the_jobs_that_follow() {
 }
 
 #[test]
-fn node_without_the_driver_is_named_once_everything_reported() {
+fn missing_driver_fails_placement_after_fingerprints() {
     let mut world = World::new();
     let web = world.job("web", 50, 2, &[]);
     world.node.drivers.clear();
@@ -334,7 +334,7 @@ fn node_without_the_driver_is_named_once_everything_reported() {
 }
 
 #[test]
-fn old_version_is_ended_by_what_outdates_it() {
+fn old_version_is_stopped_by_new_one() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     let id = world.runs(1, &web, &[]);
@@ -354,7 +354,7 @@ fn old_version_is_ended_by_what_outdates_it() {
 }
 
 #[test]
-fn rollout_with_an_unhealthy_copy_fails_and_goes_no_further() {
+fn rollout_with_unhealthy_alloc_fails() {
     let mut world = World::new();
     let web = world.job("web", 50, 2, &[]);
     let rollout = DeploymentId(7);
@@ -381,7 +381,7 @@ fn rollout_with_an_unhealthy_copy_fails_and_goes_no_further() {
 }
 
 #[test]
-fn purged_job_is_forgotten_when_nothing_of_it_is_left() {
+fn purged_job_is_removed_with_last_alloc() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     world.change(&web, |record| {
@@ -405,7 +405,7 @@ fn same_snapshot_gives_the_same_plan() {
 }
 
 #[test]
-fn job_that_asks_for_more_than_is_left_waits_and_says_so() {
+fn job_exceeding_capacity_waits_with_reason() {
     let mut world = World::new();
     let (web, other) = (world.job("web", 50, 1, &[]), world.job("other", 50, 1, &[]));
     world.capacity.cpu = Some(5000);
@@ -417,7 +417,7 @@ fn job_that_asks_for_more_than_is_left_waits_and_says_so() {
 }
 
 #[test]
-fn memory_that_one_job_gets_is_not_given_to_the_next() {
+fn memory_is_assigned_once() {
     let mut world = World::new();
     let (one, two) = (world.job("one", 50, 1, &[]), world.job("two", 50, 1, &[]));
     world.capacity.memory = Some(1000);
@@ -430,7 +430,7 @@ fn memory_that_one_job_gets_is_not_given_to_the_next() {
 }
 
 #[test]
-fn copies_are_placed_as_long_as_they_fit() {
+fn copies_are_placed_while_they_fit() {
     let mut world = World::new();
     let web = world.job("web", 50, 4, &[]);
     world.capacity.memory = Some(1000);
@@ -444,7 +444,7 @@ fn copies_are_placed_as_long_as_they_fit() {
 }
 
 #[test]
-fn memory_of_lower_priority_is_preempted_and_no_more_than_needed() {
+fn memory_preemption_takes_no_more_than_needed() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     let (small, large) = (
@@ -467,7 +467,7 @@ fn memory_of_lower_priority_is_preempted_and_no_more_than_needed() {
 }
 
 #[test]
-fn replacement_fits_where_what_it_replaces_ran() {
+fn replacement_reuses_capacity_of_previous_alloc() {
     let mut world = World::new();
     let web = world.job("web", 50, 1, &[]);
     world.capacity.memory = Some(1000);
@@ -483,7 +483,7 @@ fn replacement_fits_where_what_it_replaces_ran() {
 }
 
 #[test]
-fn node_that_shrank_ends_nobody_and_places_nobody() {
+fn shrunk_node_evicts_nothing_and_places_nothing() {
     let mut world = World::new();
     let (web, other) = (world.job("web", 50, 1, &[]), world.job("other", 50, 1, &[]));
     world.capacity.memory = Some(100);

@@ -137,7 +137,7 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::said_stats::{SaidInstance, SaidStats};
+    use crate::device::reported_stats::{ReportedInstance, ReportedStats};
     use crate::model::device::GroupId;
     use crate::stats::usage::{Memory, Usage};
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn alloc_uses_what_its_running_launches_use() {
+    fn alloc_usage_is_sum_of_running_launches() {
         let mut board = Board::default();
         for (alloc, name, launch, rss, at) in [
             (1, "other", 1, Some(1000), 90),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn late_measurement_of_an_earlier_launch_hides_nothing() {
+    fn late_measurement_of_earlier_launch_is_ignored() {
         let mut board = Board::default();
         let launch = |number| LaunchId(number);
         let rss = |board: &Board, number| {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_that_cannot_be_measured_any_more_is_forgotten() {
+    fn unmeasurable_launch_is_forgotten() {
         let mut board = Board::default();
         board.note(key("a"), LaunchId(1), usage(Some(1), 5));
         board.note(key("a"), LaunchId(2), usage(Some(2), 6));
@@ -241,11 +241,11 @@ mod tests {
             kind: "gpu".to_owned(),
             name: "big".to_owned(),
         };
-        let reported = SaidStats {
+        let reported = ReportedStats {
             vendor: group.vendor.clone(),
             kind: group.kind.clone(),
             name: group.name.clone(),
-            instances: [("x".to_owned(), SaidInstance::default())].into(),
+            instances: [("x".to_owned(), ReportedInstance::default())].into(),
         };
         let held = AssignedDevices {
             task: "a".to_owned(),
@@ -254,7 +254,7 @@ mod tests {
             ids: vec!["x".to_owned()],
         };
         let mut board = Board::default();
-        assert_eq!(board.devices.say("acme", vec![reported]), Ok(()));
+        assert_eq!(board.devices.report("acme", vec![reported]), Ok(()));
         let held = [held];
         let sum = board.of(ALLOC, &held, &[running("a", 1)]);
         assert_eq!((sum.devices.groups().len(), sum.tasks.len()), (1, 1));

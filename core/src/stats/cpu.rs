@@ -116,7 +116,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn percent_is_of_one_core() {
+    fn cpu_percent_is_of_one_core() {
         let at = |total, user| Spent {
             total: Some(total),
             user: Some(user),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_stand_or_go_back_say_nothing() {
+    fn counter_going_back_gives_no_value() {
         let at = |total| Spent {
             total: Some(total),
             ..Spent::default()
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_waits_for_a_disk_is_not_busy() {
+    fn iowait_is_not_busy_time() {
         let now = CoreTimes {
             user: 20,
             system: 10,

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::device::group::{MAX_DEVICES, MAX_GROUPS, MAX_NAME, MAX_TEXT};
-use crate::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
+use crate::device::reported_stats::{
+    ReportedInstance, ReportedObject, ReportedStats, ReportedValue,
+};
 use crate::model::device::{AssignedDevices, GroupId};
 use crate::text::quote;
 
@@ -18,7 +20,7 @@ pub const MAX_VALUES: usize = 1024;
 pub const MAX_DEPTH: usize = 8;
 
 /// What was measured of the devices of a group, by their ids.
-pub type Instances = BTreeMap<Arc<str>, Arc<SaidInstance>>;
+pub type Instances = BTreeMap<Arc<str>, Arc<ReportedInstance>>;
 
 /// Devices of one group, with what was measured of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,14 +77,14 @@ impl DeviceTable {
     ///
     /// # Errors
     /// The first thing that cannot be so. Nothing is known of its devices then.
-    pub fn say(&mut self, plugin: &str, said: Vec<SaidStats>) -> Result<(), String> {
+    pub fn report(&mut self, plugin: &str, reported: Vec<ReportedStats>) -> Result<(), String> {
         self.plugins.remove(plugin);
-        let groups = looked_at(said)?;
+        let groups = looked_at(reported)?;
         self.plugins.insert(plugin.into(), groups);
         Ok(())
     }
 
-    /// Forgets what a plugin measured: it says nothing any more.
+    /// Forgets what a plugin measured: it sends nothing any more.
     pub fn lose(&mut self, plugin: &str) {
         self.plugins.remove(plugin);
     }
@@ -117,27 +119,27 @@ impl DeviceTable {
     }
 }
 
-fn looked_at(said: Vec<SaidStats>) -> Result<BTreeMap<Arc<GroupId>, Instances>, String> {
-    let devices: usize = said.iter().map(|group| group.instances.len()).sum();
-    if said.len() > MAX_GROUPS || devices > MAX_DEVICES {
+fn looked_at(reported: Vec<ReportedStats>) -> Result<BTreeMap<Arc<GroupId>, Instances>, String> {
+    let devices: usize = reported.iter().map(|group| group.instances.len()).sum();
+    if reported.len() > MAX_GROUPS || devices > MAX_DEVICES {
         return Err(format!(
             "measures {} groups and {devices} devices; {MAX_GROUPS} and {MAX_DEVICES} are the most",
-            said.len()
+            reported.len()
         ));
     }
     let mut groups = BTreeMap::new();
-    for said in said {
+    for reported in reported {
         let id = GroupId {
-            vendor: said.vendor,
-            kind: said.kind,
-            name: said.name,
+            vendor: reported.vendor,
+            kind: reported.kind,
+            name: reported.name,
         };
         let name = quote(&id.to_string());
         for part in [&id.vendor, &id.kind, &id.name] {
             named(part).map_err(|why| format!("a part of the group's name {name} {why}"))?;
         }
         let mut instances = Instances::new();
-        for (device, it) in said.instances {
+        for (device, it) in reported.instances {
             named(&device)
                 .and_then(|()| instance(&it))
                 .map_err(|why| format!("group {name}: device {}: {why}", quote(&device)))?;
@@ -150,25 +152,25 @@ fn looked_at(said: Vec<SaidStats>) -> Result<BTreeMap<Arc<GroupId>, Instances>, 
     Ok(groups)
 }
 
-fn instance(said: &SaidInstance) -> Result<(), String> {
-    if let Some(summary) = &said.summary {
+fn instance(reported: &ReportedInstance) -> Result<(), String> {
+    if let Some(summary) = &reported.summary {
         value(summary).map_err(|why| format!("its summary {why}"))?;
     }
     let mut left = MAX_VALUES;
-    let stats = said.stats.as_ref();
+    let stats = reported.stats.as_ref();
     stats.map_or(Ok(()), |stats| object(stats, MAX_DEPTH, &mut left))
 }
 
-fn object(said: &SaidObject, depth: usize, left: &mut usize) -> Result<(), String> {
+fn object(reported: &ReportedObject, depth: usize, left: &mut usize) -> Result<(), String> {
     let Some(below) = depth.checked_sub(1) else {
         return Err(format!("values more than {MAX_DEPTH} deep"));
     };
-    for (name, it) in &said.attributes {
+    for (name, it) in &reported.attributes {
         *left = (left.checked_sub(1)).ok_or(format!("more than {MAX_VALUES} values"))?;
-        let looked = named(name).and_then(|()| value(it));
-        looked.map_err(|why| format!("{} {why}", quote(name)))?;
+        let checked = named(name).and_then(|()| value(it));
+        checked.map_err(|why| format!("{} {why}", quote(name)))?;
     }
-    for (name, it) in &said.nested {
+    for (name, it) in &reported.nested {
         *left = (left.checked_sub(1)).ok_or(format!("more than {MAX_VALUES} values"))?;
         named(name).map_err(|why| format!("{} {why}", quote(name)))?;
         object(it, below, left)?;
@@ -176,15 +178,15 @@ fn object(said: &SaidObject, depth: usize, left: &mut usize) -> Result<(), Strin
     Ok(())
 }
 
-fn value(said: &SaidValue) -> Result<(), String> {
-    let floats = [said.float_numerator, said.float_denominator];
+fn value(reported: &ReportedValue) -> Result<(), String> {
+    let floats = [reported.float_numerator, reported.float_denominator];
     if floats.into_iter().flatten().any(|float| !float.is_finite()) {
-        return Err("is no number".to_owned());
+        return Err("is not a number".to_owned());
     }
     let texts = [
-        Some(&said.unit),
-        Some(&said.description),
-        said.string.as_ref(),
+        Some(&reported.unit),
+        Some(&reported.description),
+        reported.string.as_ref(),
     ];
     if texts
         .into_iter()
@@ -210,9 +212,9 @@ mod tests {
     use super::*;
     use crate::model::float::Float;
 
-    fn said(name: &str, ids: &[&str]) -> SaidStats {
-        let instance = |id: &&str| ((*id).to_owned(), SaidInstance::default());
-        SaidStats {
+    fn reported(name: &str, ids: &[&str]) -> ReportedStats {
+        let instance = |id: &&str| ((*id).to_owned(), ReportedInstance::default());
+        ReportedStats {
             vendor: "acme".to_owned(),
             kind: "gpu".to_owned(),
             name: name.to_owned(),
@@ -245,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_two_tasks_is_one_group() {
+    fn device_group_of_two_tasks_is_listed_once() {
         let mut table = DeviceTable::default();
-        let all = vec![said("small", &["x"]), said("big", &["a", "b", "c"])];
-        assert_eq!(table.say("acme", all), Ok(()));
+        let all = vec![reported("small", &["x"]), reported("big", &["a", "b", "c"])];
+        assert_eq!(table.report("acme", all), Ok(()));
         let held = [
             held("one", "big", &["c"]),
             held("one", "small", &["x"]),
@@ -263,62 +265,68 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_says_replaces_what_it_said() {
+    fn plugin_stats_replace_earlier_ones() {
         let mut table = DeviceTable::default();
-        assert_eq!(table.say("acme", vec![said("big", &["a"])]), Ok(()));
-        assert_eq!(table.say("acme", vec![said("small", &["x"])]), Ok(()));
+        assert_eq!(table.report("acme", vec![reported("big", &["a"])]), Ok(()));
+        assert_eq!(
+            table.report("acme", vec![reported("small", &["x"])]),
+            Ok(())
+        );
         assert_eq!(names(&table.all()), [pair("small", &["x"])]);
-        assert!(table.say("acme", vec![said("", &[])]).is_err());
+        assert!(table.report("acme", vec![reported("", &[])]).is_err());
         assert!(table.all().is_empty());
     }
 
     #[test]
-    fn what_cannot_be_so_is_refused_and_says_where() {
-        let with = |it: SaidInstance| {
-            let mut group = said("big", &[]);
+    fn invalid_report_is_refused_with_position() {
+        let with = |it: ReportedInstance| {
+            let mut group = reported("big", &[]);
             group.instances.insert("a".to_owned(), it);
             vec![group]
         };
-        let nan = SaidValue {
+        let nan = ReportedValue {
             float_numerator: Some(Float::new(f64::NAN)),
-            ..SaidValue::default()
+            ..ReportedValue::default()
         };
-        let of = |stats: SaidObject| SaidInstance {
+        let of = |stats: ReportedObject| ReportedInstance {
             stats: Some(stats),
-            ..SaidInstance::default()
+            ..ReportedInstance::default()
         };
-        let deep = (0..MAX_DEPTH).fold(SaidObject::default(), |inner, _| SaidObject {
+        let deep = (0..MAX_DEPTH).fold(ReportedObject::default(), |inner, _| ReportedObject {
             nested: BTreeMap::from([("in".to_owned(), inner)]),
-            ..SaidObject::default()
+            ..ReportedObject::default()
         });
-        let values = (0..=MAX_VALUES).map(|n| (n.to_string(), SaidValue::default()));
-        let wide = SaidObject {
+        let values = (0..=MAX_VALUES).map(|n| (n.to_string(), ReportedValue::default()));
+        let wide = ReportedObject {
             attributes: values.collect(),
-            ..SaidObject::default()
+            ..ReportedObject::default()
         };
-        let summary = SaidInstance {
+        let summary = ReportedInstance {
             summary: Some(nan),
-            ..SaidInstance::default()
+            ..ReportedInstance::default()
         };
-        for (said, expected) in [
-            (with(summary), "device \"a\": its summary is no number"),
+        for (reported, expected) in [
+            (with(summary), "device \"a\": its summary is not a number"),
             (with(of(deep)), "more than 8 deep"),
             (with(of(wide)), "more than 1024 values"),
-            (vec![said("big", &["a\n"])], "control character"),
-            (vec![said("big", &[]), said("big", &[])], "is there twice"),
-            (vec![said("big", &[]); MAX_GROUPS + 1], "are the most"),
+            (vec![reported("big", &["a\n"])], "control character"),
+            (
+                vec![reported("big", &[]), reported("big", &[])],
+                "is there twice",
+            ),
+            (vec![reported("big", &[]); MAX_GROUPS + 1], "are the most"),
         ] {
-            let why = DeviceTable::default().say("acme", said).err();
+            let why = DeviceTable::default().report("acme", reported).err();
             let why = why.unwrap_or_default();
             assert!(why.contains(expected), "{why} has not {expected}");
         }
     }
 
     #[test]
-    fn of_a_plugin_that_is_lost_nothing_is_known() {
+    fn lost_plugin_has_no_stats() {
         let mut table = DeviceTable::default();
-        assert_eq!(table.say("acme", vec![said("a", &["1"])]), Ok(()));
-        assert_eq!(table.say("other", vec![said("a", &["1"])]), Ok(()));
+        assert_eq!(table.report("acme", vec![reported("a", &["1"])]), Ok(()));
+        assert_eq!(table.report("other", vec![reported("a", &["1"])]), Ok(()));
         table.lose("acme");
         let held = held("main", "a", &["1"]);
         assert_eq!(names(&table.of([&held])), []);

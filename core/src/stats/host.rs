@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_without_files_or_room_has_no_percentages() {
+    fn volume_without_size_has_no_percent() {
         let volume = Volume::of(100, 40, 20, 10, 5);
         assert_eq!((volume.used, volume.used_percent), (60, 75.0));
         assert_eq!(volume.inodes_percent, 50.0);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_core_uses_is_a_part_of_what_it_has() {
+    fn core_usage_is_bounded_by_capacity() {
         let busy = core(25.0, Some(300));
         let mut host = Host {
             mhz_of_a_core: Some(2000.0),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_known_cores_uses_nothing_that_is_known() {
+    fn unknown_cores_give_no_usage() {
         let host = Host {
             mhz_of_a_core: Some(2000.0),
             ..Host::default()

@@ -15,14 +15,14 @@
 //!   (`DeviceUsage` can be made in no other way); Nomad lists a group once for each task.
 //!
 //! [`usage`] is what a task uses, [`running`] who is measured, [`sample`] and [`cpu`] how two samples of
-//! counters become a percentage, [`told`] what drivers say of their tasks, [`devices`] what plugins measured of their devices,
+//! counters become a percentage, [`reported`] what drivers say of their tasks, [`devices`] what plugins measured of their devices,
 //! [`board`] keeps the latest of all this and answers for one allocation, [`host`] is the machine.
 
 pub mod board;
 pub mod cpu;
 pub mod devices;
 pub mod host;
+pub mod reported;
 pub mod running;
 pub mod sample;
-pub mod told;
 pub mod usage;

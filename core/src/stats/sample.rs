@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_without_group_uses_what_its_processes_use() {
+    fn launch_without_cgroup_has_usage_of_processes() {
         let before = processes(&[(1, 5, 7 * SECOND), (2, 5, SECOND)]);
         // The second ended, and another process got its number.
         let now = processes(&[(1, 5, 8 * SECOND), (2, 9, SECOND / 2)]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_with_group_uses_what_its_group_counts() {
+    fn launch_with_cgroup_has_usage_of_cgroup() {
         let group = |worked| Sample {
             group: Some(counters(worked, 100)),
             ..processes(&[(1, 5, worked)])

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn last_end_is_kept_whatever_followed_it() {
+    fn last_terminated_event_is_kept() {
         use EventType::{HookFailed, Restarting, Started, Terminated};
         let few = [Started, Terminated];
         assert_eq!(kept(&few), few);

@@ -28,7 +28,7 @@ use crate::time::{Span, Timestamp};
 pub const RETENTION_LEASE: Span = Span::secs(24 * 3600);
 /// For how long it is kept when the transfer to that node is complete: the node may die before it makes use of it.
 pub const AFTER_TRANSFER: Span = Span::secs(600);
-/// How many that could not take over the disk may follow each other before one between them and the oldest source
+/// How many that could not migrate the disk may follow each other before one between them and the oldest source
 /// is given up.
 const MAX_SOURCES: usize = 16;
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn replacement_gets_what_those_before_it_have_until_it_moved() {
+    fn replacement_has_disk_sources_until_move() {
         let second = place(None, 2, STICKY);
         assert_eq!(sources(second.as_ref()), ids([1]));
         let mut third = place(second, 3, STICKY).unwrap_or_default();
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn group_without_a_sticky_disk_needs_no_record() {
+    fn group_without_sticky_disk_has_no_disk_record() {
         let sticky = place(None, 2, STICKY);
         assert_eq!(place(sticky, 3, OWN), None);
         assert_eq!(sources(place(None, 4, STICKY).as_ref()), ids([3]));
     }
 
     #[test]
-    fn collected_alloc_is_no_source_and_leaves_the_older_ones() {
+    fn collected_alloc_is_removed_from_disk_sources() {
         let mut disk = place(place(None, 2, STICKY), 3, STICKY).unwrap_or_default();
         disk.lose(AllocId(3));
         assert_eq!((disk.holder, disk.sources.clone()), (None, ids([2, 1])));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_of_another_node_hides_what_ran_here_but_not_who_may_have_fetched_it() {
+    fn remote_disk_source_hides_local_ones_except_its_fetchers() {
         let mut known = Disk::of(Some(AllocId(1)));
         known.replace_elsewhere(RemotePrevious::default());
         assert_eq!(known.elsewhere_of(AllocId(1)), None, "it was here before");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_keeps_what_the_latest_was_to_get_and_ends_soon_after_the_transfer() {
+    fn lease_keeps_disk_sources_until_transfer_completes() {
         let mut disk = place(None, 2, STICKY).unwrap_or_default();
         disk.lease(AllocId(2), NOW + RETENTION_LEASE);
         let leased = |disk: &Disk, at| [1, 2, 3].map(|id| disk.is_leased(AllocId(id), at));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_of_too_many_sources_stays() {
+    fn oldest_disk_source_is_kept_at_limit() {
         let last = (2..40).fold(None, |disk, new| place(disk, new, STICKY));
         let sources = sources(last.as_ref());
         assert_eq!(sources.len(), MAX_SOURCES);

@@ -69,7 +69,7 @@ pub enum Refusal {
 
 impl Evidence {
     /// Decides. `accept_loss` is the operator's word that something may be lost.
-    pub fn judge(self, accept_loss: bool) -> Verdict {
+    pub fn check_freshness(self, accept_loss: bool) -> Verdict {
         let refused = |refusal| match accept_loss {
             true => Verdict::Lossy,
             false => Verdict::Refused(refusal),
@@ -97,7 +97,7 @@ impl Evidence {
             Counter::Read { last, .. } => last,
             Counter::Missing | Counter::Unreadable => store,
         };
-        match self.judge(false) {
+        match self.check_freshness(false) {
             Verdict::Refused(_) => Some(store.max(last).saturating_add(1)),
             Verdict::Complete | Verdict::Lossy => None,
         }
@@ -134,7 +134,11 @@ mod tests {
         ] {
             for accept in [false, true] {
                 let evidence = found(store, counter, store.is_some());
-                assert_eq!(evidence.judge(accept), Verdict::Complete, "{evidence:?}");
+                assert_eq!(
+                    evidence.check_freshness(accept),
+                    Verdict::Complete,
+                    "{evidence:?}"
+                );
                 assert_eq!(evidence.resumes_at(), None, "{evidence:?}");
             }
         }
@@ -151,8 +155,16 @@ mod tests {
             (None, Counter::Unreadable, false, Refusal::Unknown(0), 1),
         ] {
             let evidence = found(store, counter, launches);
-            assert_eq!(evidence.judge(false), Verdict::Refused(why), "{evidence:?}");
-            assert_eq!(evidence.judge(true), Verdict::Lossy, "{evidence:?}");
+            assert_eq!(
+                evidence.check_freshness(false),
+                Verdict::Refused(why),
+                "{evidence:?}"
+            );
+            assert_eq!(
+                evidence.check_freshness(true),
+                Verdict::Lossy,
+                "{evidence:?}"
+            );
             assert_eq!(evidence.resumes_at(), Some(resumes), "{evidence:?}");
         }
     }
@@ -163,9 +175,12 @@ mod tests {
             last: 8,
             lost: true,
         };
-        assert_eq!(found(Some(8), lost, true).judge(false), Verdict::Lossy);
+        assert_eq!(
+            found(Some(8), lost, true).check_freshness(false),
+            Verdict::Lossy
+        );
         let behind = Refusal::Behind { store: 7, last: 8 };
         let again = found(Some(7), lost, true);
-        assert_eq!(again.judge(false), Verdict::Refused(behind));
+        assert_eq!(again.check_freshness(false), Verdict::Refused(behind));
     }
 }

@@ -11,7 +11,7 @@ use crate::model::alloc::{
 };
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
-use crate::model::remote::{Handed, RemotePrevious};
+use crate::model::remote::{RemotePrevious, Takeover};
 use crate::time::Timestamp;
 
 /// How many earlier versions of a job are kept for people; versions in use are kept anyway.
@@ -28,12 +28,12 @@ pub struct JobRecord {
     pub purge: bool,
     /// The roll-out of the latest version, if it has one.
     pub deployment: Option<DeploymentId>,
-    /// Copies of the latest version that need nothing more though their allocations were cleaned
-    /// away: without this a finished batch job would run again.
+    /// Copies of the latest version that need nothing more though their allocations were
+    /// garbage-collected: without this a finished batch job would run again.
     pub done: BTreeSet<(GroupName, u32)>,
     /// Read where earlier versions saved it; [`Disk`](super::disk::Disk) has it now.
     #[serde(default, skip_serializing)]
-    pub handed: Vec<Handed>,
+    pub handed: Vec<Takeover>,
 }
 
 impl JobRecord {
@@ -137,7 +137,7 @@ pub struct AllocRecord {
     pub forced: bool,
     /// Whether its run is over: hooks of the end done, nothing of it alive.
     pub finished: bool,
-    /// Whether it is being cleaned away.
+    /// Whether it is being garbage-collected.
     pub destroying: bool,
     /// When the allocations before it in this place were given up and replaced, oldest first.
     pub reschedules: Vec<Timestamp>,
@@ -151,7 +151,7 @@ pub struct AllocRecord {
     /// The cores that it holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<AssignedCores>,
-    /// Of its tasks, the launches that may be alive or whose remains are not cleaned away yet:
+    /// Of its tasks, the launches that may be alive or whose remains are not garbage-collected yet:
     /// what the tasks' records say too, for when one of those cannot be read.
     pub launches: BTreeMap<TaskName, LaunchId>,
     /// When it was made.
@@ -185,7 +185,7 @@ impl AllocRecord {
     }
 }
 
-/// One start of a task, from the moment it is decided until its remains are cleaned away.
+/// One start of a task, from the moment it is decided until its remains are garbage-collected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Launch {
@@ -238,7 +238,7 @@ fn is_zero(number: &u32) -> bool {
 pub struct TaskRecord {
     /// The state that is reported.
     pub state: TaskState,
-    /// The start that may be alive, or whose remains are not cleaned away yet.
+    /// The start that may be alive, or whose remains are not garbage-collected yet.
     pub launch: Option<Launch>,
     /// The number of the last start.
     pub runs: Run,

@@ -46,7 +46,7 @@ impl Destroyer {
             return;
         }
         let owner = Owner::Task(spec.key.clone());
-        let op = cx.operation(owner, Purpose::Destroy, cx.config.patience.destroy);
+        let op = cx.operation(owner, Purpose::Destroy, cx.config.timeouts.destroy);
         self.step = Step::Asked(op);
         let effect = request::Destroy { op, launch };
         cx.drive_after_save(&spec.driver, &spec.key, effect);

@@ -78,7 +78,7 @@ impl World {
 }
 
 #[test]
-fn keys_that_a_dispatch_left_out_are_empty() {
+fn missing_dispatch_meta_is_empty() {
     let mut world = world();
     world.job.parameterized_job = Some(crate::model::dispatch::ParameterizedJob {
         meta_optional: vec!["why".to_owned(), "who".to_owned()],
@@ -87,20 +87,20 @@ fn keys_that_a_dispatch_left_out_are_empty() {
     world.job.meta.extend([pair("who", "me")]);
     let env = world.env();
     for (key, value) in [("WHY", ""), ("why", ""), ("WHO", "me"), ("who", "me")] {
-        let told = env.get(&format!("NOMAD_META_{key}"));
-        assert_eq!(told.map(String::as_str), Some(value), "{key}");
+        let found = env.get(&format!("NOMAD_META_{key}"));
+        assert_eq!(found.map(String::as_str), Some(value), "{key}");
     }
 }
 
 #[test]
-fn a_plain_task_gets_the_fields_variables_and_no_others() {
-    let said: Vec<String> = world()
+fn plain_task_env_matches_nomad() {
+    let shown: Vec<String> = world()
         .env()
         .into_iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     assert_eq!(
-        said,
+        shown,
         [
             "NOMAD_ALLOC_DIR=/a/alloc",
             "NOMAD_ALLOC_ID=01234567-89ab-cdef-0123-456789abcdef",
@@ -124,7 +124,7 @@ fn a_plain_task_gets_the_fields_variables_and_no_others() {
 }
 
 #[test]
-fn limits_that_do_not_apply_are_left_out() {
+fn unset_limits_are_left_out_of_env() {
     let mut world = world();
     world.task.resources = Resources {
         memory_max_mb: -1,
@@ -142,7 +142,7 @@ fn limits_that_do_not_apply_are_left_out() {
 }
 
 #[test]
-fn ports_are_told_from_inside_and_outside() {
+fn port_env_has_host_and_mapped_values() {
     let mut world = world();
     let port = |label: &str, value, to, ip: &str| PortBinding {
         label: label.to_owned(),
@@ -171,7 +171,7 @@ fn ports_are_told_from_inside_and_outside() {
 }
 
 #[test]
-fn meta_is_merged_and_spelled_twice() {
+fn meta_is_merged_in_both_spellings() {
     let mut world = world();
     world.job.meta = [
         pair("owner", "job"),
@@ -194,7 +194,7 @@ fn meta_is_merged_and_spelled_twice() {
 }
 
 #[test]
-fn the_strongest_source_wins() {
+fn strongest_env_source_wins() {
     let mut world = world();
     world.host.push(pair("NOMAD_DC", "from host"));
     world.host.push(pair("SHELL", "from host"));
@@ -209,7 +209,7 @@ fn the_strongest_source_wins() {
 }
 
 #[test]
-fn references_within_the_block_do_not_depend_on_its_order() {
+fn env_references_are_order_independent() {
     let mut world = world();
     assert_eq!(
         world.block(&[("A", "${B}a"), ("B", "${C}b"), ("C", "${NOMAD_DC}")]),
@@ -226,7 +226,7 @@ fn references_within_the_block_do_not_depend_on_its_order() {
 }
 
 #[test]
-fn a_name_known_outside_means_what_it_is_outside() {
+fn env_reference_prefers_outer_value() {
     let mut world = world();
     assert_eq!(
         world.block(&[("PATH", "/opt:${PATH}"), ("Z", "${PATH}")]),
@@ -235,7 +235,7 @@ fn a_name_known_outside_means_what_it_is_outside() {
 }
 
 #[test]
-fn cycles_stay_as_they_are_written() {
+fn env_cycle_is_unchanged() {
     let mut world = world();
     assert_eq!(
         world.block(&[
@@ -250,7 +250,7 @@ fn cycles_stay_as_they_are_written() {
 }
 
 #[test]
-fn references_cannot_multiply_without_end() {
+fn env_expansion_is_bounded() {
     let mut world = world();
     let mut block = vec![("K00".to_owned(), "x".repeat(1024))];
     for n in 1..64 {
@@ -263,7 +263,7 @@ fn references_cannot_multiply_without_end() {
 }
 
 #[test]
-fn keys_that_no_process_can_have_are_left_out() {
+fn invalid_env_keys_are_left_out() {
     let mut world = world();
     world.host = vec![pair("", "x"), pair("A=B", "x"), pair("N\0", "x")];
     world.task.meta = [pair("a=b", "x")].into();
@@ -276,7 +276,7 @@ fn keys_that_no_process_can_have_are_left_out() {
 }
 
 #[test]
-fn names_are_cleaned_where_authors_made_them() {
+fn user_made_env_names_are_sanitized() {
     assert_eq!(clean_key("NOMAD_META_a-b.c é"), "NOMAD_META_a_b.c__");
     assert_eq!(clean_key("NOMAD_HOST_ADDR_a-b"), "NOMAD_HOST_ADDR_a-b");
     assert_eq!(clean_key("my-own"), "my-own");
@@ -287,7 +287,7 @@ fn names_are_cleaned_where_authors_made_them() {
 }
 
 #[test]
-fn variable_that_a_pattern_denies_is_left_out() {
+fn denied_env_pattern_is_left_out() {
     let pairs = ["PATH", "X_LICENSE_PATH", "AWS_REGION"].map(|key| pair(key, "v"));
     let left = filter_env(pairs, &["*_LICENSE_PATH", "PATHS"]);
     assert_eq!(left, [pair("PATH", "v"), pair("AWS_REGION", "v")]);

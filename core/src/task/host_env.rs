@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_that_nobody_listed_is_hidden() {
+    fn unlisted_host_variable_is_hidden() {
         let rules = HostEnvRules::default();
         for name in ["PATH", "TZ", "LANG", "LC_ALL", "HOME"] {
             assert!(rules.allows(name), "{name}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_is_shown_by_its_name_only() {
+    fn secret_host_variable_needs_exact_name() {
         let rules = rules(&["*", "NOMAD_TOKEN"], &[]);
         assert!(rules.allows("DATABASE_URL"));
         assert!(rules.allows("NOMAD_TOKEN"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn denied_variable_is_hidden_whatever_allows_it() {
+    fn deny_list_overrides_allow_list() {
         let rules = rules(&["MY_*", "MY_A"], &["MY_A", "LC_*"]);
         assert!(rules.allows("MY_B"));
         assert!(!rules.allows("MY_A"));

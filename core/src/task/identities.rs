@@ -95,7 +95,7 @@ impl TaskRunner {
     }
 
     /// Of a task that runs: an agent that did not start it finds out what is due when.
-    pub(super) fn look_at_identities(&mut self, cx: &Cx<'_>) {
+    pub(super) fn check_identities(&mut self, cx: &Cx<'_>) {
         if self.identities.due.is_some() || wanted(self.spec.task()).next().is_none() {
             return;
         }
@@ -169,12 +169,12 @@ impl TaskRunner {
         self.save(cx);
         // Whoever is about to end finds a new one when it starts again.
         if matches!(self.phase, Phase::Running) && self.kill.is_none() {
-            self.tell_of_tokens(cx, &renewal.names);
+            self.notify_new_tokens(cx, &renewal.names);
         }
         true
     }
 
-    fn tell_of_tokens(&mut self, cx: &mut Cx<'_>, names: &BTreeSet<String>) {
+    fn notify_new_tokens(&mut self, cx: &mut Cx<'_>, names: &BTreeSet<String>) {
         let renewed = wanted(self.spec.task());
         let renewed = renewed.filter(|one| names.contains(one.name()));
         let mut restart = None;

@@ -49,14 +49,14 @@ impl TaskRunner {
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
             DriverInput::Executed { op, result, .. } => self.on_executed(cx, op, result),
             DriverInput::Destroyed { op, result, .. } => self.on_destroyed(cx, op, result),
-            DriverInput::Said {
+            DriverInput::Event {
                 message, details, ..
-            } => self.on_said(cx, &message, details),
+            } => self.on_event(cx, &message, details),
         }
     }
 
     /// The driver's own words, for people.
-    fn on_said(&mut self, cx: &mut Cx<'_>, message: &str, details: BTreeMap<String, String>) {
+    fn on_event(&mut self, cx: &mut Cx<'_>, message: &str, details: BTreeMap<String, String>) {
         if self.is_dead() {
             return cx.count_stale();
         }
@@ -208,12 +208,12 @@ impl TaskRunner {
             | Phase::Delaying(_)
             | Phase::Stopping(_)
             | Phase::Cleaning(_) => {
-                let told = self
+                let is_saved = self
                     .record
                     .launch
                     .as_ref()
                     .is_some_and(|l| l.exit.is_some());
-                if told {
+                if is_saved {
                     cx.count_stale()
                 } else {
                     self.ended(cx, result)

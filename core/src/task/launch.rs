@@ -44,7 +44,7 @@ impl TaskRunner {
             ..Launch::default()
         });
         self.save(cx);
-        let op = self.operation(cx, Purpose::Start, cx.config.patience.start);
+        let op = self.operation(cx, Purpose::Start, cx.config.timeouts.start);
         let start = request::Start {
             op,
             launch: id,
@@ -55,7 +55,7 @@ impl TaskRunner {
     }
 
     pub(super) fn ask_to_recover(&mut self, cx: &mut Cx<'_>, launch: LaunchId) -> Phase {
-        let op = self.operation(cx, Purpose::Recover, cx.config.patience.recover);
+        let op = self.operation(cx, Purpose::Recover, cx.config.timeouts.recover);
         let logs = self.spec.task().log_config.unwrap_or_default();
         let effect = request::Recover { op, launch, logs };
         cx.drive(&self.spec.driver, &self.spec.key, effect);

@@ -18,17 +18,17 @@ impl TaskRunner {
     pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         self.render_anew(cx);
         self.phase = Phase::Preparing(Pipeline::new(OnError::Stop));
-        self.go_on_preparing(cx, scope);
+        self.continue_prestart(cx, scope);
     }
 
-    pub(super) fn go_on_preparing(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+    pub(super) fn continue_prestart(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         let Phase::Preparing(pipeline) = &mut self.phase else {
             return;
         };
         let mut pipeline = pipeline.clone();
         if self.kill.is_some() {
             if pipeline.awaited().is_none() {
-                self.die(cx);
+                self.set_dead(cx);
             }
             return;
         }
@@ -62,7 +62,7 @@ impl TaskRunner {
         hook: &dyn TaskHook,
         work: impl Into<HookWork>,
     ) -> HookStart {
-        let op = self.operation(cx, hook.purpose(), hook.timeout(&cx.config.patience));
+        let op = self.operation(cx, hook.purpose(), hook.timeout(&cx.config.timeouts));
         cx.send(Effect::Hook(HookEffect::Run {
             op,
             alloc: self.spec.key.alloc,

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_reservations_are_refused() {
+    fn invalid_reservation_is_refused() {
         let mount = |host: &str, task: &str| HookOutput {
             mounts: vec![Mount {
                 host_path: host.to_owned(),

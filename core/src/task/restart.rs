@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn success_ends_a_batch_task_and_restarts_a_service() {
+    fn success_completes_batch_and_restarts_service() {
         let mut budget = RestartBudget::default();
         let good = Ending::Exit(ExitResult::code(0));
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_that_nobody_knows_is_no_success() {
+    fn unknown_exit_is_not_success() {
         let mut budget = RestartBudget::default();
         let lost = Ending::Exit(ExitResult::unknown("gone"));
         assert!(matches!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_delay_waits_for_the_rest_of_the_interval() {
+    fn delay_mode_waits_for_rest_of_interval() {
         let rules = RestartRules {
             mode: RestartMode::Delay,
             attempts: 1,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_asks_costs_nothing() {
+    fn operator_restart_uses_no_attempt() {
         let mut budget = RestartBudget::default();
         let rules = RestartRules {
             attempts: 0,
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_opens_no_new_budget() {
+    fn clock_set_back_keeps_restart_budget() {
         let mut budget = RestartBudget::default();
         decide_batch(RULES, &mut budget, &failed(), at(1000));
         decide_batch(RULES, &mut budget, &failed(), at(500));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn reboot_costs_nothing_and_ends_only_batch_work_without_attempts() {
+    fn reboot_uses_no_attempt_except_batch_without_attempts() {
         let none = RestartRules {
             attempts: 0,
             ..RULES
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_starts_are_free_three_times_in_a_row() {
+    fn three_lost_starts_use_no_attempt() {
         let mut budget = RestartBudget::default();
         let mut next = |second| decide_batch(RULES, &mut budget, &Ending::StartLost, at(second));
         for second in 0..3 {

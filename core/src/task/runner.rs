@@ -43,11 +43,11 @@ pub enum Phase {
     Delaying(Instant),
     /// It was asked to end, and gets this much time.
     Stopping(Stop),
-    /// Its process is over, or ended by force now; its remains are cleaned away.
+    /// Its process is over, or ended by force now; its remains are garbage-collected.
     Cleaning(Destroyer),
     /// It waits for its next start.
     Pausing(Instant),
-    /// It ended. If something of it could not be cleaned away, that is tried on.
+    /// It ended. If something of it could not be garbage-collected, that is tried on.
     Dead(Destroyer),
 }
 
@@ -133,7 +133,7 @@ pub struct TaskRunner {
     #[serde(default)]
     pub(super) scripts: Vec<Script>,
     /// Whether something happened that its allocation has not noted yet.
-    news: bool,
+    changed: bool,
 }
 
 impl TaskRunner {
@@ -149,7 +149,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
-            news: false,
+            changed: false,
         };
         runner.event(cx, EventType::Received, "Task received by client");
         runner
@@ -167,7 +167,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
-            news: false,
+            changed: false,
         };
         if runner.record.failing {
             runner.kill = Some(Kill::of_a_script());
@@ -203,7 +203,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
-            news: false,
+            changed: false,
         };
         let why = "The record of the task cannot be read: it is not started again";
         let event = TaskEvent::new(EventType::FailedRestoring, cx.now.wall, why);
@@ -274,7 +274,7 @@ impl TaskRunner {
 
     /// Whether it ended, and nothing but its remains is left to be seen to: it is not started again by
     /// itself.
-    pub fn ended_for_good(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         let launch = self.record.launch.as_ref();
         let exit = launch.and_then(|launch| launch.exit.as_ref());
         let succeeded = exit.is_some_and(ExitResult::is_success);
@@ -283,7 +283,7 @@ impl TaskRunner {
     }
 
     /// Whether it is dead and nobody should wait for its remains: there are none, or they resist.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         match &self.phase {
             Phase::Dead(destroyer) => !self.has_remains() || destroyer.gave_up(),
             Phase::Waiting
@@ -299,7 +299,7 @@ impl TaskRunner {
     }
 
     /// Whether it is reported to run and its end is not known: remains of an earlier run that are
-    /// cleaned away are none.
+    /// garbage-collected are none.
     pub fn runs(&self) -> bool {
         let launch = self.record.launch.as_ref();
         let ended = launch.is_some_and(|launch| launch.exit.is_some());
@@ -343,12 +343,12 @@ impl TaskRunner {
 
     fn step(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         match &mut self.phase {
-            Phase::Waiting if self.kill.is_some() => self.die(cx),
+            Phase::Waiting if self.kill.is_some() => self.set_dead(cx),
             Phase::Waiting if scope.gate_open => self.prepare(cx, scope),
-            Phase::Preparing(_) => self.go_on_preparing(cx, scope),
+            Phase::Preparing(_) => self.continue_prestart(cx, scope),
             Phase::Running => {
-                self.look_at_identities(cx);
-                self.look_at_templates(cx, scope);
+                self.check_identities(cx);
+                self.check_templates(cx, scope);
             }
             Phase::Cleaning(destroyer) | Phase::Dead(destroyer) => {
                 if let Some(launch) = &self.record.launch {
@@ -412,9 +412,8 @@ impl TaskRunner {
             return;
         };
         if launch.exit.is_none() && launch.start_failed.is_none() {
-            let result = exit.unwrap_or_else(|| {
-                ExitResult::unknown("the process ended and left no word of how")
-            });
+            let result = exit
+                .unwrap_or_else(|| ExitResult::unknown("the process ended, and how is not known"));
             self.ended(cx, result);
         }
         self.decide(cx);
@@ -437,7 +436,7 @@ impl TaskRunner {
             if failed_start.is_none() {
                 self.event(cx, EventType::Killed, "Task successfully killed");
             }
-            return self.die(cx);
+            return self.set_dead(cx);
         }
         self.follow(
             cx,
@@ -462,7 +461,7 @@ impl TaskRunner {
         };
         let budget = &mut self.edit().budget;
         match restart::decide(&policy, budget, &ending, cx.now.wall) {
-            Decision::Done => self.die(cx),
+            Decision::Done => self.set_dead(cx),
             Decision::Fail { reason } => self.fail(cx, &reason),
             Decision::Restart {
                 delay,
@@ -480,7 +479,7 @@ impl TaskRunner {
             .detail("restart_reason", reason)
             .fails_task();
         self.push(cx, event);
-        self.die(cx);
+        self.set_dead(cx);
     }
 
     fn pause(&mut self, cx: &mut Cx<'_>, delay: Span, reason: &str) {
@@ -502,7 +501,7 @@ impl TaskRunner {
     }
 
     /// The task ends for good, unless all tasks are asked to run again.
-    pub(super) fn die(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn set_dead(&mut self, cx: &mut Cx<'_>) {
         self.answer_signals(cx);
         self.stop_watching(cx);
         self.forget_identities(cx);
@@ -554,13 +553,13 @@ impl TaskRunner {
     }
 
     /// Whether something happened since the last question.
-    pub fn take_news(&mut self) -> bool {
-        core::mem::take(&mut self.news)
+    pub fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
     }
 
     /// The record, for a change. Whoever changes it saves it.
     pub(crate) fn edit(&mut self) -> &mut TaskRecord {
-        self.news = true;
+        self.changed = true;
         Arc::make_mut(&mut self.record)
     }
 
@@ -572,7 +571,7 @@ impl TaskRunner {
     /// Something happened to the task.
     pub fn push(&mut self, cx: &mut Cx<'_>, event: TaskEvent) {
         let event = Arc::new(event);
-        cx.tell(&self.spec.key, &event);
+        cx.emit(&self.spec.key, &event);
         self.edit().state.push(event);
         self.save(cx);
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::runner::{Kill, Scope, TaskRunner};
-use super::templates::UNTOLD;
+use super::templates::NOT_NOTIFIED;
 use crate::cx::Cx;
 use crate::effect::{Program, request};
 use crate::ids::LaunchId;
@@ -58,7 +58,7 @@ impl TaskRunner {
                     timeout: script.timeout,
                     task,
                 };
-                let limit = patience(cx, program.timeout);
+                let limit = time_limit(cx, program.timeout);
                 let script = Script {
                     op: self.operation(cx, Purpose::Exec, limit),
                     template,
@@ -88,23 +88,23 @@ impl TaskRunner {
             None => cx.count_stale(),
             Some(at) => {
                 let script = self.scripts.remove(at);
-                self.script_over(cx, script, result);
+                self.on_script_ended(cx, script, result);
             }
         }
     }
 
-    fn script_over(&mut self, cx: &mut Cx<'_>, over: Script, result: Result<i32, Failure>) {
+    fn on_script_ended(&mut self, cx: &mut Cx<'_>, over: Script, result: Result<i32, Failure>) {
         let Some(script) = self.script(over.template).cloned() else {
             return;
         };
         match result {
             Ok(0) => {
-                let script = words_of(&script, ": ");
+                let script = shorten_script(&script, ": ");
                 let message = format!("Template successfully ran script {script}. Exit code: 0");
                 self.event(cx, EventType::HookMessage, &message);
             }
             Ok(code) => {
-                let what = words_of(&script, " ");
+                let what = shorten_script(&script, " ");
                 let message =
                     format!("Template ran script {what} on change but it exited with code: {code}");
                 self.script_failed(cx, &script, &message);
@@ -131,14 +131,14 @@ impl TaskRunner {
     /// agent yet never does.
     pub(super) fn forget_scripts(&mut self, cx: &mut Cx<'_>) {
         for script in core::mem::take(&mut self.scripts) {
-            let left = !cx.withdraw(script.op);
+            let on_sent = !cx.withdraw(script.op);
             cx.shared.operations.end(script.op);
-            if left || !script.first {
+            if on_sent || !script.first {
                 continue;
             }
             // Its time comes again: what a start finds is no news, but this the task was never told.
             if let Some(known) = self.edit().templates.get_mut(script.template) {
-                *known = UNTOLD.into();
+                *known = NOT_NOTIFIED.into();
             }
             self.save(cx);
         }
@@ -147,15 +147,15 @@ impl TaskRunner {
 
 /// How long the driver's answer is awaited: it may have to ask others first, and has to end what does
 /// not end in time.
-fn patience(cx: &Cx<'_>, timeout: Span) -> Span {
-    let patience = &cx.config.patience;
-    let all = [patience.signal, patience.destroy, patience.destroy];
+fn time_limit(cx: &Cx<'_>, timeout: Span) -> Span {
+    let timeouts = &cx.config.timeouts;
+    let all = [timeouts.signal, timeouts.destroy, timeouts.destroy];
     let sum = |sum: i64, one: Span| sum.saturating_add(one.0);
     Span(all.into_iter().fold(timeout.0, sum))
 }
 
 /// A script as people are told of it, who need not read all of a long one.
-fn words_of(script: &ChangeScript, between: &str) -> String {
+fn shorten_script(script: &ChangeScript, between: &str) -> String {
     let mut words = format!("{} with arguments{between}[", script.command);
     for (at, arg) in script.args.iter().enumerate() {
         if at > 0 {
@@ -175,6 +175,6 @@ fn words_of(script: &ChangeScript, between: &str) -> String {
 }
 
 fn could_not(script: &ChangeScript, why: &str) -> String {
-    let script = words_of(script, " ");
+    let script = shorten_script(script, " ");
     format!("Template failed to run script {script} on change: {why}")
 }

@@ -51,7 +51,7 @@ impl TaskRunner {
     ) -> request::Signal {
         let event = TaskEvent::new(EventType::Signaling, cx.now.wall, words);
         self.push(cx, event.detail("signal", signal));
-        let op = self.operation(cx, Purpose::Signal, cx.config.patience.signal);
+        let op = self.operation(cx, Purpose::Signal, cx.config.timeouts.signal);
         self.signals.push(PendingSignal { op, request });
         request::Signal {
             op,

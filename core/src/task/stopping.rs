@@ -31,12 +31,12 @@ impl TaskRunner {
         self.kill = Some(kill);
         let grace = self.grace(cx);
         match &self.phase {
-            Phase::Waiting | Phase::Pausing(_) => self.die(cx),
+            Phase::Waiting | Phase::Pausing(_) => self.set_dead(cx),
             Phase::Preparing(pipeline) => match pipeline.awaited() {
-                None => self.die(cx),
+                None => self.set_dead(cx),
                 Some(op) => {
-                    let limit = cx.config.patience.hook;
-                    cx.shared.operations.hurry(cx.now.at, op, limit);
+                    let limit = cx.config.timeouts.hook;
+                    cx.shared.operations.shorten_deadline(cx.now.at, op, limit);
                     cx.send(Effect::Hook(HookEffect::Cancel { op }));
                 }
             },
@@ -44,7 +44,7 @@ impl TaskRunner {
             Phase::Starting(op) if cx.withdraw(*op) => self.unlaunch(cx),
             // A driver that hangs gets as long as a process would.
             Phase::Starting(op) | Phase::Recovering(op) => {
-                cx.shared.operations.hurry(cx.now.at, *op, grace);
+                cx.shared.operations.shorten_deadline(cx.now.at, *op, grace);
             }
             Phase::Running => self.begin_stop(cx, true),
             Phase::Delaying(_) | Phase::Stopping(_) | Phase::Cleaning(_) | Phase::Dead(_) => {}
@@ -54,7 +54,7 @@ impl TaskRunner {
     /// The start that was decided never left the agent: it is as if it had not been decided.
     fn unlaunch(&mut self, cx: &mut Cx<'_>) {
         self.edit().launch = None;
-        self.die(cx);
+        self.set_dead(cx);
     }
 
     /// The group of this task ends, though its own turn to end may come later: a start that did
@@ -148,7 +148,7 @@ impl TaskRunner {
         let why = destroyer.last_error.clone().unwrap_or_default();
         let event = TaskEvent::new(EventType::Killed, cx.now.wall, &why).detail("kill_error", &why);
         self.push(cx, event);
-        self.die(cx);
+        self.set_dead(cx);
         self.phase = Phase::Dead(destroyer);
     }
 }

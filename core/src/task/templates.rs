@@ -48,7 +48,7 @@ const NAMED_MISSING: usize = 3;
 /// How long after a failure to watch it is tried again.
 const WATCH_AGAIN: Span = Span::secs(600);
 /// Instead of what a task knows of a template: it is still to be told for the first time.
-pub(super) const UNTOLD: &str = "";
+pub(super) const NOT_NOTIFIED: &str = "";
 
 /// What is known of a task's templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -148,13 +148,13 @@ impl TaskRunner {
             self.record
                 .templates
                 .get(at)
-                .is_some_and(|it| **it != *UNTOLD)
+                .is_some_and(|it| **it != *NOT_NOTIFIED)
         };
         let templates = self.spec.task().templates.iter().enumerate();
         let rendered = self.templates.rendered.iter();
         let known = templates.zip(rendered).map(|((at, template), rendered)| {
-            if template.tells_first() && !told(at) {
-                Arc::from(UNTOLD)
+            if template.notifies_first_render() && !told(at) {
+                Arc::from(NOT_NOTIFIED)
             } else {
                 rendered.clone()
             }
@@ -173,7 +173,7 @@ impl TaskRunner {
     }
 
     /// Of a task that runs: somebody watches, and what changed is told.
-    pub(super) fn look_at_templates(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+    pub(super) fn check_templates(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         if self.spec.task().templates.is_empty() || self.kill.is_some() {
             return;
         }
@@ -181,7 +181,7 @@ impl TaskRunner {
             Watch::Off => self.watch_again(cx, scope),
             Watch::On(_) => {
                 self.note_changes(cx);
-                self.tell_what_is_due(cx, scope);
+                self.apply_due_changes(cx, scope);
             }
             Watch::Asked(_) | Watch::Broken(_) => {}
         }
@@ -217,7 +217,7 @@ impl TaskRunner {
             return;
         }
         let splay = self.changed().map(|(_, template, known)| match known {
-            Some(UNTOLD) => Span::ZERO,
+            Some(NOT_NOTIFIED) => Span::ZERO,
             Some(_) | None => template.splay,
         });
         self.templates.due = match (splay.max(), self.templates.due) {
@@ -238,10 +238,10 @@ impl TaskRunner {
             .map(|(at, template)| (at, template, known.get(at).map(|known| &**known)))
     }
 
-    fn tell_what_is_due(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+    fn apply_due_changes(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         if self.templates.due.is_some_and(|due| due <= cx.now.at) {
             self.templates.due = None;
-            self.tell_of_changes(cx, scope);
+            self.notify_changes(cx, scope);
         }
     }
 
@@ -258,7 +258,7 @@ impl TaskRunner {
         }
     }
 
-    fn tell_of_changes(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
+    fn notify_changes(&mut self, cx: &mut Cx<'_>, scope: Scope<'_>) {
         let mut restart = false;
         let mut signals = BTreeSet::new();
         let mut scripts = Vec::new();
@@ -266,7 +266,7 @@ impl TaskRunner {
             match template.change_mode {
                 ChangeMode::Noop => {}
                 ChangeMode::Restart => restart = true,
-                ChangeMode::Script => scripts.push((at, known == Some(UNTOLD))),
+                ChangeMode::Script => scripts.push((at, known == Some(NOT_NOTIFIED))),
                 ChangeMode::Signal => drop(signals.insert(template.change_signal.clone())),
             }
         }
@@ -339,11 +339,11 @@ impl TaskRunner {
     /// For what is missing it is waited; the time for the answer begins when nothing is.
     fn missing(&mut self, cx: &mut Cx<'_>, op: Op, missing: &[String]) {
         if self.templates.watch != Watch::On(op) {
-            let limit = missing.is_empty().then_some(cx.config.patience.hook);
+            let limit = missing.is_empty().then_some(cx.config.timeouts.hook);
             cx.shared.operations.extend(cx.now.at, op, limit);
         }
         if !missing.is_empty() {
-            self.template_event(cx, &words_of_missing(missing));
+            self.template_event(cx, &describe_missing(missing));
         }
     }
 
@@ -368,8 +368,8 @@ impl TaskRunner {
     }
 }
 
-/// As in the field: a few by name, and how many more.
-fn words_of_missing(missing: &[String]) -> String {
+/// As in Nomad: a few by name, and how many more.
+fn describe_missing(missing: &[String]) -> String {
     let named: Vec<&str> = missing
         .iter()
         .take(NAMED_MISSING)

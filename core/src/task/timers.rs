@@ -89,7 +89,7 @@ impl TaskRunner {
     /// The driver cannot say what became of the launch: force makes sure that nothing of it
     /// lives, and the policy decides what follows.
     pub(super) fn recover_overdue(&mut self, cx: &mut Cx<'_>) {
-        let message = "the driver could not say what became of the task";
+        let message = "the driver could not report what became of the task";
         self.event(cx, EventType::FailedRestoring, message);
         self.clean_up(cx);
     }

@@ -7,7 +7,7 @@ use super::Report;
 use crate::interpolate::has_reference;
 use crate::model::artifact::{Artifact, Checksum};
 use crate::model::task::Task;
-use crate::paths::destination::place;
+use crate::paths::destination::task_path;
 use crate::text::quote;
 
 /// The most artifacts of a task.
@@ -48,14 +48,14 @@ fn check_one(report: &mut Report, task: &Task, artifact: &Artifact, path: &str) 
     }
     let destination = &artifact.relative_dest;
     if !has_reference(destination)
-        && let Err(why) = place(destination, &task.name, "")
+        && let Err(why) = task_path(destination, &task.name, "")
     {
         report.problem(format!("{path}.destination"), why);
     }
     check_pairs(report, &artifact.getter_options, path, "options");
     check_pairs(report, &artifact.getter_headers, path, "headers");
     if artifact.getter_options.contains_key("sshkey") {
-        let message = "is not supported: git is spoken over https";
+        let message = "is not supported: git is supported over https";
         report.problem(format!("{path}.options[\"sshkey\"]"), message);
     }
     if let Some(sum) = artifact.getter_options.get("checksum")
@@ -65,7 +65,7 @@ fn check_one(report: &mut Report, task: &Task, artifact: &Artifact, path: &str) 
         report.problem(format!("{path}.options[\"checksum\"]"), why);
     }
     if artifact.getter_insecure {
-        let message = "the server's certificate is not looked at";
+        let message = "the server's certificate is not verified";
         report.warning(format!("{path}.insecure"), message);
     }
 }

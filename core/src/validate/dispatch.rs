@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Report;
 use crate::model::job::Job;
 use crate::model::task::Task;
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::text::quote;
 
 /// The most keys that dispatches may bring.
@@ -53,7 +53,7 @@ pub(super) fn check_file(report: &mut Report, job: &Job, task: &Task, path: &str
     if job.parameterized_job.is_none() {
         report.problem(path.as_str(), "only for tasks of a parameterized job");
     }
-    if let Err(why) = Place::in_local(&wanted.file, &task.name) {
+    if let Err(why) = TaskPath::in_local(&wanted.file, &task.name) {
         report.problem(format!("{path}.file"), why);
     }
 }

@@ -69,7 +69,7 @@ fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
         check_update(report, update, &format!("{path}.update"));
     }
     report.unsupported(!group.volumes.is_empty(), path, "volume");
-    let connects = group.services.iter().any(task::wants_connect);
+    let connects = group.services.iter().any(task::needs_connect);
     report.unsupported(connects, path, "connect");
     super::service::check(report, group, None, path);
     report.no_effect(group.migrate.is_some(), path, "migrate");
@@ -136,7 +136,7 @@ fn check_ports(report: &mut Report, group: &TaskGroup, network: &Network, above:
             report.problem(path.as_str(), message);
         }
         if group.wanted() > 1 && !port.ignore_collision {
-            let message = "only one allocation of this group has room on one node";
+            let message = "only one allocation of this group fits on one node";
             report.warning(path, message);
         }
     }

@@ -6,7 +6,7 @@ use super::Report;
 use crate::model::identity::{Identity, RenewMode};
 use crate::model::names;
 use crate::model::task::Task;
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::time::Span;
 
 /// The most identities of a task.
@@ -30,7 +30,7 @@ pub(super) fn check(report: &mut Report, task: &Task, path: &str) {
             report.problem(path.as_str(), "another identity has the same name");
         }
         if identity.file
-            && let Ok(file) = Place::of_identity(identity, &task.name)
+            && let Ok(file) = TaskPath::of_identity(identity, &task.name)
             && !files.insert(file.path)
         {
             report.problem(format!("{path}.filepath"), "another identity has this file");
@@ -62,10 +62,10 @@ fn one(report: &mut Report, task: &Task, identity: &Identity, path: &str) {
         report.warning(format!("{path}.change_mode"), message);
     }
     if !identity.filepath.is_empty() && !identity.file {
-        report.problem(format!("{path}.filepath"), "goes with file");
+        report.problem(format!("{path}.filepath"), "requires file");
     }
     if identity.file
-        && let Err(why) = Place::of_identity(identity, &task.name)
+        && let Err(why) = TaskPath::of_identity(identity, &task.name)
     {
         report.problem(format!("{path}.filepath"), why);
     }

@@ -166,7 +166,7 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
         (!task.secrets.is_empty(), "secret"),
         (task.schedule.is_some(), "schedule"),
         (
-            !task.kind.is_empty() || task.services.iter().any(wants_connect),
+            !task.kind.is_empty() || task.services.iter().any(needs_connect),
             "connect",
         ),
     ] {
@@ -175,7 +175,7 @@ fn check_unsupported(report: &mut Report, task: &Task, path: &str) {
 }
 
 /// Whether a service wants a proxy.
-pub(super) fn wants_connect(service: &Value) -> bool {
+pub(super) fn needs_connect(service: &Value) -> bool {
     field(service, "connect").is_some_and(|value| *value != Value::Null)
 }
 

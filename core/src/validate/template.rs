@@ -6,7 +6,7 @@ use super::Report;
 use super::policy::not_negative;
 use crate::model::task::Task;
 use crate::model::template::{ChangeMode, Template};
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::time::Span;
 
 /// The most templates of a task.
@@ -97,7 +97,7 @@ fn place(report: &mut Report, task: &Task, text: &str, path: &str) {
     if text.contains("${") {
         return;
     }
-    if let Err(why) = Place::of(text, "", &task.name) {
+    if let Err(why) = TaskPath::of(text, "", &task.name) {
         report.problem(path, why);
     }
 }

@@ -77,13 +77,13 @@ fn warnings(change: impl FnOnce(&mut Job)) -> Vec<String> {
 }
 
 #[test]
-fn a_plain_job_is_fine() {
+fn plain_job_is_valid() {
     assert_eq!(validate(&job()), Report::default());
     assert!(validate(&job()).is_ok());
 }
 
 #[test]
-fn ids_and_numbers_of_the_job() {
+fn job_id_and_numbers_are_validated() {
     assert_eq!(job_with(|j| j.id.clear()), ["job.id: must not be empty"]);
     assert_eq!(
         job_with(|j| j.id = "a b".into()),
@@ -108,7 +108,7 @@ fn ids_and_numbers_of_the_job() {
 }
 
 #[test]
-fn names_are_single_components_of_a_path() {
+fn names_with_slashes_are_refused() {
     let long = "x".repeat(129);
     for bad in [
         "", ".", "..", "../x", "a/b", "/a", "a\\b", "a\0", "a\n", &long,
@@ -127,7 +127,7 @@ fn names_are_single_components_of_a_path() {
 }
 
 #[test]
-fn names_are_unique() {
+fn duplicate_names_are_refused() {
     assert_eq!(
         group_with(|g| g.tasks.push(task("server"))),
         ["group[\"web\"].task[\"server\"]: another task has the same name"]
@@ -137,7 +137,7 @@ fn names_are_unique() {
 }
 
 #[test]
-fn bounds_hold() {
+fn numbers_of_groups_tasks_and_allocs_are_bounded() {
     assert_eq!(
         job_with(|j| j.task_groups.clear()),
         ["job: must have at least one group"]
@@ -186,7 +186,7 @@ fn bounds_hold() {
 }
 
 #[test]
-fn counts() {
+fn invalid_counts_are_refused() {
     assert_eq!(
         group_with(|g| g.count = Some(-1)),
         ["group[\"web\"].count: must not be negative"]
@@ -203,7 +203,7 @@ fn counts() {
 }
 
 #[test]
-fn a_group_has_a_main_task_and_one_leader() {
+fn group_has_a_main_task_and_one_leader() {
     let side = Lifecycle {
         hook: Hook::Prestart,
         sidecar: true,
@@ -224,7 +224,7 @@ fn a_group_has_a_main_task_and_one_leader() {
 }
 
 #[test]
-fn conditions_are_checked_everywhere() {
+fn constraints_are_checked_at_every_level() {
     let bad = || {
         vec![Constraint {
             target: "${attr.kernel.name}".into(),
@@ -280,7 +280,7 @@ fn with_conditions(job: &mut Job, more: usize) {
 }
 
 #[test]
-fn what_is_as_large_as_may_be_is_fine() {
+fn job_at_limits_is_valid() {
     let groups = |count: usize| {
         let group = |n: usize| TaskGroup {
             name: format!("g{n}"),
@@ -305,7 +305,7 @@ fn what_is_as_large_as_may_be_is_fine() {
 }
 
 #[test]
-fn a_report_is_fine_without_problems() {
+fn report_without_problems_is_valid() {
     let mut job = job();
     assert!(validate(&job).is_ok());
     job.meta.insert("a-b".to_owned(), String::new());
@@ -316,14 +316,17 @@ fn a_report_is_fine_without_problems() {
 }
 
 #[test]
-fn keys_of_meta_that_are_no_names_of_variables_are_told() {
-    let told =
+fn meta_key_unusable_as_env_is_warned_about() {
+    let warnings =
         |key: &str| warnings(|job| drop(job.meta.insert(key.to_owned(), String::new()))).len();
-    assert_eq!((told("a_1"), told("a-1"), told("a.1")), (0, 1, 1));
+    assert_eq!(
+        (warnings("a_1"), warnings("a-1"), warnings("a.1")),
+        (0, 1, 1)
+    );
 }
 
 #[test]
-fn names_are_as_long_as_may_be() {
+fn name_at_maximum_length_is_valid() {
     let long = |length: usize| "n".repeat(length);
     assert_eq!(task_with(|task| task.name = long(128)).len(), 0);
     assert_eq!(task_with(|task| task.name = long(129)).len(), 1);
@@ -344,7 +347,7 @@ fn names_are_as_long_as_may_be() {
 }
 
 #[test]
-fn the_least_and_the_most_are_fine() {
+fn boundary_values_are_valid() {
     let resources = |cpu: i64, memory_max_mb: i64, secrets_mb: i64| {
         task_with(|task| {
             task.resources.cpu = cpu;

@@ -83,7 +83,7 @@ impl Task {
         std::thread::spawn(move || {
             let mut fds = [PollFd::new(&process, PollFlags::IN)];
             let _ = poll(&mut fds, None);
-            let why = "nobody saw how it ended: an earlier plugin started it";
+            let why = "how it ended is not known: an earlier plugin started it";
             sender.send_replace(Some(Err(why.to_owned())));
         });
         Ok(Task {

@@ -98,7 +98,7 @@ fn release(claim: &mut Claim, pid: Pid, link: &OwnedFd) -> Result<Pid, Fault> {
 fn hear(link: &OwnedFd, report: &mut [u8; 12]) -> Result<usize, Errno> {
     match read(link, report.as_mut_slice()) {
         Err(Errno::CONNRESET) => read(link, report.as_mut_slice()),
-        heard => heard,
+        reply => reply,
     }
 }
 

@@ -166,14 +166,14 @@ impl Stream {
                     return Ok(Piece::NewFile);
                 }
             };
-            let room = self.max_size - self.size;
-            let cut = if waiting + RESERVE.min(self.max_size / 4) <= room {
+            let space = self.max_size - self.size;
+            let cut = if waiting + RESERVE.min(self.max_size / 4) <= space {
                 Cut {
                     len: waiting,
                     full: false,
                 }
             } else {
-                cut(pipe, waiting.min(room), room, self.size == 0)
+                cut(pipe, waiting.min(space), space, self.size == 0)
             };
             if cut.len == 0 {
                 self.full = true;
@@ -200,7 +200,7 @@ struct Cut {
 }
 
 /// Cuts at the end of a line: of the first `window` bytes in the pipe those up to the last newline.
-fn cut(pipe: &OwnedFd, window: u64, room: u64, empty: bool) -> Cut {
+fn cut(pipe: &OwnedFd, window: u64, space: u64, empty: bool) -> Cut {
     let Ok((seen, line_end)) = last_line_end(pipe, window) else {
         // No descriptor or no memory to look: cut anywhere.
         return Cut {
@@ -213,7 +213,7 @@ fn cut(pipe: &OwnedFd, window: u64, room: u64, empty: bool) -> Cut {
             len: line_end,
             full: true,
         }
-    } else if seen < room || empty {
+    } else if seen < space || empty {
         // A part of a line that fits still, or a line longer than a file.
         Cut {
             len: seen,

@@ -19,7 +19,7 @@ use rustix::process::{
 
 /// Seconds without any progress after which an ending shim stops waiting: for a disk that is full,
 /// or for strangers that hold the pipes of an adopted task.
-const PATIENCE: u32 = 10;
+const TIMEOUT: u32 = 10;
 
 /// The task's main process.
 pub enum Main {
@@ -55,7 +55,7 @@ pub struct Supervisor {
     /// The task.
     pub main: Main,
     phase: Phase,
-    patience: u32,
+    timeout: u32,
     adopted: bool,
 }
 
@@ -81,7 +81,7 @@ impl Supervisor {
             keep,
             main,
             phase,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             adopted,
         }
     }
@@ -127,7 +127,7 @@ impl Supervisor {
     fn ended(&mut self, exit: Exit) {
         self.main = Main::Gone;
         self.phase = Phase::Killing;
-        self.patience = PATIENCE;
+        self.timeout = TIMEOUT;
         let record = &mut self.claim.record;
         record.exit = exit;
         record.finished_ns = kernel::now_ns();
@@ -169,13 +169,13 @@ impl Supervisor {
             return false;
         };
         let done = |(stream, goal): (&Stream, &u64)| stream.ended || stream.moved >= *goal;
-        self.patience == 0 || self.streams.iter().zip(goals).all(done)
+        self.timeout == 0 || self.streams.iter().zip(goals).all(done)
     }
 
     /// Waits for something to happen and sees to it.
     fn turn(&mut self) {
         let ready = self.wait();
-        let [out, err, door, client, task] = ready;
+        let [out, err, agent_handle, client, task] = ready;
         for (stream, ready) in self.streams.iter_mut().zip([out, err]) {
             if stream.stuck || !ready.is_empty() {
                 stream.visit(ready.contains(PollFlags::HUP));
@@ -185,49 +185,49 @@ impl Supervisor {
         if !client.is_empty() {
             self.serve();
         }
-        if !door.is_empty() {
+        if !agent_handle.is_empty() {
             self.control.accept();
         }
-        self.look_at_adopted(!task.is_empty());
+        self.check_adopted(!task.is_empty());
     }
 
     /// Waits; tells what is ready: stdout, stderr, a new client, the client, an adopted task.
     fn wait(&mut self) -> [PollFlags; 5] {
         let [out, err] = &self.streams;
         let none = PollFlags::empty();
-        let door = self.control.listener.as_fd();
+        let agent_handle = self.control.listener.as_fd();
         // Whatever is not waited for is stood in for by the listener, asked for nothing.
         let entry = |fd, events| PollFd::from_borrowed_fd(fd, events);
         let stream = |stream: &'_ Stream| !stream.ended && !stream.stuck;
         let mut fds = [
             match &out.pipe {
                 Some(pipe) if stream(out) => entry(pipe.as_fd(), PollFlags::IN),
-                _ => entry(door, none),
+                _ => entry(agent_handle, none),
             },
             match &err.pipe {
                 Some(pipe) if stream(err) => entry(pipe.as_fd(), PollFlags::IN),
-                _ => entry(door, none),
+                _ => entry(agent_handle, none),
             },
-            entry(door, PollFlags::IN),
+            entry(agent_handle, PollFlags::IN),
             match &self.control.client {
                 Some(client) => entry(client.as_fd(), PollFlags::IN),
-                None => entry(door, none),
+                None => entry(agent_handle, none),
             },
             match &self.main {
                 // Once it is a zombie of someone else's, only its end as such is of interest.
-                Main::Adopted(task) if self.patience == PATIENCE => {
+                Main::Adopted(task) if self.timeout == TIMEOUT => {
                     entry(task.handle.as_fd(), PollFlags::IN)
                 }
                 Main::Adopted(task) => entry(task.handle.as_fd(), none),
-                _ => entry(door, none),
+                _ => entry(agent_handle, none),
             },
         ];
         let stuck = self.streams.iter().any(|stream| stream.stuck);
-        let ending = !matches!(self.phase, Phase::Running) || self.patience < PATIENCE;
+        let ending = !matches!(self.phase, Phase::Running) || self.timeout < TIMEOUT;
         let seconds = if stuck || ending { Some(1) } else { None };
         let ready = kernel::ppoll(&mut fds, seconds, &signals::wait_mask());
         if ready == Ok(0) && ending {
-            self.patience = self.patience.saturating_sub(1);
+            self.timeout = self.timeout.saturating_sub(1);
         }
         match ready {
             Ok(1..) => fds.map(|fd| fd.revents()),
@@ -236,17 +236,17 @@ impl Supervisor {
     }
 
     /// An adopted task that ended tells how, sooner or later; at last we stop asking.
-    fn look_at_adopted(&mut self, ready: bool) {
+    fn check_adopted(&mut self, ready: bool) {
         let Main::Adopted(task) = &self.main else {
             return;
         };
-        if !ready && self.patience == PATIENCE {
+        if !ready && self.timeout == TIMEOUT {
             return;
         }
         match task.exit() {
             Some(exit) => self.ended(exit),
-            None if self.patience == 0 => self.ended(Exit::Unknown),
-            None => self.patience = self.patience.min(PATIENCE - 1),
+            None if self.timeout == 0 => self.ended(Exit::Unknown),
+            None => self.timeout = self.timeout.min(TIMEOUT - 1),
         }
     }
 

@@ -92,7 +92,7 @@ impl Cache {
             let _ = unlinkat(&self.dir, &new, AtFlags::empty());
         }
         kept?;
-        self.make_room()
+        self.free_space()
     }
 
     fn keep(&self, sum: &Checksum, source: &File, new: &str) -> io::Result<()> {
@@ -100,13 +100,13 @@ impl Cache {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut copy = File::from(openat2(&self.dir, new, flags, Mode::empty(), BENEATH)?);
         if sum_of(sum.kind, &mut copy)? != sum.hex {
-            return Err(io::Error::other("it is another file than its sum says"));
+            return Err(io::Error::other("its checksum does not match"));
         }
         Ok(renameat(&self.dir, new, &self.dir, file_name(sum))?)
     }
 
     /// Removes what was not wanted for the longest time until the rest fits.
-    fn make_room(&self) -> io::Result<()> {
+    fn free_space(&self) -> io::Result<()> {
         let mut files = self.files()?;
         files.sort();
         let mut bytes: u64 = files.iter().map(|file| file.size).sum();
@@ -127,7 +127,7 @@ impl Cache {
                 unlinkat(&self.dir, &file.name, AtFlags::empty())?;
             }
         }
-        self.make_room()
+        self.free_space()
     }
 
     fn files(&self) -> io::Result<Vec<Kept>> {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_is_kept_within_bounds() {
+    fn artifact_cache_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
         let (kept, work) = (at.join("kept"), at.join("work"));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_file_is_not_kept() {
+    fn artifact_with_wrong_checksum_is_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let (kept, work) = (dir.path().join("kept"), dir.path().join("work"));
         let cache = Cache::new(open(&kept), 100);

@@ -20,7 +20,7 @@ use super::wire::{DOWNLOAD, Request, TREE};
 use super::{Asked, Inner};
 use crate::cancel::Cancel;
 use crate::dirs::{NOBODY, enter, make};
-use crate::on_the_way::Coming;
+use crate::transfers::Coming;
 use crate::user;
 
 /// One artifact, on a thread of its own.
@@ -45,7 +45,7 @@ impl Job<'_> {
         let artifact = artifact.ok_or_else(|| Failure::fatal("there is no such artifact"))?;
         allowed(&inner.settings, &wanted.source).map_err(Failure::fatal)?;
         let dest = &artifact.relative_dest;
-        let place = destination::place(dest, asked.task.as_str(), &asked.root);
+        let place = destination::task_path(dest, asked.task.as_str(), &asked.root);
         let place = place.map_err(|why| Failure::fatal(format!("destination: {why}")))?;
         let owner = match (artifact.chown, asked.user.as_str()) {
             (false, _) | (true, "") => None,

@@ -53,7 +53,7 @@ pub use self::process::HELPER;
 use self::settings::Settings;
 use crate::cancel::{Cancel, UnderWay};
 use crate::dirs::{AllocDirs, make};
-use crate::on_the_way::{OnTheWay, in_all};
+use crate::transfers::{Transfers, in_all};
 
 /// How many artifacts of one task are fetched at a time.
 const OF_ONE_TASK: usize = 3;
@@ -72,7 +72,7 @@ struct Inner {
     places: Semaphore,
     nth: AtomicU64,
     running: UnderWay,
-    on_the_way: OnTheWay,
+    transfers: Transfers,
     /// Who fetches what has this sum: others wait, and find it in the cache.
     sums: Mutex<BTreeMap<Checksum, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Asked {
 
 impl Artifacts {
     /// Works in `home`, which is the agent's alone and on the file system of `dirs`, and says in
-    /// `on_the_way` how far it is. What an earlier agent was fetching is removed.
+    /// `transfers` how far it is. What an earlier agent was fetching is removed.
     ///
     /// # Errors
     /// The disk says no.
@@ -99,7 +99,7 @@ impl Artifacts {
         settings: Settings,
         dirs: AllocDirs,
         home: OwnedFd,
-        on_the_way: OnTheWay,
+        transfers: Transfers,
     ) -> io::Result<Artifacts> {
         // Tools go to their own directory by its whole path.
         fchmod(&home, Mode::from_raw_mode(0o711))?;
@@ -114,7 +114,7 @@ impl Artifacts {
             cache,
             nth: AtomicU64::new(0),
             running: UnderWay::default(),
-            on_the_way,
+            transfers,
             sums: Mutex::default(),
         })))
     }
@@ -158,7 +158,7 @@ impl Artifacts {
         }
         let many = asked.artifacts.len();
         Ok(HookOutput {
-            message: told(many, bytes, began.elapsed()),
+            message: describe(many, bytes, began.elapsed()),
             ..HookOutput::default()
         })
     }
@@ -189,7 +189,7 @@ impl Artifacts {
             ready = ready => ready,
             () = cancel.cancelled() => return Err(Failure::recoverable("it was cancelled")),
         };
-        let mut coming = self.0.on_the_way.begin(asked.alloc);
+        let mut coming = self.0.transfers.begin(asked.alloc);
         let (inner, asked, cancel) = (self.0.clone(), asked.clone(), cancel.clone());
         let work = move || {
             let job = Job::new(&inner, &asked, nth, wanted)?;
@@ -232,7 +232,7 @@ fn about(artifacts: &[Artifact], nth: usize, why: &str) -> String {
     }
 }
 
-fn told(many: usize, bytes: u64, time: Duration) -> String {
+fn describe(many: usize, bytes: u64, time: Duration) -> String {
     let plural = if many == 1 { "artifact" } else { "artifacts" };
     format!("Downloaded {many} {plural}, {}", in_all(bytes, time))
 }

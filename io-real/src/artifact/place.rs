@@ -201,7 +201,7 @@ fn merge_dir(from: &OwnedFd, name: &CStr, into: &OwnedFd) -> io::Result<()> {
 pub(super) fn move_file(from: &OwnedFd, name: &CStr, into: &OwnedFd, to: &CStr) -> io::Result<()> {
     match renameat(from, name, into, to) {
         Ok(()) => Ok(()),
-        Err(Errno::ISDIR) => Err(io::Error::other("a directory stands where it goes")),
+        Err(Errno::ISDIR) => Err(io::Error::other("its destination is a directory")),
         Err(Errno::XDEV) => copy_file(from, name, into, to),
         Err(error) => Err(error.into()),
     }
@@ -232,7 +232,7 @@ fn copy_file(from: &OwnedFd, name: &CStr, into: &OwnedFd, to: &CStr) -> io::Resu
     }
     match renameat(into, NEW, into, to) {
         Ok(()) => Ok(()),
-        Err(Errno::ISDIR) => Err(io::Error::other("a directory stands where it goes")),
+        Err(Errno::ISDIR) => Err(io::Error::other("its destination is a directory")),
         Err(error) => Err(error.into()),
     }
 }

@@ -51,7 +51,7 @@ impl Rig {
 }
 
 #[test]
-fn what_is_there_is_replaced_and_the_rest_stays() {
+fn install_replaces_existing_and_keeps_rest() {
     let rig = Rig::new();
     fs::create_dir_all(rig.at("from/both")).unwrap();
     fs::create_dir_all(rig.at("from/new/deep")).unwrap();
@@ -82,7 +82,7 @@ fn what_is_there_is_replaced_and_the_rest_stays() {
 }
 
 #[test]
-fn what_may_do_harm_is_not_moved() {
+fn harmful_entries_are_not_installed() {
     type Plant = (&'static str, fn(&Rig));
     let plant: [Plant; 5] = [
         ("leads out", |rig| {
@@ -114,7 +114,7 @@ fn what_may_do_harm_is_not_moved() {
 }
 
 #[test]
-fn a_destination_goes_through_no_link() {
+fn destination_through_symlink_is_refused() {
     let rig = Rig::new();
     symlink(rig.at("outside"), rig.at("alloc/web/local/l")).unwrap();
     let top = open(&rig.at("alloc"));
@@ -132,11 +132,15 @@ fn a_destination_goes_through_no_link() {
 }
 
 #[test]
-fn a_directory_is_not_replaced_by_a_file() {
+fn directory_is_not_replaced_by_a_file() {
     let rig = Rig::new();
     fs::create_dir(rig.at("alloc/web/local/x")).unwrap();
     fs::write(rig.at("from/x"), "fetched").unwrap();
-    assert!(rig.merge().unwrap_err().contains("a directory stands"));
+    assert!(
+        rig.merge()
+            .unwrap_err()
+            .contains("its destination is a directory")
+    );
     let from = open(&rig.at("from"));
     let into = open(&rig.at("alloc/web/local"));
     let name = |name: &str| CString::new(name).unwrap();
@@ -145,7 +149,7 @@ fn a_directory_is_not_replaced_by_a_file() {
 }
 
 #[test]
-fn what_is_copied_is_what_would_be_moved() {
+fn copy_equals_move() {
     let rig = Rig::new();
     fs::write(rig.at("from/x"), "fetched").unwrap();
     symlink("x", rig.at("from/l")).unwrap();

@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use drover_core::op::Failure;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::wire::{MAX_LINE, Request, Said};
+use super::wire::{HelperAnswer, MAX_LINE, Request};
 use crate::cancel::{Cancel, end};
-use crate::on_the_way::{Amount, Coming};
+use crate::transfers::{Amount, Coming};
 
 /// The word by which the program knows that it is to fetch.
 pub const HELPER: &str = "artifact-helper";
@@ -44,7 +44,7 @@ pub(super) fn run(
     let mut child = start(scratch, variables).map_err(lost)?;
     let pid = Pid::from_child(&child);
     cancel.began(pid);
-    let said = talk(&mut child, request, coming);
+    let reported = talk(&mut child, request, coming);
     // Whatever it left running must not touch what it fetched.
     end(pid);
     let over = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -53,13 +53,13 @@ pub(super) fn run(
     if cancel.is_cancelled() {
         return Err(Failure::recoverable("it was cancelled"));
     }
-    match said {
-        Ok(Some(Said::Done { bytes, tree })) => Ok(Fetched { bytes, tree }),
-        Ok(Some(Said::Failed { why, again })) => Err(Failure {
+    match reported {
+        Ok(Some(HelperAnswer::Done { bytes, tree })) => Ok(Fetched { bytes, tree }),
+        Ok(Some(HelperAnswer::Failed { why, again })) => Err(Failure {
             message: why.chars().take(500).collect(),
             recoverable: again,
         }),
-        Ok(Some(Said::Fetched { .. }) | None) => Err(silent(status)),
+        Ok(Some(HelperAnswer::Fetched { .. }) | None) => Err(silent(status)),
         Err(error) => Err(lost(error)),
     }
 }
@@ -82,7 +82,11 @@ fn start(scratch: &OwnedFd, variables: &[String]) -> io::Result<Child> {
 
 /// Asks, and hears what is said until the last word. The way in stays open until then: when it
 /// closes, the process knows that nobody waits any more.
-fn talk(child: &mut Child, request: &Request, coming: &mut Coming) -> io::Result<Option<Said>> {
+fn talk(
+    child: &mut Child,
+    request: &Request,
+    coming: &mut Coming,
+) -> io::Result<Option<HelperAnswer>> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
         return Ok(None);
     };
@@ -101,8 +105,10 @@ fn talk(child: &mut Child, request: &Request, coming: &mut Coming) -> io::Result
             return Ok(None);
         }
         match serde_json::from_slice(&line)? {
-            Said::Fetched { bytes, total } => coming.is(Amount { bytes, total }),
-            last @ (Said::Done { .. } | Said::Failed { .. }) => return Ok(Some(last)),
+            HelperAnswer::Fetched { bytes, total } => coming.is(Amount { bytes, total }),
+            last @ (HelperAnswer::Done { .. } | HelperAnswer::Failed { .. }) => {
+                return Ok(Some(last));
+            }
         }
     }
 }
@@ -113,6 +119,6 @@ fn silent(status: io::Result<ExitStatus>) -> Failure {
         Err(error) => format!("{error}"),
     };
     Failure::recoverable(format!(
-        "whoever fetched it ended without a word ({how}): it may have used too much memory or time"
+        "the fetch helper ended without an answer ({how}): it may have used too much memory or time"
     ))
 }

@@ -55,7 +55,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// As in the field, but for the ratio, which the field does not look at.
+    /// As in Nomad, but for the ratio, which Nomad does not look at.
     fn default() -> Limits {
         let half_an_hour = Duration::from_secs(30 * 60);
         Limits {

@@ -130,7 +130,7 @@ const ARCHIVES: &[(&str, Packed, Holds)] = &[
     ("xz", Packed::Xz, Holds::File),
 ];
 
-/// Archives of the field that are not unpacked here.
+/// Archives of Nomad that are not unpacked here.
 const NOT_UNPACKED: &[&str] = &["tar.bz2", "tbz2", "bz2"];
 
 /// Hosts that are written without a scheme and mean git.
@@ -154,7 +154,7 @@ pub fn parse(artifact: &Artifact) -> Result<Wanted, String> {
         url.query.push((key.clone(), value.clone()));
     }
     if url.take("sshkey").is_some() {
-        return Err("sshkey is not supported: git is spoken over https".to_owned());
+        return Err("sshkey is not supported: git is supported over https".to_owned());
     }
     let checksum = url.take("checksum").filter(|sum| !sum.is_empty());
     let checksum = checksum.map(|sum| Checksum::parse(&sum)).transpose();
@@ -291,7 +291,7 @@ fn source(getter: Option<&str>, url: Url) -> Result<Source, String> {
         (Some("git"), "http" | "https" | "file") => git(url),
         (Some("s3"), "http" | "https") => s3(url),
         (Some("git"), "ssh") | (None, "ssh" | "git") => {
-            Err("git is spoken over http and https; write git::https://…".to_owned())
+            Err("git is supported over http and https; write git::https://…".to_owned())
         }
         (Some(getter), _) => Err(format!(
             "{} is not supported with {}; known are http, https, git, s3 and file",
@@ -317,7 +317,7 @@ fn git(mut url: Url) -> Result<Source, String> {
         return Err("ref is no branch, tag or commit".to_owned());
     }
     let depth = url.take("depth").map(|depth| depth.parse::<u32>());
-    let depth = depth.transpose().map_err(|_| "depth is no number")?;
+    let depth = depth.transpose().map_err(|_| "depth is not a number")?;
     Ok(Source::Git {
         url,
         reference,

@@ -16,7 +16,7 @@ fn read(source: &str) -> Wanted {
 }
 
 #[test]
-fn urls_are_taken_apart_as_in_the_field() {
+fn artifact_urls_are_parsed_like_nomad() {
     let wanted = read(
         "https://host/a/x.tar.gz//sub/dir?checksum=md5:0123456789abcdef0123456789abcdef&token=1",
     );
@@ -65,7 +65,7 @@ fn urls_are_taken_apart_as_in_the_field() {
 }
 
 #[test]
-fn options_come_before_what_the_url_says() {
+fn artifact_options_override_url() {
     let wanted = with("git::https://h/r?ref=a", &[("ref", "b"), ("depth", "3")]).unwrap();
     let Source::Git {
         reference, depth, ..
@@ -86,7 +86,7 @@ fn options_come_before_what_the_url_says() {
 }
 
 #[test]
-fn regions_stand_in_names_of_hosts() {
+fn s3_region_is_parsed_from_host() {
     for (host, expected) in [
         ("s3.amazonaws.com", "us-east-1"),
         ("s3-eu-west-1.amazonaws.com", "eu-west-1"),
@@ -103,7 +103,7 @@ fn regions_stand_in_names_of_hosts() {
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn refused_source_has_reason() {
     for (source, options, expected) in [
         ("git@github.com:a/b", &[][..], "over ssh"),
         ("git::ssh://git@h/x", &[], "over http"),
@@ -145,7 +145,7 @@ fn what_is_refused_says_why() {
 }
 
 #[test]
-fn what_is_said_holds_no_secret() {
+fn artifact_error_contains_no_secret() {
     let wanted = with(
         "s3::https://me:hunter2@h/x?aws_access_key_id=hunter2&q=hunter2",
         &[("aws_access_key_secret", "hunter2")],

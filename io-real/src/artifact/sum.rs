@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_that_others_find() {
+    fn checksums_match_references() {
         for (kind, expected) in [
             (SumKind::Md5, "900150983cd24fb0d6963f7d28e17f72"),
             (SumKind::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),

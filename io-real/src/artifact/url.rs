@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn url_secrets_are_hidden() {
         let url = Url::parse("HTTPS://me:pw@Host:8443/a/b.tgz?token=s+1&x#part").unwrap();
         assert_eq!(url.to_string(), "https://host:8443/a/b.tgz");
         assert_eq!(format!("{url:?}"), "https://host:8443/a/b.tgz");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn another_port_is_another_server() {
+    fn different_port_is_different_origin() {
         let url = |text: &str| Url::parse(text).unwrap();
         assert!(url("http://a/x").same_server(&url("http://a:80/y")));
         assert!(!url("http://a/x").same_server(&url("http://a:8080/x")));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_url_is_refused() {
         for text in [
             "",
             "x",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirection_that_a_browser_would_repair_is_refused() {
+    fn malformed_redirect_is_refused() {
         let base = Url::parse("https://a/dir/x").unwrap();
         for location in ["/\\evil/x", "ht\ntp://evil/", "/a b", "http://", "data:x"] {
             assert!(base.join(location).is_err(), "{location:?}");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_upwards_is_none_of_a_file() {
+    fn file_url_with_parent_dir_is_refused() {
         for path in ["/a/../b", "/a/%2e%2E/b", "a", "/a%00"] {
             assert!(Url::of_file(path, "").is_err(), "{path}");
         }

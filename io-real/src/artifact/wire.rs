@@ -41,7 +41,7 @@ pub(super) struct Request {
 
 /// What is said back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum HelperAnswer {
     /// So many bytes are here.
     Fetched {
         /// Bytes.

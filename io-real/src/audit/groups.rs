@@ -2,7 +2,7 @@
 
 use std::io;
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 use drover_core::ids::LaunchId;
 
 use super::homes::Homes;
@@ -43,13 +43,14 @@ pub(super) fn find(cgroups: &Cgroups, homes: &Homes<'_>, shims: &[Shim]) -> io::
 pub(super) fn things(groups: &[Group], processes: &Processes) -> Vec<Thing> {
     let mut things = Vec::new();
     for group in groups {
-        let bears = Bears::Launch(group.launch);
+        let named_after = NamedAfter::Launch(group.launch);
         let members = group.members.iter().take(MOST);
         things.extend(
-            members.filter_map(|pid| processes.thing(*pid, group.home.clone(), bears.clone())),
+            members
+                .filter_map(|pid| processes.thing(*pid, group.home.clone(), named_after.clone())),
         );
         let (name, home) = (group.launch.to_string(), group.home.clone());
-        things.push(Thing::new(Kind::Cgroup, name, home, bears));
+        things.push(Thing::new(Kind::Cgroup, name, home, named_after));
     }
     things
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
@@ -31,28 +31,30 @@ const MOST: usize = 65_536;
 pub(super) fn things(inner: &Inner, processes: &Processes) -> io::Result<Vec<Thing>> {
     let data = inner.mark.path.as_path();
     let path = |rest: &str| data.join(rest).display().to_string();
-    let ours = |kind, name: String, bears| Thing::new(kind, name, Home::Ours, bears);
+    let ours = |kind, name: String, named_after| Thing::new(kind, name, Home::Ours, named_after);
     let plugins = match dir(inner.data.as_fd(), PLUGINS)? {
         Some(dir) => remembered(dir)?,
         None => Vec::new(),
     };
-    let mut things = vec![ours(Kind::Directory, path(""), Bears::Agent)];
+    let mut things = vec![ours(Kind::Directory, path(""), NamedAfter::Agent)];
     things.extend(plugin_processes(&plugins, processes));
     // What we started and is not under a shim: whoever fetches artifacts.
     let me = i32::try_from(std::process::id()).unwrap_or(0);
     let own = processes.descendants(&BTreeMap::from([(me, ())]));
-    things.extend((own.keys()).filter_map(|pid| processes.thing(*pid, Home::Ours, Bears::Agent)));
+    things.extend(
+        (own.keys()).filter_map(|pid| processes.thing(*pid, Home::Ours, NamedAfter::Agent)),
+    );
     for name in names(inner.data.as_fd(), "alloc")? {
         // What arrives for one is beside its directory.
         let owner = name.strip_suffix(ARRIVING).unwrap_or(&name);
         if let Ok(id) = owner.parse() {
             let path = path(&format!("alloc/{name}"));
-            things.push(ours(Kind::Directory, path, Bears::Alloc(id)));
+            things.push(ours(Kind::Directory, path, NamedAfter::Alloc(id)));
         }
     }
     for name in names(inner.data.as_fd(), FETCHING)? {
         let path = path(&format!("{FETCHING}/{name}"));
-        things.push(ours(Kind::Directory, path, Bears::Agent));
+        things.push(ours(Kind::Directory, path, NamedAfter::Agent));
     }
     // Every socket of the host that is bound, at the end of a line.
     let bound = fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -72,8 +74,8 @@ fn plugin_processes(plugins: &[(String, Reattach)], processes: &Processes) -> Ve
         let process = &reattach.process;
         let found = processes.find(process.pid)?;
         let same = found.start_time == process.start_time && boot.trim() == process.boot_id;
-        let bears = Bears::Plugin(file.clone());
-        same.then(|| processes.thing(process.pid, Home::Ours, bears))?
+        let named_after = NamedAfter::Plugin(file.clone());
+        same.then(|| processes.thing(process.pid, Home::Ours, named_after))?
     };
     plugins.iter().filter_map(thing).collect()
 }
@@ -87,7 +89,7 @@ fn launch_sockets(inner: &Inner, bound: &BTreeSet<&str>) -> io::Result<Vec<Thing
         let launch = launch.parse().ok()?;
         let launch = inner.raw_exec.beside(launch).unwrap_or(launch);
         let path = inner.mark.path.join("run").join(name).display().to_string();
-        let thing = || Thing::new(Kind::Socket, path, Home::Ours, Bears::Launch(launch));
+        let thing = || Thing::new(Kind::Socket, path, Home::Ours, NamedAfter::Launch(launch));
         // Shims name theirs as it is seen from where it lies.
         (alone || bound.contains(name.as_str())).then(thing)
     };
@@ -109,13 +111,13 @@ fn plugin_sockets(
     let thing = |name: String| {
         let path = dir.join(name);
         let text = path.display().to_string();
-        let (home, bears) = match known.get(&path) {
-            Some(file) => (Home::Ours, Bears::Plugin(file.clone())),
+        let (home, named_after) = match known.get(&path) {
+            Some(file) => (Home::Ours, NamedAfter::Plugin(file.clone())),
             // Somebody is there; it is not known who.
-            None if bound.contains(text.as_str()) => (Home::Unknown, Bears::Nobody),
-            None => (Home::Ours, Bears::Nobody),
+            None if bound.contains(text.as_str()) => (Home::Unknown, NamedAfter::Nobody),
+            None => (Home::Ours, NamedAfter::Nobody),
         };
-        Thing::new(Kind::Socket, text, home, bears)
+        Thing::new(Kind::Socket, text, home, named_after)
     };
     Ok(names(inner.data.as_fd(), SOCKETS)?
         .into_iter()
@@ -129,12 +131,12 @@ fn mounted(data: &Path) -> io::Result<Vec<Thing>> {
     let thing = |mount: Mount| {
         let rest = mount.point.strip_prefix(&root).ok()?;
         let alloc = rest.components().next()?;
-        let bears = match alloc.as_os_str().to_str()?.parse() {
-            Ok(id) => Bears::Alloc(id),
+        let named_after = match alloc.as_os_str().to_str()?.parse() {
+            Ok(id) => NamedAfter::Alloc(id),
             Err(_) => return None,
         };
         let path = mount.point.display().to_string();
-        Some(Thing::new(Kind::Mount, path, Home::Ours, bears))
+        Some(Thing::new(Kind::Mount, path, Home::Ours, named_after))
     };
     Ok(mounts::here()?.into_iter().filter_map(thing).collect())
 }

@@ -39,7 +39,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 
 use crate::cgroup::Cgroups;
 use crate::data_dir::{DataDir, Mark};
@@ -89,7 +89,7 @@ pub struct Thing {
     /// Who made it.
     pub home: Home,
     /// What it is called after.
-    pub bears: Bears,
+    pub named_after: NamedAfter,
     /// Which process it is, whoever has its number later.
     process: Option<Process>,
     /// Of a shim, the main process of its task.
@@ -97,13 +97,13 @@ pub struct Thing {
 }
 
 impl Thing {
-    fn new(kind: Kind, name: impl Into<String>, home: Home, bears: Bears) -> Thing {
+    fn new(kind: Kind, name: impl Into<String>, home: Home, named_after: NamedAfter) -> Thing {
         Thing {
             kind,
             name: name.into(),
             program: String::new(),
             home,
-            bears,
+            named_after,
             process: None,
             shim_of: None,
         }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 use drover_core::ids::{AllocId, LaunchId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, unlinkat};
@@ -26,37 +26,41 @@ impl Auditor {
     /// It resists, or is not what it was.
     pub fn remove(&self, thing: &Thing) -> io::Result<&'static str> {
         let inner = &*self.0;
-        match (thing.kind, &thing.bears) {
-            (Kind::Process, bears) => inner.end(thing, bears),
-            (Kind::Cgroup, Bears::Launch(launch)) => inner.remove_group(*launch),
-            (Kind::Mount, Bears::Alloc(alloc)) => inner.unmount(*alloc, Path::new(&thing.name)),
-            (Kind::Directory, Bears::Alloc(alloc)) => inner.dirs.remove(*alloc).map(|()| "removed"),
-            (Kind::Socket, bears) => inner.remove_socket(Path::new(&thing.name), bears),
+        match (thing.kind, &thing.named_after) {
+            (Kind::Process, named_after) => inner.end(thing, named_after),
+            (Kind::Cgroup, NamedAfter::Launch(launch)) => inner.remove_group(*launch),
+            (Kind::Mount, NamedAfter::Alloc(alloc)) => {
+                inner.unmount(*alloc, Path::new(&thing.name))
+            }
+            (Kind::Directory, NamedAfter::Alloc(alloc)) => {
+                inner.dirs.remove(*alloc).map(|()| "removed")
+            }
+            (Kind::Socket, named_after) => inner.remove_socket(Path::new(&thing.name), named_after),
             (Kind::Cgroup | Kind::Mount | Kind::Directory, _) => {
-                Err(io::Error::other("it is called after nobody"))
+                Err(io::Error::other("its name has no owner"))
             }
         }
     }
 }
 
 impl Inner {
-    fn end(&self, thing: &Thing, bears: &Bears) -> io::Result<&'static str> {
+    fn end(&self, thing: &Thing, named_after: &NamedAfter) -> io::Result<&'static str> {
         let Some(process) = thing.process else {
             return Err(io::Error::other("it is not known which process it was"));
         };
-        match (bears, thing.shim_of, &thing.home) {
-            (Bears::Launch(launch), Some(_), Home::Ours) => {
+        match (named_after, thing.shim_of, &thing.home) {
+            (NamedAfter::Launch(launch), Some(_), Home::Ours) => {
                 self.raw_exec.end(*launch).map(|()| "ended")
             }
-            (Bears::Launch(launch), Some(task), _) => self.end_orphan(process, task, *launch),
-            (Bears::Plugin(file), _, _) => {
+            (NamedAfter::Launch(launch), Some(task), _) => self.end_orphan(process, task, *launch),
+            (NamedAfter::Plugin(file), _, _) => {
                 let done = kill(process)?;
                 self.forget_plugin(file)?;
                 Ok(done)
             }
-            (Bears::Launch(_), None, _) => kill(process),
-            (Bears::Agent | Bears::Alloc(_) | Bears::Nobody, _, _) => {
-                Err(io::Error::other("it is called after nobody"))
+            (NamedAfter::Launch(_), None, _) => kill(process),
+            (NamedAfter::Agent | NamedAfter::Alloc(_) | NamedAfter::Nobody, _, _) => {
+                Err(io::Error::other("its name has no owner"))
             }
         }
     }
@@ -122,8 +126,8 @@ impl Inner {
         }
     }
 
-    fn remove_socket(&self, path: &Path, bears: &Bears) -> io::Result<&'static str> {
-        if let Bears::Launch(launch) = bears {
+    fn remove_socket(&self, path: &Path, named_after: &NamedAfter) -> io::Result<&'static str> {
+        if let NamedAfter::Launch(launch) = named_after {
             // Whatever holds it ends with the launch, and no late shim makes it again.
             self.raw_exec.end(*launch)?;
             let name = format!("{launch}.s");

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use drover_core::host::{Bears, Home};
+use drover_core::host::{Home, NamedAfter};
 use drover_core::ids::LaunchId;
 use rustix::fs::{AtFlags, statat};
 
@@ -53,12 +53,12 @@ impl Processes {
     }
 
     /// A thing for a process, if it is there.
-    pub(super) fn thing(&self, pid: i32, home: Home, bears: Bears) -> Option<Thing> {
+    pub(super) fn thing(&self, pid: i32, home: Home, named_after: NamedAfter) -> Option<Thing> {
         let process = self.find(pid)?;
         Some(Thing {
             process: Some(process),
             program: program(pid),
-            ..Thing::new(Kind::Process, pid.to_string(), home, bears)
+            ..Thing::new(Kind::Process, pid.to_string(), home, named_after)
         })
     }
 
@@ -117,8 +117,8 @@ pub(super) fn things(
         .collect();
     let all = processes.descendants(&roots);
     let thing = |(pid, shim): (&i32, &&Shim)| {
-        let bears = Bears::Launch(owner(shim.launch));
-        let thing = processes.thing(*pid, shim.home.clone(), bears)?;
+        let named_after = NamedAfter::Launch(owner(shim.launch));
+        let thing = processes.thing(*pid, shim.home.clone(), named_after)?;
         let shim_of = roots.contains_key(pid).then_some(shim.task);
         Some(Thing { shim_of, ..thing })
     };

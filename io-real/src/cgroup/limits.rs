@@ -34,7 +34,7 @@ mod tests {
     use super::weight;
 
     #[test]
-    fn weights_meet_the_fixed_points_and_rise() {
+    fn cpu_weights_match_reference_and_rise() {
         assert_eq!(
             [0, 2, 1024, 262_144, u64::MAX].map(weight),
             [1, 1, 100, 10_000, 10_000]

@@ -18,9 +18,9 @@
 
 mod create;
 mod end;
-pub mod field;
 mod limits;
 mod mark;
+pub mod nomad;
 
 pub use limits::{Limits, weight};
 

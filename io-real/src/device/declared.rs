@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drover_core::device::attribute::{Attribute, Fact};
-use drover_core::device::said::{SaidAttribute, SaidDevice, SaidGroup};
+use drover_core::device::reported::{ReportedAttribute, ReportedDevice, ReportedGroup};
 use drover_core::input::HookOutput;
 use drover_core::model::device::{DeviceNode, GroupId, Mount};
 use drover_core::op::Failure;
@@ -66,14 +66,14 @@ impl DevicePlugin for DeclaredDevices {
         NAME
     }
 
-    fn watch(&self, news: DeviceStream) {
+    fn watch(&self, report: DeviceStream) {
         let devices = self.devices.clone();
         self.watch.begin(async move {
-            let why = match tell(&devices, &news).await {
+            let why = match watch_nodes(&devices, &report).await {
                 Ok(never) => match never {},
                 Err(error) => format!("cannot watch the device nodes: {error}"),
             };
-            news.ended(why);
+            report.ended(why);
         });
     }
 
@@ -103,15 +103,15 @@ impl DevicePlugin for DeclaredDevices {
 enum Never {}
 
 /// Tells of the devices whenever something of them comes or goes.
-async fn tell(devices: &[Declared], news: &DeviceStream) -> io::Result<Never> {
+async fn watch_nodes(devices: &[Declared], report: &DeviceStream) -> io::Result<Never> {
     let events = watched(devices)?;
     // SAFETY: the descriptor is owned by the registration, which never replaces it.
     let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) }?;
     let mut last = None;
     loop {
-        let groups = said(devices);
+        let groups = reported(devices);
         if last.as_ref() != Some(&groups) {
-            news.say(groups.clone());
+            report.report(groups.clone());
             last = Some(groups);
         }
         let mut ready = events.readable().await?;
@@ -152,11 +152,11 @@ fn drain(events: &OwnedFd) -> io::Result<()> {
     }
 }
 
-fn said(devices: &[Declared]) -> Vec<SaidGroup> {
-    let mut groups: Vec<SaidGroup> = Vec::new();
+fn reported(devices: &[Declared]) -> Vec<ReportedGroup> {
+    let mut groups: Vec<ReportedGroup> = Vec::new();
     for device in devices {
         let missing = missing(device);
-        let said = SaidDevice {
+        let reported = ReportedDevice {
             id: device.id.clone(),
             healthy: missing.is_none(),
             description: missing.unwrap_or_default(),
@@ -167,12 +167,12 @@ fn said(devices: &[Declared]) -> Vec<SaidGroup> {
             (&group.vendor, &group.kind, &group.name) == (&id.vendor, &id.kind, &id.name)
         });
         match known {
-            Some(group) => group.devices.push(said),
-            None => groups.push(SaidGroup {
+            Some(group) => group.devices.push(reported),
+            None => groups.push(ReportedGroup {
                 vendor: device.group.vendor.clone(),
                 kind: device.group.kind.clone(),
                 name: device.group.name.clone(),
-                devices: vec![said],
+                devices: vec![reported],
                 attributes: (device.attributes.iter())
                     .map(|(name, text)| (name.clone(), attribute(text)))
                     .collect(),
@@ -182,19 +182,19 @@ fn said(devices: &[Declared]) -> Vec<SaidGroup> {
     groups
 }
 
-fn attribute(text: &str) -> SaidAttribute {
+fn attribute(text: &str) -> ReportedAttribute {
     let Attribute { fact, unit } = Attribute::parse(text);
-    let mut said = SaidAttribute {
+    let mut reported = ReportedAttribute {
         unit,
-        ..SaidAttribute::default()
+        ..ReportedAttribute::default()
     };
     match fact {
-        Fact::Int(number) => said.int = Some(number),
-        Fact::Float(number) => said.float = Some(number),
-        Fact::Text(text) => said.string = Some(text),
-        Fact::Bool(yes) => said.bool = Some(yes),
+        Fact::Int(number) => reported.int = Some(number),
+        Fact::Float(number) => reported.float = Some(number),
+        Fact::Text(text) => reported.string = Some(text),
+        Fact::Bool(yes) => reported.bool = Some(yes),
     }
-    said
+    reported
 }
 
 /// What of a device is not there.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use drover_core::device::said_stats::SaidStats;
+use drover_core::device::reported_stats::ReportedStats;
 use drover_core::stats::board::Board;
 
 /// Where what is measured of one plugin's devices goes. Cheap to clone.
@@ -25,8 +25,8 @@ impl Measured {
     ///
     /// # Errors
     /// The first thing that cannot be so. Nothing is known of its devices then.
-    pub fn say(&self, said: Vec<SaidStats>) -> Result<(), String> {
-        self.board().devices.say(&self.plugin, said)
+    pub fn report(&self, reported: Vec<ReportedStats>) -> Result<(), String> {
+        self.board().devices.report(&self.plugin, reported)
     }
 
     /// Nothing is known of the plugin's devices any more.

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drover_core::agent::Input;
-use drover_core::device::said::SaidGroup;
-use drover_core::input::{DeviceNews, HookOutput, NodeInput};
+use drover_core::device::reported::ReportedGroup;
+use drover_core::input::{DeviceReport, HookOutput, NodeInput};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::op::{Failure, Op};
 use futures::future::BoxFuture;
@@ -28,7 +28,7 @@ pub trait DevicePlugin: Send + Sync {
 
     /// Begins to tell of its devices, now and whenever they change, without blocking. An earlier
     /// stream is over.
-    fn watch(&self, news: DeviceStream);
+    fn watch(&self, report: DeviceStream);
 
     /// What a task needs in order to use these devices of a group.
     fn reserve<'a>(
@@ -140,27 +140,27 @@ impl DeviceStream {
     }
 
     /// All devices, as they are now.
-    pub fn say(&self, groups: Vec<SaidGroup>) {
-        self.deliver(DeviceNews::Devices(groups));
+    pub fn report(&self, groups: Vec<ReportedGroup>) {
+        self.deliver(DeviceReport::Devices(groups));
     }
 
     /// There is nothing for the plugin on this machine, and never will be.
     pub fn disabled(mut self, why: impl Into<String>) {
         self.ended = true;
-        self.deliver(DeviceNews::Disabled(why.into()));
+        self.deliver(DeviceReport::Disabled(why.into()));
     }
 
     /// Nothing more will come.
     pub fn ended(mut self, why: impl Into<String>) {
         self.ended = true;
-        self.deliver(DeviceNews::Ended(why.into()));
+        self.deliver(DeviceReport::Ended(why.into()));
     }
 
-    fn deliver(&self, news: DeviceNews) {
+    fn deliver(&self, report: DeviceReport) {
         self.inbox.deliver(Input::Node(NodeInput::Devices {
             op: self.op,
             plugin: self.plugin.clone(),
-            news,
+            report,
         }));
     }
 }
@@ -168,7 +168,7 @@ impl DeviceStream {
 impl Drop for DeviceStream {
     fn drop(&mut self) {
         if !self.ended {
-            self.deliver(DeviceNews::Ended("nobody watches it any more".to_owned()));
+            self.deliver(DeviceReport::Ended("it is not watched any more".to_owned()));
         }
     }
 }

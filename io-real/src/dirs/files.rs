@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use drover_core::ids::AllocId;
-use drover_core::paths::place::{Base, Place};
+use drover_core::paths::task_path::{Base, TaskPath};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, fstat, mkdirat,
     openat2, renameat, unlinkat,
@@ -42,12 +42,12 @@ pub struct Seen {
     /// What it holds; none if it is not there.
     pub bytes: Option<Vec<u8>>,
     /// The file, and the directories on the way to it as far as they are there.
-    pub glimpses: Vec<Glimpse>,
+    pub glimpses: Vec<FileStamp>,
 }
 
 /// Something that may change.
 #[derive(Debug)]
-pub struct Glimpse {
+pub struct FileStamp {
     /// A file or a directory.
     pub handle: OwnedFd,
     /// Of a directory, the name in it that matters.
@@ -68,8 +68,8 @@ impl AllocDirs {
 }
 
 impl TaskFiles {
-    fn base(&self, place: &Place) -> BorrowedFd<'_> {
-        match place.base {
+    fn base(&self, task_path: &TaskPath) -> BorrowedFd<'_> {
+        match task_path.base {
             Base::Task => self.task.as_fd(),
             Base::Shared => self.shared.as_fd(),
         }
@@ -79,8 +79,8 @@ impl TaskFiles {
     ///
     /// # Errors
     /// It is larger, is no plain file, or the way to it leads out.
-    pub fn read(&self, place: &Place, limit: u64) -> io::Result<Option<Vec<u8>>> {
-        match open_below(self.base(place), &place.path)? {
+    pub fn read(&self, task_path: &TaskPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        match open_below(self.base(task_path), &task_path.path)? {
             Some(file) => Ok(Some(bytes_of(&file, limit)?)),
             None => Ok(None),
         }
@@ -90,13 +90,13 @@ impl TaskFiles {
     ///
     /// # Errors
     /// As [`TaskFiles::read`].
-    pub fn look(&self, place: &Place, limit: u64) -> io::Result<Seen> {
-        let mut glimpses = self.way_to(place)?;
-        let Some(file) = open_below(self.base(place), &place.path)? else {
+    pub fn read_watched(&self, task_path: &TaskPath, limit: u64) -> io::Result<Seen> {
+        let mut glimpses = self.way_to(task_path)?;
+        let Some(file) = open_below(self.base(task_path), &task_path.path)? else {
             let bytes = None;
             return Ok(Seen { bytes, glimpses });
         };
-        glimpses.push(Glimpse {
+        glimpses.push(FileStamp {
             handle: file.as_fd().try_clone_to_owned()?,
             name: None,
         });
@@ -105,13 +105,13 @@ impl TaskFiles {
     }
 
     /// The directories on the way, as far as they are there and no links.
-    fn way_to(&self, place: &Place) -> io::Result<Vec<Glimpse>> {
-        let mut handle = self.base(place).try_clone_to_owned()?;
+    fn way_to(&self, task_path: &TaskPath) -> io::Result<Vec<FileStamp>> {
+        let mut handle = self.base(task_path).try_clone_to_owned()?;
         let mut glimpses = Vec::new();
-        for name in place.path.split('/') {
+        for name in task_path.path.split('/') {
             let next = enter(handle.as_fd(), name);
             let name = Some(name.to_owned());
-            glimpses.push(Glimpse { handle, name });
+            glimpses.push(FileStamp { handle, name });
             match next {
                 Ok(dir) => handle = dir,
                 Err(_) => break,
@@ -126,9 +126,9 @@ impl TaskFiles {
     /// # Errors
     /// A link or something that is no directory is on the way, a directory stands in its place, or
     /// the disk says no.
-    pub fn write(&self, place: &Place, bytes: &[u8], access: Access) -> io::Result<()> {
-        let (parents, name) = split(&place.path);
-        let mut dir = self.base(place).try_clone_to_owned()?;
+    pub fn write(&self, task_path: &TaskPath, bytes: &[u8], access: Access) -> io::Result<()> {
+        let (parents, name) = split(&task_path.path);
+        let mut dir = self.base(task_path).try_clone_to_owned()?;
         for parent in parents {
             match mkdirat(&dir, parent, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}

@@ -13,14 +13,14 @@
 //!
 //! Others who reach into these directories are careful in the same way: shims write only to log
 //! files that no task can have made (`io-real/shim/src/logs.rs`), and the API reads through handles
-//! (`agent/src/http/handles.rs`).
+//! (`agent/src/http/safe_open.rs`).
 
 mod files;
 mod inherit;
 mod remove;
 mod secrets;
 
-pub use files::{Access, Glimpse, Seen, TaskFiles};
+pub use files::{Access, FileStamp, Seen, TaskFiles};
 pub(crate) use inherit::{ARRIVING, find, is_filled};
 pub(crate) use remove::tree as remove_tree;
 
@@ -29,7 +29,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use drover_core::ids::AllocId;
-use drover_core::input::Room;
+use drover_core::input::DiskUsage;
 use rustix::fs::{
     Gid, Mode, OFlags, ResolveFlags, Uid, fchmod, fchown, fstatvfs, mkdirat, openat2,
 };
@@ -110,11 +110,11 @@ impl AllocDirs {
     ///
     /// # Errors
     /// The disk does not say.
-    pub fn room(&self) -> io::Result<Room> {
+    pub fn disk_usage(&self) -> io::Result<DiskUsage> {
         let disk = fstatvfs(&self.root)?;
         let used = disk.f_blocks.saturating_sub(disk.f_bfree);
         let inodes = disk.f_files.saturating_sub(disk.f_ffree);
-        Ok(Room {
+        Ok(DiskUsage {
             disk_percent: percent(used, used.saturating_add(disk.f_bavail)),
             inode_percent: percent(inodes, disk.f_files),
         })

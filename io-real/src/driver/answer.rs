@@ -33,17 +33,17 @@ impl Answer {
     /// Gives the answer.
     pub(super) fn give(mut self, answer: DriverInput) {
         self.lost = None;
-        self.inbox.say(&self.task, answer);
+        self.inbox.send(&self.task, answer);
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(lost) = self.lost.take() {
-            if self.inbox.is_heard() {
+            if self.inbox.is_received() {
                 tracing::error!(launch = %lost.launch(), "an answer was lost");
             }
-            self.inbox.say(&self.task, lost);
+            self.inbox.send(&self.task, lost);
         }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_panics_leaves_one_answer() {
+    fn panicking_work_gives_one_answer() {
         let (sender, mut inputs) = mpsc::unbounded_channel();
         let inbox = Inbox::new(sender);
         let task = TaskKey::default();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_answer_is_the_only_one() {
+    fn completion_answers_once() {
         let (sender, mut inputs) = mpsc::unbounded_channel();
         let inbox = Inbox::new(sender);
         for effect in effects() {

@@ -98,13 +98,13 @@ impl Driver for Mock {
                     found,
                     network: None,
                 };
-                world.inbox.say(&task, recovered);
+                world.inbox.send(&task, recovered);
             }
             DriverEffect::Stop(request::Stop { op, launch, .. }) => {
                 let world = world.clone();
                 tokio::spawn(async move {
                     world.stop(launch).await;
-                    world.inbox.say(
+                    world.inbox.send(
                         &task,
                         DriverInput::Stopped {
                             op,
@@ -118,21 +118,21 @@ impl Driver for Mock {
                 let result = world.signal(launch);
                 world
                     .inbox
-                    .say(&task, DriverInput::Signaled { op, launch, result });
+                    .send(&task, DriverInput::Signaled { op, launch, result });
             }
             DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                 tokio::spawn(async move {
                     let result = world.exec(launch).await;
                     world
                         .inbox
-                        .say(&task, DriverInput::Executed { op, launch, result });
+                        .send(&task, DriverInput::Executed { op, launch, result });
                 });
             }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 world.tasks().never.insert(launch);
                 let running = world.tasks().running.remove(&launch);
                 let exit = running.map(|_| killed());
-                world.inbox.say(
+                world.inbox.send(
                     &task,
                     DriverInput::Destroyed {
                         op,
@@ -173,7 +173,7 @@ impl World {
                 let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 return self
                     .inbox
-                    .say(&task, failed(Failure::fatal(texts.join("; "))));
+                    .send(&task, failed(Failure::fatal(texts.join("; "))));
             }
         };
         sleep(duration(mock.start_block_for)).await;
@@ -183,7 +183,7 @@ impl World {
                 message,
                 recoverable,
             };
-            return self.inbox.say(&task, failed(failure));
+            return self.inbox.send(&task, failed(failure));
         }
         let (stop, mut stopped) = watch::channel(false);
         if !self.tasks().claim(
@@ -194,10 +194,10 @@ impl World {
             },
         ) {
             let failure = Failure::fatal("the launch was destroyed before it started");
-            return self.inbox.say(&task, failed(failure));
+            return self.inbox.send(&task, failed(failure));
         }
         let network = network(&mock);
-        self.inbox.say(
+        self.inbox.send(
             &task,
             DriverInput::Started {
                 op,
@@ -219,7 +219,7 @@ impl World {
                     End::PluginGone => ExitResult::unknown(PLUGIN_GONE),
                 };
                 self.inbox
-                    .say(&task, DriverInput::Exited { launch, result });
+                    .send(&task, DriverInput::Exited { launch, result });
             }
         );
     }
@@ -315,14 +315,14 @@ async fn end(mock: &MockConfig, stopped: &mut watch::Receiver<bool>) -> End {
         }
     };
     tokio::select! {
-        () = sleep(duration(mock.command.run_for)) => End::Exit(told(&mock.command)),
+        () = sleep(duration(mock.command.run_for)) => End::Exit(exit_of(&mock.command)),
         // The sender lives as long as the task is held; gone, it was destroyed.
         _ = stopped.changed() => End::Exit(killed()),
         () = plugin_gone => End::PluginGone,
     }
 }
 
-fn told(command: &MockCommand) -> ExitResult {
+fn exit_of(command: &MockCommand) -> ExitResult {
     let message = command.exit_err_msg.clone();
     let (code, signal) = (command.exit_code, command.exit_signal);
     ExitResult {

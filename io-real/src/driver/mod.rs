@@ -19,7 +19,7 @@ use drover_core::input::DriverInput;
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
 
-use crate::stats::Place;
+use crate::stats::StatsSource;
 
 /// What is done, at the start of an agent, with launches that run and that its state does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl Inbox {
     }
 
     /// Whether somebody listens.
-    fn is_heard(&self) -> bool {
+    fn is_received(&self) -> bool {
         !self.0.is_closed()
     }
 
     /// Delivers what a driver says.
-    pub fn say(&self, task: &TaskKey, input: DriverInput) {
+    pub fn send(&self, task: &TaskKey, input: DriverInput) {
         self.deliver(Input::Driver(task.clone(), input));
     }
 }
@@ -66,8 +66,8 @@ pub trait Driver: Send + Sync {
 
     /// Begins to tell of its condition, now and whenever it changes, without blocking. An earlier
     /// stream is over.
-    fn watch(&self, news: DriverStream) {
-        news.say_for_good(&self.fingerprint());
+    fn watch(&self, report: DriverStream) {
+        report.report_once(&self.fingerprint());
     }
 
     /// Begins to do what `effect` says, without blocking, and sees to it that exactly one answer
@@ -75,7 +75,7 @@ pub trait Driver: Send + Sync {
     fn carry_out(&self, task: TaskKey, effect: DriverEffect);
 
     /// Where what a launch uses can be measured, if it runs and that is known.
-    fn place(&self, _launch: LaunchId) -> Option<Place> {
+    fn stats_source(&self, _launch: LaunchId) -> Option<StatsSource> {
         None
     }
 

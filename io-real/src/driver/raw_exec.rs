@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use self::destroy::{Ended, ShimConduct};
 use self::held::Held;
-use self::launch::{LaunchError, Means};
+use self::launch::{LaunchDependencies, LaunchError};
 use self::scripts::Scripts;
 use super::answer::Answer;
 use super::{Driver, Inbox, Orphans, signal};
@@ -31,7 +31,7 @@ use crate::dirs::AllocDirs;
 use crate::gate::Gate;
 use crate::shim::record::{Record, State};
 use crate::shim::{ExitRecord, Live, Recovered, ShimHome, StartError};
-use crate::stats::Place;
+use crate::stats::StatsSource;
 
 /// The driver. Cheap to clone.
 #[derive(Clone)]
@@ -41,11 +41,11 @@ pub struct RawExec {
 
 /// What all launches share.
 struct World {
-    means: Means,
+    dependencies: LaunchDependencies,
     inbox: Inbox,
     held: Held,
     scripts: Scripts,
-    /// Told whenever the core has heard of an end.
+    /// Notified whenever the core has heard of an end.
     ends: Notify,
     gate: Gate,
 }
@@ -60,7 +60,7 @@ impl RawExec {
         open_files: Option<u64>,
         inbox: Inbox,
     ) -> RawExec {
-        let means = Means {
+        let dependencies = LaunchDependencies {
             home,
             dirs,
             cgroups,
@@ -68,7 +68,7 @@ impl RawExec {
         };
         RawExec {
             world: Arc::new(World {
-                means,
+                dependencies,
                 inbox,
                 held: Held::default(),
                 scripts: Scripts::default(),
@@ -135,7 +135,7 @@ impl Driver for RawExec {
                     let work = move || own.destroy(launch);
                     let result = world.blocking(work).await;
                     if let Ok(ended) = &result {
-                        world.say_of_shim(&task, launch, ended.shim);
+                        world.report_shim_problem(&task, launch, ended.shim);
                     }
                     let result = result.map(|ended| ended.exit);
                     let result = result.map_err(|error| failure(&error));
@@ -146,10 +146,10 @@ impl Driver for RawExec {
         }
     }
 
-    fn place(&self, launch: LaunchId) -> Option<Place> {
+    fn stats_source(&self, launch: LaunchId) -> Option<StatsSource> {
         let process = self.world.held.live(launch)?.task();
-        let cgroups = self.world.means.cgroups.as_ref();
-        Some(Place {
+        let cgroups = self.world.dependencies.cgroups.as_ref();
+        Some(StatsSource {
             group: cgroups.and_then(|groups| groups.counted(&launch.to_string()).ok()),
             process: Some((process.pid, process.start_time)),
         })
@@ -159,7 +159,7 @@ impl Driver for RawExec {
         let world = self.world.clone();
         tokio::spawn(async move {
             let own = world.clone();
-            let forgotten = world.blocking(move || destroy::forget(&own.means, launch));
+            let forgotten = world.blocking(move || destroy::forget(&own.dependencies, launch));
             if let Err(error) = forgotten.await {
                 tracing::warn!(%launch, %error, "cannot remove the record of a launch");
             }
@@ -175,7 +175,7 @@ impl RawExec {
     /// # Errors
     /// The records cannot be listed.
     pub fn end_unknown(&self, known: &BTreeSet<LaunchId>, orphans: Orphans) -> io::Result<usize> {
-        let home = &self.world.means.home;
+        let home = &self.world.dependencies.home;
         let mut left = 0;
         for name in home.list()? {
             let Ok(launch) = name.parse() else { continue };
@@ -211,7 +211,7 @@ impl RawExec {
         if ended.shim == ShimConduct::Killed {
             tracing::warn!(%launch, "{SHIM_KILLED}");
         }
-        destroy::forget(&self.world.means, launch)
+        destroy::forget(&self.world.dependencies, launch)
     }
 }
 
@@ -235,33 +235,33 @@ impl World {
         if let Err(error) = scripts::end_all(&self.scripts, launch) {
             tracing::debug!(%launch, %error, "a script resists");
         }
-        let ended = destroy::destroy(&self.means, &self.held, launch)?;
+        let ended = destroy::destroy(&self.dependencies, &self.held, launch)?;
         // One that began meanwhile.
         scripts::end_all(&self.scripts, launch)?;
         Ok(ended)
     }
 
     /// Tells people if a shim had to be continued.
-    fn say_if_continued(&self, task: &TaskKey, launch: LaunchId, live: &Live) {
+    fn report_continued_shim(&self, task: &TaskKey, launch: LaunchId, live: &Live) {
         if live.take_continued() {
-            self.say_of_shim(task, launch, ShimConduct::Continued);
+            self.report_shim_problem(task, launch, ShimConduct::Continued);
         }
     }
 
     /// Tells people of a shim that did not do what it should.
-    fn say_of_shim(&self, task: &TaskKey, launch: LaunchId, conduct: ShimConduct) {
+    fn report_shim_problem(&self, task: &TaskKey, launch: LaunchId, conduct: ShimConduct) {
         let message = match conduct {
             ShimConduct::Fine => return,
             ShimConduct::Continued => SHIM_CONTINUED,
             ShimConduct::Killed => SHIM_KILLED,
         };
         tracing::warn!(%launch, alloc = %task.alloc, task = %task.task, "{message}");
-        let said = DriverInput::Said {
+        let reported = DriverInput::Event {
             launch,
             message: message.to_owned(),
             details: BTreeMap::new(),
         };
-        self.inbox.say(task, said);
+        self.inbox.send(task, reported);
     }
 
     async fn start(
@@ -287,7 +287,7 @@ impl World {
                     launch,
                     network,
                 });
-                self.say_if_continued(&task, launch, &live);
+                self.report_continued_shim(&task, launch, &live);
                 self.watch(task, launch, live, logs).await;
             }
             Err(NotStarted::Failed(failure)) => owed.give(DriverInput::StartFailed {
@@ -305,7 +305,7 @@ impl World {
         launch: LaunchId,
         config: &TaskConfig,
     ) -> Result<Arc<Live>, NotStarted> {
-        let (refusal, remove) = match self.means.start(task, launch, config) {
+        let (refusal, remove) = match self.dependencies.start(task, launch, config) {
             Ok(live) => match self.held.take(launch, live) {
                 Some(live) => return Ok(live),
                 None => {
@@ -324,7 +324,7 @@ impl World {
             }
         };
         // Nobody destroys it again: its group was made after that.
-        if remove && let Err(error) = destroy::remove_group(&self.means, launch) {
+        if remove && let Err(error) = destroy::remove_group(&self.dependencies, launch) {
             tracing::warn!(%launch, %error, "cannot remove a control group");
         }
         Err(refusal)
@@ -332,7 +332,7 @@ impl World {
 
     /// Whether a launch was given up before it started.
     fn given_up(&self, launch: LaunchId) -> bool {
-        let record = self.means.home.read_record(&launch.to_string());
+        let record = self.dependencies.home.read_record(&launch.to_string());
         record.is_ok_and(|record| record.is_some_and(|record| record.state == State::Abandoned))
     }
 
@@ -350,7 +350,7 @@ impl World {
         let lost = |error: io::Error| (Found::Gone(format!("cannot be recovered: {error}")), None);
         let (found, live) = recovered.unwrap_or_else(lost);
         if let Some(live) = &live {
-            self.say_if_continued(&task, launch, live);
+            self.report_continued_shim(&task, launch, live);
         }
         owed.give(DriverInput::Recovered {
             op,
@@ -364,7 +364,7 @@ impl World {
     }
 
     fn recover_blocking(&self, launch: LaunchId) -> io::Result<(Found, Option<Arc<Live>>)> {
-        let found = match self.means.home.recover(&launch.to_string())? {
+        let found = match self.dependencies.home.recover(&launch.to_string())? {
             Recovered::Running(live) => match self.held.take(launch, live) {
                 Some(live) => return Ok((Found::Running, Some(live))),
                 None => Found::Gone("it was destroyed".to_owned()),
@@ -381,7 +381,7 @@ impl World {
             }
             Recovered::NeverStarted => {
                 // Nobody destroys what never was, but its group may have been made already.
-                destroy::remove_group(&self.means, launch)?;
+                destroy::remove_group(&self.dependencies, launch)?;
                 Found::NeverStarted
             }
             Recovered::Rebooted => Found::Rebooted,
@@ -401,7 +401,7 @@ impl World {
         let live = live.ok_or_else(|| io::Error::from(rustix::io::Errno::SRCH))?;
         let shim = live.clone();
         let sent = self.blocking(move || shim.signal(number)).await;
-        self.say_if_continued(task, launch, &live);
+        self.report_continued_shim(task, launch, &live);
         sent
     }
 
@@ -440,7 +440,7 @@ fn exit_result(exit: &ExitRecord) -> ExitResult {
     let signal = exit.signal.unwrap_or(0);
     let code = exit.code.or(exit.signal.map(|signal| 128 + signal));
     let message = match (exit.known, exit.output_lost) {
-        (false, _) => Some("nobody saw how the process ended".to_owned()),
+        (false, _) => Some("how the process ended is not known".to_owned()),
         (true, true) => Some("the end of its output could not be written".to_owned()),
         (true, false) => None,
     };

@@ -1,7 +1,7 @@
 //! The way of a driver's reports about itself to the core.
 
 use drover_core::agent::Input;
-use drover_core::input::{DriverFingerprint, DriverHealth, DriverNews, NodeInput};
+use drover_core::input::{DriverFingerprint, DriverHealth, DriverReport, NodeInput};
 use drover_core::model::node::DriverInfo;
 use drover_core::op::Op;
 
@@ -28,42 +28,42 @@ impl DriverStream {
     }
 
     /// The driver's condition, as it is now.
-    pub fn say(&self, fingerprint: DriverFingerprint) {
-        self.deliver(DriverNews::Fingerprint(fingerprint));
+    pub fn report(&self, fingerprint: DriverFingerprint) {
+        self.deliver(DriverReport::Fingerprint(fingerprint));
     }
 
     /// The condition could not be found out this time.
     pub fn failed(&self, why: impl Into<String>) {
-        self.deliver(DriverNews::Failed(why.into()));
+        self.deliver(DriverReport::Failed(why.into()));
     }
 
     /// Nothing more will come.
     pub fn ended(mut self, why: impl Into<String>) {
         self.ended = true;
-        self.deliver(DriverNews::Ended(why.into()));
+        self.deliver(DriverReport::Ended(why.into()));
     }
 
     /// The condition of a driver in this program, which changes only with the program: it is told
     /// once, and the stream stays open.
-    pub fn say_for_good(mut self, info: &DriverInfo) {
+    pub fn report_once(mut self, info: &DriverInfo) {
         self.ended = true;
         let health = match (info.detected, info.healthy) {
             (false, _) => DriverHealth::Undetected,
             (true, false) => DriverHealth::Unhealthy,
             (true, true) => DriverHealth::Healthy,
         };
-        self.say(DriverFingerprint {
+        self.report(DriverFingerprint {
             health,
             description: info.description.clone(),
             ..DriverFingerprint::default()
         });
     }
 
-    fn deliver(&self, news: DriverNews) {
+    fn deliver(&self, report: DriverReport) {
         self.inbox.deliver(Input::Node(NodeInput::Driver {
             op: self.op,
             driver: self.driver.clone(),
-            news,
+            report,
         }));
     }
 }
@@ -71,7 +71,7 @@ impl DriverStream {
 impl Drop for DriverStream {
     fn drop(&mut self) {
         if !self.ended {
-            self.deliver(DriverNews::Ended("nobody watches it any more".to_owned()));
+            self.deliver(DriverReport::Ended("it is not watched any more".to_owned()));
         }
     }
 }

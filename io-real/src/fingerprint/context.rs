@@ -35,7 +35,7 @@ impl Context {
     }
 }
 
-/// What people set of a node, by the field's names where it has them.
+/// What people set of a node, by Nomad's names where it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where the allocations' directories are, or will be.
@@ -71,7 +71,7 @@ pub struct Settings {
     /// Where others reach the agent: address and port.
     pub advertise: String,
     /// How long one CNI plugin may take to say its version.
-    pub plugin_patience: Duration,
+    pub plugin_timeout: Duration,
     /// The clouds' services.
     pub clouds: Clouds,
 }
@@ -95,7 +95,7 @@ impl Default for Settings {
             nomad_version: String::new(),
             revision: String::new(),
             advertise: String::new(),
-            plugin_patience: Duration::from_secs(3),
+            plugin_timeout: Duration::from_secs(3),
             clouds: Clouds::default(),
         }
     }
@@ -152,7 +152,7 @@ pub struct Clouds {
     /// DigitalOcean's.
     pub digitalocean: String,
     /// How long one probe may take, with all of its questions.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Clouds {
@@ -164,7 +164,7 @@ impl Default for Clouds {
             gce: service(),
             azure: service(),
             digitalocean: service(),
-            patience: Duration::from_secs(2),
+            timeout: Duration::from_secs(2),
         }
     }
 }

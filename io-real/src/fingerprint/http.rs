@@ -28,7 +28,7 @@ type Answer = Result<ureq::http::Response<ureq::Body>, ureq::Error>;
 
 impl Service {
     /// The service at `base`, such as `http://169.254.169.254`.
-    pub(super) fn new(base: &str, patience: Duration) -> Result<Service, ProbeError> {
+    pub(super) fn new(base: &str, timeout: Duration) -> Result<Service, ProbeError> {
         let by_number = |at: &String| at.parse::<SocketAddr>().is_ok();
         let unfit = || ProbeError::Setting {
             name: "the address of the cloud's service",
@@ -45,7 +45,7 @@ impl Service {
         Ok(Service {
             base: format!("http://{at}"),
             agent: config.new_agent(),
-            deadline: Instant::now() + patience,
+            deadline: Instant::now() + timeout,
         })
     }
 
@@ -87,7 +87,7 @@ impl Service {
                 Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
             }
             StatusCode::NOT_FOUND => Ok(None),
-            other => Err(self.said(path, format!("status {other}"))),
+            other => Err(self.reported(path, format!("status {other}"))),
         }
     }
 
@@ -98,10 +98,10 @@ impl Service {
             true => io::Error::from(io::ErrorKind::TimedOut),
             false => error.into_io(),
         };
-        self.said(path, error.to_string())
+        self.reported(path, error.to_string())
     }
 
-    fn said(&self, path: &str, why: String) -> ProbeError {
+    fn reported(&self, path: &str, why: String) -> ProbeError {
         ProbeError::Service {
             what: format!("{}{path}", self.base),
             why,

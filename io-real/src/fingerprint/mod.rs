@@ -61,64 +61,64 @@ pub struct Probe {
     pub period: Option<u32>,
     /// Whether it looks only where people enable it, as it asks others than this machine.
     pub off_unless_enabled: bool,
-    look: Look,
+    query: Query,
 }
 
-type Look = fn(&Context) -> Result<Fingerprint, ProbeError>;
+type Query = fn(&Context) -> Result<Fingerprint, ProbeError>;
 
 impl Probe {
     /// Looks, and blocks meanwhile.
     ///
     /// # Errors
     /// Something that is there could not be read or asked.
-    pub fn look(&self, context: &Context) -> Result<Fingerprint, ProbeError> {
-        (self.look)(context)
+    pub fn query(&self, context: &Context) -> Result<Fingerprint, ProbeError> {
+        (self.query)(context)
     }
 
     /// A probe of what stays as it is.
-    const fn once(name: &'static str, look: Look) -> Probe {
+    const fn once(name: &'static str, query: Query) -> Probe {
         Probe {
             name,
             period: None,
             off_unless_enabled: false,
-            look,
+            query,
         }
     }
 
     /// A probe of what changes while machines run.
-    const fn each(seconds: u32, name: &'static str, look: Look) -> Probe {
+    const fn each(seconds: u32, name: &'static str, query: Query) -> Probe {
         Probe {
             period: Some(seconds),
-            ..Probe::once(name, look)
+            ..Probe::once(name, query)
         }
     }
 
     /// A probe of a cloud.
-    const fn cloud(name: &'static str, look: Look) -> Probe {
+    const fn cloud(name: &'static str, query: Query) -> Probe {
         Probe {
             off_unless_enabled: true,
-            ..Probe::once(name, look)
+            ..Probe::once(name, query)
         }
     }
 }
 
 /// All probes, in the order of their names; clouds last, so that what they know of an address wins.
 pub const PROBES: &[Probe] = &[
-    Probe::once("arch", arch::look),
-    Probe::each(300, "bridge", bridge::look),
-    Probe::once("cgroup", cgroup::look),
-    Probe::each(300, "cni", cni::look),
-    Probe::each(300, "cpu", cpu::look),
-    Probe::each(300, "host", host::look),
-    Probe::once("landlock", landlock::look),
-    Probe::each(300, "memory", memory::look),
-    Probe::each(60, "network", network::look),
-    Probe::once("nomad", agent::look),
-    Probe::each(3600, "plugins_cni", plugins_cni::look),
-    Probe::once("signal", signal::look),
-    Probe::each(300, "storage", storage::look),
-    Probe::cloud("env_aws", aws::look),
-    Probe::cloud("env_azure", azure::look),
-    Probe::cloud("env_digitalocean", digitalocean::look),
-    Probe::cloud("env_gce", gce::look),
+    Probe::once("arch", arch::query),
+    Probe::each(300, "bridge", bridge::query),
+    Probe::once("cgroup", cgroup::query),
+    Probe::each(300, "cni", cni::query),
+    Probe::each(300, "cpu", cpu::query),
+    Probe::each(300, "host", host::query),
+    Probe::once("landlock", landlock::query),
+    Probe::each(300, "memory", memory::query),
+    Probe::each(60, "network", network::query),
+    Probe::once("nomad", agent::query),
+    Probe::each(3600, "plugins_cni", plugins_cni::query),
+    Probe::once("signal", signal::query),
+    Probe::each(300, "storage", storage::query),
+    Probe::cloud("env_aws", aws::query),
+    Probe::cloud("env_azure", azure::query),
+    Probe::cloud("env_digitalocean", digitalocean::query),
+    Probe::cloud("env_gce", gce::query),
 ];

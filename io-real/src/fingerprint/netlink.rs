@@ -17,7 +17,7 @@ use super::kernel::InterfaceAddress;
 const MOST: usize = 16 * 1024;
 
 /// How long the kernel may think. It answers at once.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 const HEADER: usize = 16;
 const ERROR: u16 = 2;
@@ -46,18 +46,18 @@ pub(super) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
     send(&socket, &QUESTION, SendFlags::empty())?;
     let mut found = Vec::new();
     let mut names = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let (length, _) = retry_on_intr(|| recv(&socket, &mut *buffer, RecvFlags::empty()))?;
-        let said = parse(buffer.get(..length).unwrap_or_default());
-        for address in said.addresses.iter().filter(|address| address.lasts) {
+        let reported = parse(buffer.get(..length).unwrap_or_default());
+        for address in reported.addresses.iter().filter(|address| address.lasts) {
             found.extend(named(&socket, address, &mut names));
         }
-        match said.end {
+        match reported.end {
             None if length > 0 && found.len() < MOST => {}
             Some(error) if error != 0 => return Err(io::Error::from_raw_os_error(error)),
             None | Some(_) => return Ok(found),
@@ -107,21 +107,21 @@ struct Raw {
 
 /// Reads a packet. What does not fit ends it.
 fn parse(mut packet: &[u8]) -> Said {
-    let mut said = Said::default();
+    let mut reported = Said::default();
     while let (Some(length), Some(kind)) = (u32_at(packet, 0), u16_at(packet, 4)) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some(body) = packet.get(HEADER..length) else {
             break;
         };
         match kind {
-            NEW_ADDRESS => said.addresses.extend(address(body)),
-            DONE => said.end = Some(0),
-            ERROR => said.end = u32_at(body, 0).map(|code| code.cast_signed().saturating_neg()),
+            NEW_ADDRESS => reported.addresses.extend(address(body)),
+            DONE => reported.end = Some(0),
+            ERROR => reported.end = u32_at(body, 0).map(|code| code.cast_signed().saturating_neg()),
             _ => {}
         }
         packet = packet.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    said
+    reported
 }
 
 /// Reads an `RTM_NEWADDR`: family, prefix, flags, scope, index, attributes.

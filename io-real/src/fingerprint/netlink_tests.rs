@@ -41,8 +41,8 @@ fn dump() -> Vec<u8> {
 }
 
 #[test]
-fn addresses_are_read_as_the_kernel_writes_them() {
-    let said = parse(&dump());
+fn netlink_addresses_are_parsed() {
+    let reported = parse(&dump());
     let raw = |ip: &str, prefix, lasts| Raw {
         index: 7,
         ip: ip.parse().unwrap(),
@@ -54,18 +54,18 @@ fn addresses_are_read_as_the_kernel_writes_them() {
         raw("192.0.2.8", 32, true),
         raw("2001:db8::7", 64, false),
     ];
-    assert_eq!(said.addresses, expected);
-    assert_eq!(said.end, Some(0));
+    assert_eq!(reported.addresses, expected);
+    assert_eq!(reported.end, Some(0));
 }
 
 #[test]
-fn a_refusal_is_an_error() {
+fn netlink_error_is_reported() {
     let refused = message(ERROR, &(-1_i32).to_ne_bytes());
     assert_eq!(parse(&refused).end, Some(1));
 }
 
 #[test]
-fn cut_and_spoiled_packets_never_give_more_than_was_there() {
+fn damaged_netlink_packets_are_safe() {
     let whole = dump();
     for at in 0..whole.len() {
         assert!(parse(&whole[..at]).addresses.len() <= 3);

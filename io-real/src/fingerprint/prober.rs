@@ -45,7 +45,7 @@ impl Prober {
         };
         let context = Arc::clone(&self.context);
         let work = move || {
-            let answer = probe.look(&context);
+            let answer = probe.query(&context);
             drop(turn);
             answer
         };

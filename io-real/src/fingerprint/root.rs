@@ -69,7 +69,7 @@ impl Root {
         let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
         match File::from(file).take(most).read_to_end(&mut bytes) {
             Ok(_) => {}
-            Err(error) if says_nothing(&error) => return Ok(None),
+            Err(error) if is_empty_value(&error) => return Ok(None),
             Err(error) => return Err(ProbeError::unreadable(path, error)),
         }
         if bytes.len() > limit {
@@ -152,7 +152,7 @@ impl Root {
 
 /// What the kernel answers for a value that a thing does not have, such as the speed of an
 /// interface that is down, or of a thing that went away meanwhile.
-fn says_nothing(error: &io::Error) -> bool {
+fn is_empty_value(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::INVAL | Errno::NODEV | Errno::NXIO | Errno::OPNOTSUPP | Errno::NOENT)

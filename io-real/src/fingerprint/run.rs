@@ -34,12 +34,12 @@ pub(super) fn output(program: &Path, deadline: Instant) -> io::Result<Vec<u8>> {
         .process_group(0)
         .spawn()?;
     let running = Running::new(child)?;
-    let mut said = File::from(OwnedFd::from(reader));
-    fcntl_setfl(&said, OFlags::NONBLOCK)?;
+    let mut reported = File::from(OwnedFd::from(reader));
+    fcntl_setfl(&reported, OFlags::NONBLOCK)?;
     let mut bytes = Vec::new();
     loop {
-        let ended = running.ended_or_said(&said, deadline)?;
-        let open = read_some(&mut said, &mut bytes)?;
+        let ended = running.ended_or_said(&reported, deadline)?;
+        let open = read_some(&mut reported, &mut bytes)?;
         match ended {
             true => return Ok(bytes),
             false if open && bytes.len() < MOST => {}
@@ -83,9 +83,9 @@ impl Running {
     }
 
     /// Waits until it ended (true) or said something (false).
-    fn ended_or_said(&self, said: &File, deadline: Instant) -> io::Result<bool> {
+    fn ended_or_said(&self, reported: &File, deadline: Instant) -> io::Result<bool> {
         let pidfd = PollFd::new(&self.pidfd, PollFlags::IN);
-        let mut both = [pidfd, PollFd::new(said, PollFlags::IN)];
+        let mut both = [pidfd, PollFd::new(reported, PollFlags::IN)];
         wait(&mut both, deadline)?;
         Ok(!both[0].revents().is_empty())
     }

@@ -8,7 +8,7 @@ use super::{Answer, Hooks, Of, Work};
 impl Work for BuildAllocDir {
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
         let alloc = of.alloc;
-        let _work = hooks.turns.work(alloc).await;
+        let _work = hooks.dir_locks.work(alloc).await;
         let build = move |hooks: &Hooks| {
             hooks
                 .dirs
@@ -22,7 +22,7 @@ impl Work for BuildAllocDir {
 impl Work for RemoveAllocDir {
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
         let alloc = of.alloc;
-        let _removal = hooks.turns.removal(alloc).await;
+        let _removal = hooks.dir_locks.removal(alloc).await;
         let remove = move |hooks: &Hooks| {
             hooks.issuer.forget(alloc);
             hooks.dirs.remove(alloc)?;

@@ -13,7 +13,7 @@ use crate::dirs::Access;
 impl Work for WritePayload {
     /// As Nomad does it: for everybody to read and execute.
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
-        let _work = hooks.turns.work(of.alloc).await;
+        let _work = hooks.dir_locks.work(of.alloc).await;
         let key = of.key();
         let write = move |hooks: &Hooks| {
             let bytes = BASE64_STANDARD.decode(&*self.payload);

@@ -10,7 +10,7 @@ impl Work for FetchDisk {
     }
 
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
-        let _work = hooks.turns.work(of.alloc).await;
+        let _work = hooks.dir_locks.work(of.alloc).await;
         let migration = &hooks.migration;
         Some(
             migration

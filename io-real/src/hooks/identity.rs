@@ -10,7 +10,7 @@ use crate::clock;
 
 impl Work for Arc<Issuing> {
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
-        let _work = hooks.turns.work(of.alloc).await;
+        let _work = hooks.dir_locks.work(of.alloc).await;
         let key = of.key();
         let issue = move |hooks: &Hooks| {
             let now = clock::now().wall;

@@ -20,16 +20,16 @@ use drover_core::input::{HookInput, HookOutput, NodeInput};
 use drover_core::op::{Failure, Op};
 use drover_core::work::HookWork;
 
+use crate::agent_handle::AgentHandle;
 use crate::artifact::Artifacts;
 use crate::device::DevicePlugins;
+use crate::dir_locks::DirLocks;
 use crate::dirs::AllocDirs;
-use crate::door::Door;
 use crate::driver::Inbox;
 use crate::gate::Gate;
 use crate::identity::Issuer;
 use crate::migrate::Migration;
 use crate::templates::Templates;
-use crate::turns::Turns;
 
 /// Whose hook it is.
 struct Of {
@@ -65,7 +65,7 @@ pub struct Hooks {
     dirs: AllocDirs,
     inbox: Inbox,
     gate: Gate,
-    turns: Turns,
+    dir_locks: DirLocks,
     devices: DevicePlugins,
     templates: Templates,
     artifacts: Artifacts,
@@ -75,7 +75,7 @@ pub struct Hooks {
 
 impl Hooks {
     /// Works in `dirs`, asks `devices`, fetches with `artifacts` and `migration`, has tokens made by
-    /// `issuer`, asks at `door` for what templates want to know of the state, and answers to `inbox`.
+    /// `issuer`, asks at `agent_handle` for what templates want to know of the state, and answers to `inbox`.
     pub fn new(
         dirs: AllocDirs,
         inbox: Inbox,
@@ -83,7 +83,7 @@ impl Hooks {
         artifacts: Artifacts,
         migration: Migration,
         issuer: Issuer,
-        door: Door,
+        agent_handle: AgentHandle,
     ) -> Hooks {
         let gate = Gate::default();
         Hooks {
@@ -91,11 +91,11 @@ impl Hooks {
             migration,
             issuer,
             devices,
-            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), door),
+            templates: Templates::new(dirs.clone(), inbox.clone(), gate.clone(), agent_handle),
             dirs,
             inbox,
             gate,
-            turns: Turns::default(),
+            dir_locks: DirLocks::default(),
         }
     }
 
@@ -169,14 +169,16 @@ impl Hooks {
     }
 
     /// Finds out how full the disk of the allocations' directories is; one answer follows.
-    pub fn measure_room(&self, op: Op) {
+    pub fn measure_disk_usage(&self, op: Op) {
         let (gate, inbox, dirs) = (self.gate.clone(), self.inbox.clone(), self.dirs.clone());
         tokio::spawn(async move {
-            let result = match gate.run(move || dirs.room()).await {
-                Ok(room) => room.map_err(|error| Failure::recoverable(error.to_string())),
+            let result = match gate.run(move || dirs.disk_usage()).await {
+                Ok(disk_usage) => {
+                    disk_usage.map_err(|error| Failure::recoverable(error.to_string()))
+                }
                 Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
             };
-            inbox.deliver(Input::Node(NodeInput::Room { op, result }));
+            inbox.deliver(Input::Node(NodeInput::DiskUsage { op, result }));
         });
     }
 }

@@ -8,7 +8,7 @@ use crate::user;
 
 impl Work for BuildTaskDir {
     async fn run(self, hooks: &Hooks, of: &Of) -> Answer {
-        let _work = hooks.turns.work(of.alloc).await;
+        let _work = hooks.dir_locks.work(of.alloc).await;
         let key = of.key();
         let build = move |hooks: &Hooks| {
             let key = key?;

@@ -46,8 +46,7 @@ impl Key {
 
     fn new(seed: &[u8]) -> io::Result<Key> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
-        let pair =
-            pair.map_err(|_| io::Error::other("what is kept as the key for identities is none"))?;
+        let pair = pair.map_err(|_| io::Error::other("the stored identity key is invalid"))?;
         let name = Sha256::digest(pair.public_key().as_ref());
         let name = name
             .iter()

@@ -81,8 +81,8 @@ impl Issuer {
         let mut held = BTreeMap::new();
         for identity in &asked.identities {
             let token = self.token(key, asked, identity, now);
-            if let Some(place) = &identity.file {
-                files.write(place, token.as_bytes(), access)?;
+            if let Some(task_path) = &identity.file {
+                files.write(task_path, token.as_bytes(), access)?;
             }
             if let Some(variable) = &identity.variable {
                 held.insert(variable.clone(), token);

@@ -14,7 +14,7 @@ use crate::facts;
 /// For whom tokens are that are for nobody in particular.
 const AUDIENCE: &str = "nomadproject.io";
 
-/// The claims of a token; their names are the field's. Times are seconds.
+/// The claims of a token; their names are Nomad's. Times are seconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Claims<'a> {
     aud: Vec<&'a str>,
@@ -72,7 +72,7 @@ pub(super) fn signed(key: &Key, claims: &Claims<'_>) -> String {
     let part = |text: String| BASE64_URL_SAFE_NO_PAD.encode(text);
     // Texts and numbers alone can always be written.
     let claims = serde_json::to_string(claims).unwrap_or_default();
-    let said = format!("{}.{}", part(header.to_string()), part(claims));
-    let signature = BASE64_URL_SAFE_NO_PAD.encode(key.sign(said.as_bytes()));
-    format!("{said}.{signature}")
+    let reported = format!("{}.{}", part(header.to_string()), part(claims));
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(key.sign(reported.as_bytes()));
+    format!("{reported}.{signature}")
 }

@@ -36,7 +36,7 @@ use self::receive::Limits;
 use crate::cancel::{Cancel, UnderWay};
 use crate::connect::{Connect, Tcp};
 use crate::dirs::AllocDirs;
-use crate::on_the_way::{OnTheWay, in_all};
+use crate::transfers::{Transfers, in_all};
 
 /// Takes over from other nodes. Cheap to clone.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub struct Migration {
     dirs: AllocDirs,
     limits: Limits,
     under_way: Arc<UnderWay>,
-    on_the_way: OnTheWay,
+    transfers: Transfers,
     network: Arc<dyn Connect>,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Debug for Migration {
 }
 
 impl Migration {
-    /// Takes over into `dirs`, and says in `on_the_way` how far that is.
-    pub fn new(dirs: AllocDirs, limits: Limits, on_the_way: OnTheWay) -> Migration {
+    /// Takes over into `dirs`, and says in `transfers` how far that is.
+    pub fn new(dirs: AllocDirs, limits: Limits, transfers: Transfers) -> Migration {
         Migration {
             dirs,
             limits,
             under_way: Arc::default(),
-            on_the_way,
+            transfers,
             network: Arc::new(Tcp),
         }
     }
@@ -98,12 +98,12 @@ impl Migration {
             let peer = Peer::of(&previous.address, &*self.network)?;
             peer.ask(previous.alloc, index).await
         };
-        let said = tokio::select! {
-            said = asked => said,
+        let reported = tokio::select! {
+            reported = asked => reported,
             () = cancel.cancelled() => Err(cancelled()),
         };
         self.under_way.ended(op);
-        Ok(output(Some(said?), String::new()))
+        Ok(output(Some(reported?), String::new()))
     }
 
     /// Fetches what an allocation left. Must have begun.
@@ -143,7 +143,7 @@ impl Migration {
         let Said::Yes(mut stream) = opened else {
             return Ok(output(Some(Remote::Unknown), String::new()));
         };
-        let mut coming = self.on_the_way.begin(alloc);
+        let mut coming = self.transfers.begin(alloc);
         let (chunks, from) = mpsc::channel(CHUNKS);
         let (dirs, limits) = (self.dirs.clone(), self.limits);
         let reader = move || receive::receive(&dirs, alloc, &tasks, limits, from);
@@ -160,7 +160,7 @@ impl Migration {
             }
         };
         let bytes = read.map_err(|_| Failure::recoverable("the transfer died"))??;
-        Ok(output(None, told(previous, bytes, began.elapsed())))
+        Ok(output(None, describe(previous, bytes, began.elapsed())))
     }
 }
 
@@ -192,8 +192,8 @@ fn output(remote: Option<Remote>, message: String) -> HookOutput {
     }
 }
 
-fn told(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
+fn describe(previous: &RemotePrevious, bytes: u64, time: Duration) -> String {
     let (id, address) = (previous.alloc.short(), &previous.address);
     let came = in_all(bytes, time);
-    format!("Took over the disk of allocation {id} at {address}: {came}")
+    format!("Migrated the disk of allocation {id} at {address}: {came}")
 }

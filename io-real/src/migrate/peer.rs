@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::connect::Connect;
 use crate::http_client::{authority, send, whole, whole_reason};
-use crate::on_the_way::{Amount, Coming};
+use crate::transfers::{Amount, Coming};
 
 /// How long the other node may keep a question until something changed.
 const WAIT: &str = "50s";
@@ -105,10 +105,12 @@ impl<'a> Peer<'a> {
         let body = timeout(ANSWER, whole(response.into_body(), MAX_ANSWER))
             .await
             .map_err(|_| self.trouble("its answer took too long"))?
-            .map_err(|error| self.trouble(format!("its answer broke off: {error}")))?;
-        let said: Alloc = serde_json::from_slice(&body)
-            .map_err(|error| self.trouble(format!("its answer makes no sense: {error}")))?;
-        Ok(if said.is_over() {
+            .map_err(|error| {
+                self.trouble(format!("the connection broke during its answer: {error}"))
+            })?;
+        let reported: Alloc = serde_json::from_slice(&body)
+            .map_err(|error| self.trouble(format!("its answer cannot be decoded: {error}")))?;
+        Ok(if reported.is_over() {
             Remote::Ended
         } else {
             let index = index.unwrap_or(0);
@@ -149,7 +151,7 @@ impl<'a> Peer<'a> {
         match response.status() {
             StatusCode::OK => Ok(Said::Yes(response)),
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => Ok(Said::No),
-            status => Err(self.trouble(format!("it says {status}"))),
+            status => Err(self.trouble(format!("it answered {status}"))),
         }
     }
 

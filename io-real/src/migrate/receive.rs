@@ -55,7 +55,7 @@ pub(super) fn receive(
         piece: Bytes::new(),
         end: StreamEnd::NotYet,
     };
-    let read = within_room(&arrival, limits)
+    let read = within_free_space(&arrival, limits)
         .and_then(|limits| Ok((arrival.try_clone()?, limits)))
         .map_err(Trouble::disk)
         .and_then(|(into, limits)| unpack(into, &mut pieces, limits));
@@ -69,7 +69,7 @@ pub(super) fn receive(
     match taken {
         Ok(bytes) => left.map(|()| bytes).map_err(disk),
         Err(trouble) if trouble.again => Err(Failure::recoverable(trouble.why)),
-        // What was read of it says nothing.
+        // What was read of it sends nothing.
         Err(trouble) => Err(match pieces.end {
             StreamEnd::NotYet => Failure::fatal(trouble.why),
             StreamEnd::RanOut => Failure::recoverable(too_short(&trouble.why)),
@@ -79,7 +79,7 @@ pub(super) fn receive(
 }
 
 /// No more than there is room for: a tenth of what is free stays for everybody else.
-fn within_room(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
+fn within_free_space(dir: &OwnedFd, limits: Limits) -> io::Result<Limits> {
     let disk = fstatvfs(dir)?;
     let room = disk.f_bavail - disk.f_bavail / 10;
     let bytes = room.saturating_mul(disk.f_frsize).min(limits.bytes);
@@ -119,7 +119,7 @@ fn bounds(limits: Limits) -> Bounds {
     Bounds {
         bytes: Bound {
             most: bytes,
-            why: format!("it has more than {bytes} bytes, for which there is room here"),
+            why: format!("it has more than {bytes} bytes, the free disk space"),
         },
         entries: Bound {
             most: entries,

@@ -45,7 +45,7 @@ pub fn write(
     let written = all(sources, tasks, &mut out).and_then(|()| is_there());
     let whole = written.is_ok();
     match written {
-        Err(error) if !out.broke => out.says(alloc, &error)?,
+        Err(error) if !out.broke => out.write_error(alloc, &error)?,
         written => written?,
     }
     out.tar.into_inner()?.flush()?;
@@ -186,8 +186,8 @@ impl<W: Write> Out<W> {
         written
     }
 
-    /// The last entry: why there is no more, as the field says it.
-    fn says(&mut self, alloc: AllocId, error: &io::Error) -> io::Result<()> {
+    /// The last entry: why there is no more, as Nomad says it.
+    fn write_error(&mut self, alloc: AllocId, error: &io::Error) -> io::Result<()> {
         let why = format!("Error snapshotting: {error}");
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);

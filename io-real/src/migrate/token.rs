@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_for_one_allocation_of_one_node() {
+    fn migrate_token_is_bound_to_alloc_and_node() {
         let secret = NodeSecret::new("a-secret".to_owned());
         let (one, other) = (AllocId(1), AllocId(2));
         let token = secret.token(one);
@@ -76,7 +76,7 @@ mod tests {
 
     /// BLAKE2b as published (RFC 7693), keyed: what an implementation in another language gives.
     #[test]
-    fn the_token_is_what_other_nodes_expect() {
+    fn migrate_token_matches_nomad() {
         let secret = NodeSecret::new("6f4b1a4e-0f0e-4c55-9ad4-0d4f4d9d1c11".to_owned());
         let id = AllocId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
         assert_eq!(secret.token(id), EXPECTED);

@@ -7,7 +7,7 @@ use drover_core::model::processors::Processors;
 use drover_core::model::value::Value;
 
 use super::error::PluginError;
-use super::proto::base as said;
+use super::proto::base as reported;
 use super::proto::base::base_plugin_client::BasePluginClient;
 use super::wire::Channel;
 use super::{Plugin, msgpack, spec};
@@ -79,7 +79,7 @@ impl Version {
     }
 }
 
-/// What a driver is told of the agent. Drivers of the field end in a panic when they start a task
+/// What a driver is told of the agent. Drivers of Nomad end in a panic when they start a task
 /// and were told nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverSettings {
@@ -95,7 +95,7 @@ impl Plugin {
     /// # Errors
     /// It does not answer, or is nobody that can be used.
     pub async fn info(&self) -> Result<PluginInfo, PluginError> {
-        let request = said::PluginInfoRequest {};
+        let request = reported::PluginInfoRequest {};
         let mut client = self.base();
         let info = self
             .wire
@@ -109,7 +109,7 @@ impl Plugin {
     /// # Errors
     /// It does not answer, or its schema has no sense.
     pub async fn config_schema(&self) -> Result<Option<Spec>, PluginError> {
-        let request = said::ConfigSchemaRequest {};
+        let request = reported::ConfigSchemaRequest {};
         let mut client = self.base();
         let answer = self
             .wire
@@ -129,14 +129,14 @@ impl Plugin {
         api_version: &str,
         driver: Option<&DriverSettings>,
     ) -> Result<(), PluginError> {
-        let driver = driver.map(|settings| said::NomadDriverConfig {
+        let driver = driver.map(|settings| reported::NomadDriverConfig {
             client_min_port: settings.ports.0.into(),
             client_max_port: settings.ports.1.into(),
             topology: Some(topology(&settings.processors)),
         });
-        let request = said::SetConfigRequest {
+        let request = reported::SetConfigRequest {
             msgpack_config: msgpack::encode(config)?,
-            nomad_config: Some(said::NomadConfig { driver }),
+            nomad_config: Some(reported::NomadConfig { driver }),
             plugin_api_version: api_version.to_owned(),
         };
         let mut client = self.base();
@@ -151,14 +151,14 @@ impl Plugin {
     }
 }
 
-/// The machine's processors in the field's words.
-fn topology(processors: &Processors) -> said::ClientTopology {
-    use said::client_topology_core::Grade;
+/// The machine's processors in Nomad's words.
+fn topology(processors: &Processors) -> reported::ClientTopology {
+    use reported::client_topology_core::Grade;
     let nodes: BTreeSet<u32> = processors.cores.iter().map(|core| core.node).collect();
     let cores = processors
         .cores
         .iter()
-        .map(|core| said::ClientTopologyCore {
+        .map(|core| reported::ClientTopologyCore {
             socket_id: core.socket,
             node_id: core.node,
             core_id: core.id,
@@ -173,7 +173,7 @@ fn topology(processors: &Processors) -> said::ClientTopology {
             guess_speed: 0,
         });
     let (total, usable) = (processors.total_compute, processors.usable_compute);
-    said::ClientTopology {
+    reported::ClientTopology {
         distances: Some(distances(nodes.len())),
         node_ids: nodes.into_iter().collect(),
         cores: cores.collect(),
@@ -183,9 +183,9 @@ fn topology(processors: &Processors) -> said::ClientTopology {
 }
 
 /// As the kernel says it where nothing better is known: 10 to itself, 20 to any other.
-fn distances(nodes: usize) -> said::ClientTopologySlit {
+fn distances(nodes: usize) -> reported::ClientTopologySlit {
     let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
-    said::ClientTopologySlit {
+    reported::ClientTopologySlit {
         dimension: u32::try_from(nodes).unwrap_or(u32::MAX),
         values: pairs
             .map(|(from, to)| if from == to { 10 } else { 20 })
@@ -193,11 +193,11 @@ fn distances(nodes: usize) -> said::ClientTopologySlit {
     }
 }
 
-fn read(info: said::PluginInfoResponse) -> Result<PluginInfo, PluginError> {
+fn read(info: reported::PluginInfoResponse) -> Result<PluginInfo, PluginError> {
     let kind = match info.r#type() {
-        said::PluginType::Driver => PluginKind::Driver,
-        said::PluginType::Device => PluginKind::Device,
-        said::PluginType::Unknown => {
+        reported::PluginType::Driver => PluginKind::Driver,
+        reported::PluginType::Device => PluginKind::Device,
+        reported::PluginType::Unknown => {
             let what = format!("it is neither a driver nor of devices, but {}", info.r#type);
             return Err(PluginError::Invalid(what));
         }
@@ -209,18 +209,18 @@ fn read(info: said::PluginInfoResponse) -> Result<PluginInfo, PluginError> {
     }
     let version = Version::parse(&info.plugin_version);
     let version = version.ok_or_else(|| {
-        let said: String = info.plugin_version.chars().take(80).collect();
-        PluginError::Invalid(format!("its version is {said:?}"))
+        let reported: String = info.plugin_version.chars().take(80).collect();
+        PluginError::Invalid(format!("its version is {reported:?}"))
     })?;
     let mut versions = info.plugin_api_versions.iter();
     if !versions.any(|version| version == API_VERSION) {
-        let said: String = info
+        let reported: String = info
             .plugin_api_versions
             .join(", ")
             .chars()
             .take(80)
             .collect();
-        let what = format!("it speaks API versions {said:?}, known is {API_VERSION:?}");
+        let what = format!("it supports API versions {reported:?}, and this agent {API_VERSION:?}");
         return Err(PluginError::Invalid(what));
     }
     Ok(PluginInfo {
@@ -251,33 +251,33 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_told_of_the_processors() {
+    fn driver_config_has_cpu_topology() {
         use drover_core::model::processors::Core;
         let core = |id, node| Core {
             id,
             node,
             ..Core::default()
         };
-        let told = topology(&Processors {
+        let reported = topology(&Processors {
             total_compute: 3000,
             usable_compute: 2500,
             cores: vec![core(0, 0), core(1, 1)],
         });
-        assert_eq!(told.node_ids, [0, 1]);
-        assert_eq!(told.distances.unwrap().values, [10, 20, 20, 10]);
-        assert_eq!(told.override_withold_compute, 500);
+        assert_eq!(reported.node_ids, [0, 1]);
+        assert_eq!(reported.distances.unwrap().values, [10, 20, 20, 10]);
+        assert_eq!(reported.override_withold_compute, 500);
     }
 
     #[test]
-    fn a_plugin_that_cannot_be_used_is_refused() {
-        let good = said::PluginInfoResponse {
+    fn plugin_that_cannot_be_used_is_refused() {
+        let good = reported::PluginInfoResponse {
             r#type: 3,
             plugin_api_versions: vec!["v0.2.0".to_owned(), API_VERSION.to_owned()],
             plugin_version: "v0.1.0".to_owned(),
             name: "fpga".to_owned(),
         };
         assert_eq!(read(good.clone()).unwrap().kind, PluginKind::Device);
-        let spoil: [fn(&mut said::PluginInfoResponse); 6] = [
+        let spoil: [fn(&mut reported::PluginInfoResponse); 6] = [
             |info| info.r#type = 0,
             |info| info.r#type = 99,
             |info| info.name.clear(),

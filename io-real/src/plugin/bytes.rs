@@ -1,33 +1,37 @@
 //! Messages of plugins from bytes, without a plugin: the same code that reads what comes over a
 //! connection, for whoever wants to throw bytes at it.
 
-use drover_core::device::said::SaidGroup;
-use drover_core::device::said_stats::SaidStats;
-use drover_core::driver::said::SaidUsage;
+use drover_core::device::reported::ReportedGroup;
+use drover_core::device::reported_stats::ReportedStats;
+use drover_core::driver::reported::ReportedUsage;
 use drover_core::driver::spec::Spec;
 use drover_core::input::DriverFingerprint;
 use prost::Message;
 
 use super::error::PluginError;
 use super::proto::{device, driver, hclspec};
-use super::{driver_said, said, spec};
+use super::{driver_reported, reported, spec};
 
 /// What a plugin of devices says of them.
 ///
 /// # Errors
 /// It is no such message.
-pub fn devices(bytes: &[u8]) -> Result<Vec<SaidGroup>, PluginError> {
+pub fn devices(bytes: &[u8]) -> Result<Vec<ReportedGroup>, PluginError> {
     let message: device::FingerprintResponse = read(bytes)?;
-    Ok(message.device_group.into_iter().map(said::group).collect())
+    Ok(message
+        .device_group
+        .into_iter()
+        .map(reported::group)
+        .collect())
 }
 
 /// What a plugin of devices measures.
 ///
 /// # Errors
 /// It is no such message.
-pub fn device_stats(bytes: &[u8]) -> Result<Vec<SaidStats>, PluginError> {
+pub fn device_stats(bytes: &[u8]) -> Result<Vec<ReportedStats>, PluginError> {
     let message: device::StatsResponse = read(bytes)?;
-    Ok(message.groups.into_iter().map(said::stats).collect())
+    Ok(message.groups.into_iter().map(reported::stats).collect())
 }
 
 /// How a driver says that it is.
@@ -35,16 +39,16 @@ pub fn device_stats(bytes: &[u8]) -> Result<Vec<SaidStats>, PluginError> {
 /// # Errors
 /// It is no such message.
 pub fn driver_health(bytes: &[u8]) -> Result<DriverFingerprint, PluginError> {
-    read(bytes).map(driver_said::driver)
+    read(bytes).map(driver_reported::driver)
 }
 
 /// What a driver measures of a task.
 ///
 /// # Errors
 /// It is no such message.
-pub fn task_stats(bytes: &[u8]) -> Result<SaidUsage, PluginError> {
+pub fn task_stats(bytes: &[u8]) -> Result<ReportedUsage, PluginError> {
     let message: driver::TaskStatsResponse = read(bytes)?;
-    Ok(driver_said::usage(message.stats.unwrap_or_default()))
+    Ok(driver_reported::usage(message.stats.unwrap_or_default()))
 }
 
 /// What may stand in a configuration.
@@ -74,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn arbitrary_bytes_are_safe() {
         let group = device::DeviceGroup {
             vendor: "v".to_owned(),
             devices: vec![device::DetectedDevice::default()],
@@ -101,8 +105,8 @@ mod tests {
             read[4] += u32::from(schema(&one).is_ok());
         }
         assert!(read[0] > 100 && read[1] > 100, "{read:?}");
-        let said = devices(&groups.encode_to_vec()).unwrap();
-        let clock = &said[0].attributes["clock"];
+        let reported = devices(&groups.encode_to_vec()).unwrap();
+        let clock = &reported[0].attributes["clock"];
         assert!(!clock.float.unwrap().is_finite());
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_says_so_may_be_tried_again() {
+    fn only_marked_errors_are_recoverable() {
         assert!(is_recoverable(&status(Code::FailedPrecondition, true)));
         assert!(!is_recoverable(&status(Code::FailedPrecondition, false)));
         assert!(!is_recoverable(&status(Code::Internal, true)));

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use drover_core::device::said::SaidGroup;
-use drover_core::device::said_stats::SaidStats;
+use drover_core::device::reported::ReportedGroup;
+use drover_core::device::reported_stats::ReportedStats;
 use drover_core::input::HookOutput;
 
 use super::Plugin;
 use super::error::PluginError;
 use super::proto::device as proto;
 use super::proto::device::device_plugin_client::DevicePluginClient;
-use super::said;
+use super::reported;
 use super::stream::Messages;
 use super::wire::Channel;
 
@@ -40,7 +40,7 @@ impl Plugin {
         let given = self.wire.call("Reserve", client.reserve(request)).await?;
         Ok(given
             .container_res
-            .map(said::reservation)
+            .map(reported::reservation)
             .unwrap_or_default())
     }
 
@@ -78,13 +78,13 @@ impl Devices {
     ///
     /// # Errors
     /// The plugin broke the stream off, is gone, or sends too much; the stream is over then.
-    pub async fn next(&mut self) -> Result<Option<Vec<SaidGroup>>, PluginError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<ReportedGroup>>, PluginError> {
         while let Some(message) = self.messages.next().await? {
             // Many plugins repeat themselves: that costs no more than this.
             if self.last.as_ref() != Some(&message.device_group) {
                 self.last = Some(message.device_group.clone());
                 let groups = message.device_group.into_iter();
-                return Ok(Some(groups.map(said::group).collect()));
+                return Ok(Some(groups.map(reported::group).collect()));
             }
         }
         Ok(None)
@@ -101,8 +101,8 @@ impl DeviceStats {
     ///
     /// # Errors
     /// The plugin broke the stream off, is gone, or sends too much; the stream is over then.
-    pub async fn next(&mut self) -> Result<Option<Vec<SaidStats>>, PluginError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<ReportedStats>>, PluginError> {
         let message = self.0.next().await?;
-        Ok(message.map(|message| message.groups.into_iter().map(said::stats).collect()))
+        Ok(message.map(|message| message.groups.into_iter().map(reported::stats).collect()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drover_core::driver::said::{SaidTaskEvent, SaidUsage};
+use drover_core::driver::reported::{ReportedTaskEvent, ReportedUsage};
 use drover_core::driver::spec::Spec;
 use drover_core::input::DriverFingerprint;
 use drover_core::model::alloc::{DriverNetwork, ExitResult};
@@ -13,7 +13,7 @@ use super::proto::driver as proto;
 use super::proto::driver::driver_client::DriverClient;
 use super::stream::Messages;
 use super::wire::Channel;
-use super::{Plugin, driver_said, spec};
+use super::{Plugin, driver_reported, spec};
 
 pub(crate) use super::proto::driver::{
     AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, Device,
@@ -143,20 +143,20 @@ impl Plugin {
         let mut client = self.driver();
         let answer = client.capabilities(proto::Nothing {});
         let answer = self.wire.call("Capabilities", answer).await?;
-        let said = answer.capabilities.unwrap_or_default();
+        let reported = answer.capabilities.unwrap_or_default();
         Ok(Capabilities {
-            send_signals: said.send_signals,
-            exec: said.exec,
-            fs_isolation: match said.fs_isolation() {
+            send_signals: reported.send_signals,
+            exec: reported.exec,
+            fs_isolation: match reported.fs_isolation() {
                 F::None => FsIsolation::None,
                 F::Chroot => FsIsolation::Chroot,
                 F::Image => FsIsolation::Image,
                 F::Unveil => FsIsolation::Unveil,
             },
-            must_create_network: said.must_create_network,
-            mounts: said.mount_configs() == MountConfigs::AnyMounts,
-            disable_log_collection: said.disable_log_collection,
-            dynamic_workload_users: said.dynamic_workload_users,
+            must_create_network: reported.must_create_network,
+            mounts: reported.mount_configs() == MountConfigs::AnyMounts,
+            disable_log_collection: reported.disable_log_collection,
+            dynamic_workload_users: reported.dynamic_workload_users,
         })
     }
 
@@ -189,7 +189,7 @@ impl Plugin {
         let handle = started.handle.ok_or_else(none)?;
         Ok(StartedTask {
             handle: Handle(handle.encode_to_vec()),
-            network: started.network_override.map(driver_said::network),
+            network: started.network_override.map(driver_reported::network),
         })
     }
 
@@ -221,8 +221,10 @@ impl Plugin {
         };
         let answer = answer.into_inner();
         match answer.result {
-            Some(result) => Ok(driver_said::exit(result, &answer.err)),
-            None if answer.err.is_empty() => Ok(ExitResult::unknown("its driver does not say")),
+            Some(result) => Ok(driver_reported::exit(result, &answer.err)),
+            None if answer.err.is_empty() => {
+                Ok(ExitResult::unknown("its driver does not report it"))
+            }
             None => Ok(ExitResult::unknown(answer.err)),
         }
     }
@@ -278,12 +280,12 @@ impl Plugin {
             proto::TaskState::Exited => Some(false),
         };
         Ok(TaskStatus {
-            network: answer.network_override.map(driver_said::network),
+            network: answer.network_override.map(driver_reported::network),
             running,
             exit: task
                 .result
                 .filter(|_| running == Some(false))
-                .map(|result| driver_said::exit(result, "")),
+                .map(|result| driver_reported::exit(result, "")),
         })
     }
 
@@ -320,8 +322,8 @@ impl Plugin {
         let within = time.saturating_add(self.wire.limits().call);
         let answer = client.exec_task(request);
         let answer = self.wire.call_within("ExecTask", within, answer).await?;
-        let none = || PluginError::Invalid("it does not say how a program ended".to_owned());
-        Ok(driver_said::exit(answer.result.ok_or_else(none)?, ""))
+        let none = || PluginError::Invalid("it does not report how a program ended".to_owned());
+        Ok(driver_reported::exit(answer.result.ok_or_else(none)?, ""))
     }
 
     /// Asks what a task uses, at each interval.
@@ -371,7 +373,7 @@ impl DriverHealth {
     /// The driver could not find out, broke the stream off, is gone, or sends too much.
     pub async fn next(&mut self) -> Result<Option<DriverFingerprint>, PluginError> {
         match self.0.next().await? {
-            Some(message) if message.err.is_empty() => Ok(Some(driver_said::driver(message))),
+            Some(message) if message.err.is_empty() => Ok(Some(driver_reported::driver(message))),
             Some(message) => Err(PluginError::Invalid(format!(
                 "it could not find out how it is: {}",
                 message.err
@@ -391,9 +393,9 @@ impl TaskStats {
     ///
     /// # Errors
     /// The driver broke the stream off, is gone, or sends too much.
-    pub async fn next(&mut self) -> Result<Option<SaidUsage>, PluginError> {
+    pub async fn next(&mut self) -> Result<Option<ReportedUsage>, PluginError> {
         let message = self.0.next().await?;
-        Ok(message.map(|message| driver_said::usage(message.stats.unwrap_or_default())))
+        Ok(message.map(|message| driver_reported::usage(message.stats.unwrap_or_default())))
     }
 }
 
@@ -406,8 +408,8 @@ impl TaskEvents {
     ///
     /// # Errors
     /// The driver broke the stream off, is gone, or sends too much.
-    pub async fn next(&mut self) -> Result<Option<SaidTaskEvent>, PluginError> {
-        Ok(self.0.next().await?.map(driver_said::event))
+    pub async fn next(&mut self) -> Result<Option<ReportedTaskEvent>, PluginError> {
+        Ok(self.0.next().await?.map(driver_reported::event))
     }
 }
 

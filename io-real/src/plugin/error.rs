@@ -23,7 +23,7 @@ pub enum PluginError {
         /// How it ended.
         exit: Exit,
         /// The last lines of its standard error.
-        said: String,
+        reported: String,
     },
     /// What it said is no handshake.
     Handshake(HandshakeError),
@@ -84,24 +84,24 @@ impl fmt::Display for PluginError {
         match self {
             Self::Program(error) => error.fmt(f),
             Self::Io(error) => error.fmt(f),
-            Self::ExitedEarly { exit, said } if said.is_empty() => {
+            Self::ExitedEarly { exit, reported } if reported.is_empty() => {
                 write!(f, "it ended ({exit}) before it could be spoken to")
             }
-            Self::ExitedEarly { exit, said } => {
+            Self::ExitedEarly { exit, reported } => {
                 write!(
                     f,
-                    "it ended ({exit}) before it could be spoken to, saying {said:?}"
+                    "it ended ({exit}) before its handshake; it wrote {reported:?}"
                 )
             }
             Self::Handshake(error) => error.fmt(f),
             Self::StartTimeout(after) => {
-                write!(f, "it did not say within {after:?} where it listens")
+                write!(f, "it sent no handshake within {after:?}")
             }
             Self::Stranger(why) => write!(f, "its socket is not its own: {why}"),
             Self::Lost(why) => write!(f, "it is gone: {why}"),
             Self::Timeout { call, after } => write!(f, "no answer to {call} within {after:?}"),
             Self::Refused(refusal) => write!(f, "{}: {}", refusal.call, refusal.message),
-            Self::Invalid(what) => write!(f, "it says what has no sense: {what}"),
+            Self::Invalid(what) => write!(f, "it sent an invalid answer: {what}"),
             Self::Flood(limit) => write!(f, "it sends more than {limit} messages in a second"),
         }
     }

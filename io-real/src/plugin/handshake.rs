@@ -76,9 +76,9 @@ impl fmt::Display for HandshakeError {
             Self::Network(network) => write!(f, "it listens on an unknown network {network:?}"),
             Self::Address(address) => write!(f, "it cannot be reached at {address:?}"),
             Self::Transport(transport) => {
-                write!(f, "it speaks {transport:?}, and only grpc is spoken here")
+                write!(f, "it speaks {transport:?}, and only grpc is supported")
             }
-            Self::Encrypted => f.write_str("it wants TLS, which was not offered"),
+            Self::Encrypted => f.write_str("it requires TLS, which was not offered"),
         }
     }
 }

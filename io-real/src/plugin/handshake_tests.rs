@@ -5,7 +5,7 @@ use super::*;
 const GOOD: &str = "1|2|unix|/tmp/plugin123|grpc|";
 
 #[test]
-fn a_handshake_says_where_the_plugin_listens() {
+fn handshake_gives_plugin_address() {
     let unix = Address::Unix(PathBuf::from("/tmp/plugin123"));
     for line in [
         GOOD,
@@ -19,7 +19,7 @@ fn a_handshake_says_where_the_plugin_listens() {
 }
 
 #[test]
-fn each_mistake_has_its_name() {
+fn handshake_errors_are_named() {
     use HandshakeError as E;
     let certificate = format!("1|2|unix|/s|grpc|{}", "A".repeat(51));
     let deep = format!("1|2|unix|/{}|grpc|", "a".repeat(200));
@@ -53,7 +53,7 @@ fn each_mistake_has_its_name() {
 }
 
 #[test]
-fn no_line_does_harm() {
+fn arbitrary_lines_are_safe() {
     let mut random = crate::plugin::fuzz::Random::new(7);
     let mut good = 0;
     for _ in 0..20_000 {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::error::PluginError;
 use super::handshake::{self, Address};
-use super::output::{LastLines, Lines, retell};
+use super::output::{LastLines, Lines, forward};
 use super::process::{Identity, Process, output_pipe};
 use super::program::Program;
 use super::wire::{Limits, Wire};
@@ -130,7 +130,7 @@ impl Plugin {
         let mut tasks = Vec::new();
         for number in [1, 2] {
             if let Some(pipe) = process.output(number) {
-                let reading = retell(from.name.clone(), pipe, last.clone());
+                let reading = forward(from.name.clone(), pipe, last.clone());
                 tasks.push(service::Task::new(tokio::spawn(reading)));
             }
         }
@@ -158,15 +158,15 @@ impl Reattach {
             return Ok(false);
         };
         process.kill(false);
-        let patience = Duration::from_secs(5);
-        match timeout(patience, process.exited()).await {
+        let limit = Duration::from_secs(5);
+        match timeout(limit, process.exited()).await {
             Ok(_) => {
                 super::tidy(&self.address);
                 Ok(true)
             }
             Err(_) => Err(PluginError::Timeout {
                 call: "kill",
-                after: patience,
+                after: limit,
             }),
         }
     }
@@ -188,7 +188,7 @@ async fn start(
     [stdout, stderr]: [OwnedFd; 2],
 ) -> Result<Started, (PluginError, Option<Address>)> {
     let last = LastLines::default();
-    let logs = retell(name.to_owned(), stderr, last.clone());
+    let logs = forward(name.to_owned(), stderr, last.clone());
     let mut tasks = vec![service::Task::new(tokio::spawn(logs))];
     let early = |error| (error, None);
     let mut lines = Lines::new(stdout).map_err(|error| early(error.into()))?;
@@ -218,12 +218,12 @@ struct Doomed(Option<Process>);
 
 impl Doomed {
     fn get(&self) -> Result<&Process, PluginError> {
-        let none = || PluginError::Lost("it was let go".to_owned());
+        let none = || PluginError::Lost("it was released".to_owned());
         self.0.as_ref().ok_or_else(none)
     }
 
     fn survives(mut self) -> Result<Process, PluginError> {
-        let none = || PluginError::Lost("it was let go".to_owned());
+        let none = || PluginError::Lost("it was released".to_owned());
         self.0.take().ok_or_else(none)
     }
 }
@@ -257,7 +257,7 @@ async fn shake(
         Some(line) if handshake::parse(&line).is_err() => Ok(handshake::parse(&line)?),
         Some(_) | None => Err(PluginError::ExitedEarly {
             exit,
-            said: last.complete().await,
+            reported: last.complete().await,
         }),
     }
 }

@@ -26,7 +26,7 @@
 //!   except `WaitTask`, which ends with the plugin. Streams are not read ahead ([`stream`]): what
 //!   nobody asks for waits at the plugin, and more than a fixed number of messages in a second are
 //!   an error. Fingerprints that repeat the one before are left out.
-//! - **Reports** go to the core as `Said…` (`core/src/device/`, `core/src/driver/said.rs`), as the
+//! - **Reports** go to the core as `Said…` (`core/src/device/`, `core/src/driver/reported.rs`), as the
 //!   plugin made them: the core distrusts them. Zero and unset are different. A configuration
 //!   schema that a plugin announces becomes a `Spec` (`core/src/driver/spec/`). Literals in it are
 //!   values: functions are not evaluated.
@@ -34,14 +34,14 @@
 //!
 //! `io-real/examples/` has a plugin of devices and a driver. They are the tests' peers too, and
 //! misbehave on demand. To try plugins of Nomad, give their paths to
-//! `io-real/tests/plugin_field.rs`.
+//! `io-real/tests/plugin_nomad.rs`.
 
 mod base;
 pub mod bytes;
 mod details;
 mod device;
 pub(crate) mod driver;
-mod driver_said;
+mod driver_reported;
 mod error;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -53,7 +53,7 @@ mod output;
 mod process;
 mod program;
 mod proto;
-mod said;
+mod reported;
 mod service;
 mod spec;
 mod stream;
@@ -123,10 +123,10 @@ impl Plugin {
         let Some(exit) = exit else {
             return PluginError::Lost("its connection broke, and its process goes on".to_owned());
         };
-        let said = self.last.complete().await;
-        PluginError::Lost(match said.as_str() {
+        let reported = self.last.complete().await;
+        PluginError::Lost(match reported.as_str() {
             "" => format!("it ended ({exit})"),
-            said => format!("it ended ({exit}), saying {said:?}"),
+            reported => format!("it ended ({exit}); it wrote {reported:?}"),
         })
     }
 

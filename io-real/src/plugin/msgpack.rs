@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_has_known_bytes() {
+    fn msgpack_config_matches_reference() {
         let value = literal(r#"{ a = 1, b = [true, null], c = "x", d = 1.5 }"#).unwrap();
         let bytes = b"\x84\xa1a\x01\xa1b\x92\xc3\xc0\xa1c\xa1x\xa1d\xcb\x3f\xf8\0\0\0\0\0\0";
         assert_eq!(encode(&value).unwrap(), bytes);
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn arbitrary_bytes_are_safe() {
         let value = literal(r#"{ a = [1, -7, 70000], b = { c = "text", d = 0.25 } }"#).unwrap();
         let good = encode(&value).unwrap();
         let mut random = crate::plugin::fuzz::Random::new(11);

@@ -77,7 +77,7 @@ impl LastLines {
     }
 }
 
-/// Whether a program of the field dies of what this line says.
+/// Whether a program of Nomad dies of what this line says.
 fn is_panic(line: &str) -> bool {
     line.starts_with("panic: ") || line.starts_with("fatal error: ")
 }
@@ -134,43 +134,43 @@ impl Lines {
 }
 
 /// Tells lines again for as long as there are any.
-pub(super) async fn retell(plugin: String, pipe: OwnedFd, last: LastLines) {
+pub(super) async fn forward(plugin: String, pipe: OwnedFd, last: LastLines) {
     let mut lines = match Lines::new(pipe) {
         Ok(lines) => lines,
         Err(error) => return tracing::warn!(plugin, %error, "cannot read what a plugin prints"),
     };
-    let mut teller = Teller::new(plugin);
+    let mut teller = LogForwarder::new(plugin);
     while let Ok(Some(line)) = lines.next(MAX_LINE).await {
         let line = String::from_utf8_lossy(&line);
         last.push(&line);
-        teller.tell(&line);
+        teller.log(&line);
     }
     last.0.complete.send_replace(true);
 }
 
 /// Whoever tells the lines of one plugin.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct LogForwarder {
     plugin: String,
     since: Instant,
-    told: u32,
+    reported: u32,
     panicked: bool,
 }
 
-impl Teller {
-    pub(super) fn new(plugin: String) -> Teller {
-        Teller {
+impl LogForwarder {
+    pub(super) fn new(plugin: String) -> LogForwarder {
+        LogForwarder {
             plugin,
             since: Instant::now(),
-            told: 0,
+            reported: 0,
             panicked: false,
         }
     }
 
     /// Tells a line, unless there were too many already.
-    pub(super) fn tell(&mut self, line: &str) {
+    pub(super) fn log(&mut self, line: &str) {
         if self.since.elapsed() >= Duration::from_secs(1) {
-            let left = self.told.saturating_sub(LINES_PER_SECOND);
+            let left = self.reported.saturating_sub(LINES_PER_SECOND);
             if left > 0 {
                 let plugin = self.plugin.as_str();
                 tracing::warn!(
@@ -179,12 +179,12 @@ impl Teller {
                     "a plugin prints too much; lines were left out"
                 );
             }
-            (self.since, self.told) = (Instant::now(), 0);
+            (self.since, self.reported) = (Instant::now(), 0);
         }
-        self.told = self.told.saturating_add(1);
-        if self.told <= LINES_PER_SECOND {
+        self.reported = self.reported.saturating_add(1);
+        if self.reported <= LINES_PER_SECOND {
             let line = Line::read(line, &mut self.panicked);
-            line.tell(&self.plugin);
+            line.log(&self.plugin);
         }
     }
 }
@@ -200,7 +200,7 @@ struct Line {
 }
 
 impl Line {
-    /// A line as the field's logging library writes it, or any other.
+    /// A line as Nomad's logging library writes it, or any other.
     fn read(line: &str, panicked: &mut bool) -> Line {
         let parsed = match serde_json::from_str(line) {
             Ok(Value::Object(fields)) => Some(fields),
@@ -246,7 +246,7 @@ impl Line {
         }
     }
 
-    fn tell(&self, plugin: &str) {
+    fn log(&self, plugin: &str) {
         let Line {
             module,
             message,
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_field_have_levels_and_others_do_not() {
+    fn hclog_lines_have_levels() {
         let mut panicked = false;
         let mut read = |line| Line::read(line, &mut panicked);
         let json =
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_lines_of_a_panic_are_remembered() {
+    fn first_panic_lines_are_kept() {
         let last = LastLines::default();
         for line in ["a", "b", "c", "d", "e", "f"] {
             last.push(line);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_have_a_bound() {
+    async fn log_lines_are_bounded() {
         let (ours, its) = super::super::process::output_pipe().unwrap();
         let mut lines = Lines::new(ours).unwrap();
         let mut its = std::fs::File::from(its);

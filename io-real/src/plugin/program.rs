@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_programs_of_the_directory_itself_are_run() {
+    fn only_programs_in_plugin_dir_are_run() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("plugins");
         fs::create_dir(&path).unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_write_to_is_not_used() {
+    fn writable_plugin_dir_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(

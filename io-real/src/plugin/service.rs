@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tonic::codegen::tokio_stream;
 
 use super::error::PluginError;
-use super::output::Teller;
+use super::output::LogForwarder;
 use super::proto::health::health_client::HealthClient;
 use super::proto::health::{HealthCheckRequest, health_check_response::ServingStatus};
 use super::proto::plugin::grpc_broker_client::GrpcBrokerClient;
@@ -64,12 +64,12 @@ pub(super) async fn check(wire: &Wire) -> Result<(), PluginError> {
 }
 
 /// Asks the plugin to end. It may end before it has answered.
-pub(super) async fn shutdown(wire: &Wire, patience: Duration) {
+pub(super) async fn shutdown(wire: &Wire, timeout: Duration) {
     let (channel, origin) = wire.channel();
     let mut client = GrpcControllerClient::with_origin(channel, origin);
     let answer = client.shutdown(Empty {});
-    if let Err(error) = wire.call_within("Shutdown", patience, answer).await {
-        tracing::debug!(%error, "a plugin did not answer that it ends");
+    if let Err(error) = wire.call_within("Shutdown", timeout, answer).await {
+        tracing::debug!(%error, "a plugin did not acknowledge its shutdown");
     }
 }
 
@@ -84,10 +84,10 @@ fn stdio(name: String, wire: &Wire) -> impl Future<Output = ()> + Send + 'static
             return;
         };
         let mut stream = stream.into_inner();
-        let mut teller = Teller::new(name);
+        let mut teller = LogForwarder::new(name);
         while let Ok(Some(data)) = stream.message().await {
             for line in String::from_utf8_lossy(&data.data).lines() {
-                teller.tell(line);
+                teller.log(line);
             }
         }
     }
@@ -103,11 +103,7 @@ fn broker(wire: &Wire) -> impl Future<Output = ()> + Send + 'static {
             let mut stream = stream.into_inner();
             while let Ok(Some(offer)) = stream.message().await {
                 let (id, address) = (offer.service_id, offer.address);
-                tracing::debug!(
-                    id,
-                    address,
-                    "a plugin offers a connection, which nobody wants"
-                );
+                tracing::debug!(id, address, "a plugin offers an unexpected connection");
             }
         }
     }

@@ -3,23 +3,28 @@
 use drover_core::driver::spec::{MAX_DEPTH, Spec, Type, literal};
 
 use super::error::PluginError;
-use super::proto::hclspec as said;
+use super::proto::hclspec as reported;
 
 /// Reads an announcement.
 ///
 /// # Errors
 /// Something in it has no name, no content, an unknown type, or is nested too deep.
-pub(super) fn read(spec: &said::Spec) -> Result<Spec, PluginError> {
+pub(super) fn read(spec: &reported::Spec) -> Result<Spec, PluginError> {
     convert(Some(spec), "", MAX_DEPTH)
 }
 
 /// `implied` is the name that a part has if it names itself with none.
-fn convert(spec: Option<&said::Spec>, implied: &str, depth: usize) -> Result<Spec, PluginError> {
-    use said::spec::Block as B;
+fn convert(
+    spec: Option<&reported::Spec>,
+    implied: &str,
+    depth: usize,
+) -> Result<Spec, PluginError> {
+    use reported::spec::Block as B;
     let depth = depth.checked_sub(1).ok_or_else(|| wrong("too deep"))?;
     let block = spec.and_then(|spec| spec.block.as_ref());
     let named = |name: &str| name_of(name, implied);
-    let nested = |spec: &Option<Box<said::Spec>>| convert(spec.as_deref(), "", depth).map(Box::new);
+    let nested =
+        |spec: &Option<Box<reported::Spec>>| convert(spec.as_deref(), "", depth).map(Box::new);
     Ok(
         match block.ok_or_else(|| wrong("a part without content"))? {
             B::Object(object) => {
@@ -100,35 +105,37 @@ fn wrong(what: &str) -> PluginError {
 mod tests {
     use super::*;
 
-    fn of(block: said::spec::Block) -> said::Spec {
-        said::Spec { block: Some(block) }
+    fn of(block: reported::spec::Block) -> reported::Spec {
+        reported::Spec { block: Some(block) }
     }
 
-    fn attr(name: &str, kind: &str) -> said::Spec {
-        of(said::spec::Block::Attr(said::Attr {
+    fn attr(name: &str, kind: &str) -> reported::Spec {
+        of(reported::spec::Block::Attr(reported::Attr {
             name: name.to_owned(),
             r#type: kind.to_owned(),
             required: false,
         }))
     }
 
-    fn object(key: &str, spec: said::Spec) -> said::Spec {
-        of(said::spec::Block::Object(said::Object {
+    fn object(key: &str, spec: reported::Spec) -> reported::Spec {
+        of(reported::spec::Block::Object(reported::Object {
             attributes: [(key.to_owned(), spec)].into(),
         }))
     }
 
-    fn default(primary: said::Spec) -> said::Spec {
+    fn default(primary: reported::Spec) -> reported::Spec {
         let value = "3".to_owned();
-        let literal = of(said::spec::Block::Literal(said::Literal { value }));
-        of(said::spec::Block::Default(Box::new(said::Default {
-            primary: Some(Box::new(primary)),
-            default: Some(Box::new(literal)),
-        })))
+        let literal = of(reported::spec::Block::Literal(reported::Literal { value }));
+        of(reported::spec::Block::Default(Box::new(
+            reported::Default {
+                primary: Some(Box::new(primary)),
+                default: Some(Box::new(literal)),
+            },
+        )))
     }
 
     #[test]
-    fn a_part_of_an_object_has_its_key_as_name() {
+    fn object_field_is_named_by_key() {
         let named = |name: &str| {
             let name = name.to_owned();
             let kind = Type::Number;
@@ -147,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_sense_is_refused() {
+    fn invalid_schema_is_refused() {
         let mut deep = attr("a", "any");
         for _ in 0..MAX_DEPTH {
             deep = object("a", deep);
         }
         for bad in [
-            said::Spec { block: None },
+            reported::Spec { block: None },
             attr("", "any"),
             attr("a", "text"),
             object("a", default(attr("", "number"))),

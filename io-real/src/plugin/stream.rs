@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_second_has_its_messages() {
+    fn message_rate_is_limited_per_second() {
         let mut pace = Pace::new(2);
         let start = pace.since;
         let after = |millis| start + Duration::from_millis(millis);

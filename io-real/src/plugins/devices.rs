@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use drover_core::device::said_stats::SaidStats;
+use drover_core::device::reported_stats::ReportedStats;
 use drover_core::input::HookOutput;
 use drover_core::model::device::GroupId;
 use drover_core::op::Failure;
@@ -38,20 +38,20 @@ impl DevicePlugin for Devices {
         &self.name
     }
 
-    fn watch(&self, news: DeviceStream) {
+    fn watch(&self, report: DeviceStream) {
         let one = self.one.clone();
         self.one.watch(async move {
             match one.running().await {
                 Ok(running) => {
-                    let why = tell(&running, &news).await;
+                    let why = forward_devices(&running, &report).await;
                     one.give_up(&running).await;
                     if why.contains(DISABLED) {
-                        news.disabled(why);
+                        report.disabled(why);
                     } else {
-                        news.ended(why);
+                        report.ended(why);
                     }
                 }
-                Err(failure) => news.ended(failure.message),
+                Err(failure) => report.ended(failure.message),
             }
         });
     }
@@ -76,33 +76,33 @@ impl DevicePlugin for Devices {
         let open = || Box::pin(measurements(self.one.clone())) as _;
         let listener = || {
             let (plugin, to) = (self.name.clone(), to.clone());
-            Box::new(Told { plugin, to }) as _
+            Box::new(StatsSink { plugin, to }) as _
         };
-        Box::pin(self.one.device_stats().look(open, listener))
+        Box::pin(self.one.device_stats().subscribe(open, listener))
     }
 }
 
 /// What a plugin measures; nothing is started for that.
-async fn measurements(one: Arc<One>) -> Result<Measurements<Vec<SaidStats>>, String> {
+async fn measurements(one: Arc<One>) -> Result<Measurements<Vec<ReportedStats>>, String> {
     let running = one.if_running().await.ok_or("it does not run")?;
     let stats = running.plugin.device_stats(INTERVAL).await;
     let stats = stats.map_err(|error| error.to_string())?;
     let next = |mut stats: crate::plugin::DeviceStats| async {
-        let said = stats.next().await.map_err(|error| error.to_string());
-        Some((said.transpose()?, stats))
+        let reported = stats.next().await.map_err(|error| error.to_string());
+        Some((reported.transpose()?, stats))
     };
     Ok(unfold(stats, next).boxed())
 }
 
 /// Takes what a plugin measures.
-struct Told {
+struct StatsSink {
     plugin: String,
     to: Measured,
 }
 
-impl Listener<Vec<SaidStats>> for Told {
-    fn take(&mut self, said: Vec<SaidStats>) -> Result<(), String> {
-        self.to.say(said)
+impl Listener<Vec<ReportedStats>> for StatsSink {
+    fn take(&mut self, reported: Vec<ReportedStats>) -> Result<(), String> {
+        self.to.report(reported)
     }
 
     fn over(&mut self, why: Option<&str>) {
@@ -118,14 +118,14 @@ impl Listener<Vec<SaidStats>> for Told {
 }
 
 /// Tells of the devices until nothing more comes; why.
-async fn tell(running: &Running, news: &DeviceStream) -> String {
+async fn forward_devices(running: &Running, report: &DeviceStream) -> String {
     let mut devices = match running.plugin.devices().await {
         Ok(devices) => devices,
         Err(error) => return error.to_string(),
     };
     loop {
         match devices.next().await {
-            Ok(Some(groups)) => news.say(groups),
+            Ok(Some(groups)) => report.report(groups),
             Ok(None) => return "it ended its stream of devices".to_owned(),
             Err(error) => return running.broke(error).await,
         }

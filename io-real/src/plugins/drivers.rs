@@ -6,25 +6,25 @@ use super::one::{One, Running};
 use crate::driver::DriverStream;
 
 /// Tells how the driver is until nothing more comes.
-pub(super) async fn tell(one: Arc<One>, news: DriverStream) {
+pub(super) async fn forward_fingerprints(one: Arc<One>, report: DriverStream) {
     match one.running().await {
         Ok(running) => {
-            let why = listen(&running, &news).await;
+            let why = listen(&running, &report).await;
             one.give_up(&running).await;
-            news.ended(why);
+            report.ended(why);
         }
-        Err(failure) => news.ended(failure.message),
+        Err(failure) => report.ended(failure.message),
     }
 }
 
-async fn listen(running: &Running, news: &DriverStream) -> String {
+async fn listen(running: &Running, report: &DriverStream) -> String {
     let mut health = match running.plugin.driver_health().await {
         Ok(health) => health,
         Err(error) => return error.to_string(),
     };
     loop {
         match health.next().await {
-            Ok(Some(said)) => news.say(said),
+            Ok(Some(reported)) => report.report(reported),
             Ok(None) => return "it ended its stream of fingerprints".to_owned(),
             Err(error) => return running.broke(error).await,
         }

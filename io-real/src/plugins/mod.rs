@@ -121,7 +121,7 @@ impl Plugins {
                  (plugin_dir says where else)"
             ))
         })?;
-        let place = Arc::new(one::Place {
+        let context = Arc::new(one::PluginContext {
             dir,
             memory: Memory::new(settings.memory),
             handles: Handles::new(settings.handles),
@@ -134,7 +134,7 @@ impl Plugins {
         });
         let one = |config: PluginConfig| {
             let file = config.file.clone();
-            (file, Arc::new(One::new(config, place.clone())))
+            (file, Arc::new(One::new(config, context.clone())))
         };
         let plugins: BTreeMap<String, Arc<One>> = configs.into_iter().map(one).collect();
         let known = plugins.values().filter_map(|one| {
@@ -210,10 +210,12 @@ impl Plugins {
     }
 
     /// Begins to tell how the driver of this name is. The stream ends at once if there is none.
-    pub fn watch_driver(&self, name: &str, news: DriverStream) {
+    pub fn watch_driver(&self, name: &str, report: DriverStream) {
         match self.named(PluginKind::Driver, name) {
-            Some(one) => one.clone().watch(drivers::tell(one, news)),
-            None => news.ended("this agent has no such driver"),
+            Some(one) => one
+                .clone()
+                .watch(drivers::forward_fingerprints(one, report)),
+            None => report.ended("this agent has no such driver"),
         }
     }
 

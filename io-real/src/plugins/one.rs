@@ -26,7 +26,7 @@ use crate::stats::listening::Listening;
 const HELPERS: (u16, u16) = (14_000, 14_512);
 
 /// What all plugins share.
-pub(super) struct Place {
+pub(super) struct PluginContext {
     pub(super) dir: PluginDir,
     pub(super) memory: Memory,
     pub(super) handles: Handles,
@@ -59,7 +59,7 @@ impl Running {
 /// One plugin.
 pub(super) struct One {
     config: PluginConfig,
-    place: Arc<Place>,
+    context: Arc<PluginContext>,
     /// Held while it is started, so that it is started once.
     running: tokio::sync::Mutex<Option<Arc<Running>>>,
     driver: Mutex<Option<PluginDriver>>,
@@ -71,10 +71,10 @@ pub(super) struct One {
 }
 
 impl One {
-    pub(super) fn new(config: PluginConfig, place: Arc<Place>) -> One {
+    pub(super) fn new(config: PluginConfig, context: Arc<PluginContext>) -> One {
         One {
             config,
-            place,
+            context,
             running: tokio::sync::Mutex::default(),
             driver: Mutex::default(),
             watch: OneTask::default(),
@@ -99,7 +99,7 @@ impl One {
 
     /// What an earlier agent knew of it.
     pub(super) fn remembered(&self) -> Option<(Kind, String)> {
-        let known = self.place.memory.read(&self.config.file)?;
+        let known = self.context.memory.read(&self.config.file)?;
         self.notes.named(Named {
             kind: known.kind,
             name: known.name.clone(),
@@ -125,14 +125,14 @@ impl One {
     /// Why it is not wanted, if it said that it is a driver which is not.
     pub(super) fn denial(&self) -> Option<String> {
         let driver = self.notes.name().filter(|it| it.kind == Kind::Driver)?;
-        self.place.drivers.denial(&driver.name)
+        self.context.drivers.denial(&driver.name)
     }
 
     /// Ends it with what it runs, because it is not wanted.
     pub(super) async fn end_denied(&self, running: &Arc<Running>) {
         running.plugin.kill(true).await;
         *self.running.lock().await = None;
-        if let Err(error) = self.place.memory.forget(&self.config.file) {
+        if let Err(error) = self.context.memory.forget(&self.config.file) {
             tracing::warn!(plugin = self.config.file, %error, "cannot forget a plugin");
         }
     }
@@ -147,10 +147,10 @@ impl One {
     }
 
     fn make_driver(&self, name: &str) -> PluginDriver {
-        let place = &self.place;
+        let context = &self.context;
         let make = || {
-            let (root, inbox) = (place.root.clone(), place.inbox.clone());
-            let (handles, collectors) = (place.handles.clone(), place.collectors.clone());
+            let (root, inbox) = (context.root.clone(), context.inbox.clone());
+            let (handles, collectors) = (context.handles.clone(), context.collectors.clone());
             PluginDriver::new(name.to_owned(), handles, collectors, root, inbox)
         };
         self.held_driver().get_or_insert_with(make).clone()
@@ -171,9 +171,9 @@ impl One {
             return Ok(alive.clone());
         }
         *running = None;
-        let begun = Arc::new(self.begin().await?);
-        *running = Some(begun.clone());
-        Ok(begun)
+        let started = Arc::new(self.begin().await?);
+        *running = Some(started.clone());
+        Ok(started)
     }
 
     /// The plugin is of no use any more. A driver goes on with its tasks if it can.
@@ -207,7 +207,7 @@ impl One {
             return;
         };
         running.plugin.stop(true).await;
-        if let Err(error) = self.place.memory.forget(&self.config.file) {
+        if let Err(error) = self.context.memory.forget(&self.config.file) {
             tracing::warn!(plugin = self.config.file, %error, "cannot forget a plugin");
         }
     }
@@ -216,11 +216,11 @@ impl One {
         if let Some(found) = self.find_again().await {
             return Ok(found);
         }
-        let program = (self.place.dir.program(&self.config.file))
+        let program = (self.context.dir.program(&self.config.file))
             .map_err(|error| Failure::recoverable(error.to_string()))?;
         let spec = LaunchSpec {
             args: self.config.args.clone(),
-            socket_dir: Some(self.place.sockets.clone()),
+            socket_dir: Some(self.context.sockets.clone()),
             ..LaunchSpec::default()
         };
         self.notes.started();
@@ -237,7 +237,7 @@ impl One {
     /// A driver of an earlier agent is used on; a plugin of devices is ended, because nobody can
     /// ask it what it was asked before.
     async fn find_again(&self) -> Option<Running> {
-        let known = self.place.memory.read(&self.config.file)?;
+        let known = self.context.memory.read(&self.config.file)?;
         let process = known.process?;
         if known.kind == Kind::Device {
             if let Err(error) = process.end().await {
@@ -299,7 +299,7 @@ impl One {
         let config = self.decoded(plugin.config_schema().await?)?;
         let settings = DriverSettings {
             ports: HELPERS,
-            processors: self.place.processors.clone(),
+            processors: self.context.processors.clone(),
         };
         let settings = (kind == Kind::Driver).then_some(&settings);
         plugin
@@ -333,7 +333,7 @@ impl One {
             version: info.version.text.clone(),
             process: Some(plugin.remember()),
         };
-        let written = self.place.memory.write(&self.config.file, &known);
+        let written = self.context.memory.write(&self.config.file, &known);
         written.map_err(|error| PluginError::from(error).into())
     }
 }

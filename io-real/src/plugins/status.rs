@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_runs_since_it_was_started() {
+    fn process_start_time_is_known() {
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
         let stat = crate::proc_stat::Stat::of(pid).ok();
         let start_time = stat.map_or(0, |stat| stat.start_time);

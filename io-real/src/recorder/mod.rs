@@ -29,7 +29,7 @@ use ring::Ring;
 use writer::Writer;
 
 /// How long the end of the agent waits for the last steps to be written.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The core's side of the recorder.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.end(LAST_WORDS);
+            queue.end(FLUSH_TIMEOUT);
         }
     }
 }

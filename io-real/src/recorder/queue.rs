@@ -184,13 +184,13 @@ impl Sender {
     }
 
     /// Lets the thread write what waits and end, and waits for it no longer than this.
-    pub(super) fn end(&mut self, patience: Duration) {
+    pub(super) fn end(&mut self, timeout: Duration) {
         let mut inner = self.shared.lock();
         inner.items.append(&mut self.items);
         (inner.ended, inner.asleep) = (true, false);
         self.shared.woken.notify_all();
         let woken = &self.shared.woken;
-        drop(woken.wait_timeout_while(inner, patience, |inner| !inner.over));
+        drop(woken.wait_timeout_while(inner, timeout, |inner| !inner.over));
     }
 }
 
@@ -237,7 +237,7 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
-    use drover_core::effect::Told;
+    use drover_core::effect::Notification;
     use drover_core::input::ShutdownMode;
     use drover_core::model::node::Node;
 
@@ -259,7 +259,7 @@ mod tests {
         let input = Input::Shutdown(ShutdownMode::KeepTasks);
         sender.step(Now::default(), Some(&input));
         for number in 0..effects {
-            sender.effect(&Effect::Tell(Told::Index(number)));
+            sender.effect(&Effect::Notify(Notification::Index(number)));
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_without_room_are_left_out_and_counted_and_the_state_follows() {
+    fn dropped_steps_are_counted_and_state_follows() {
         let (mut sender, receiver) = queue();
         let agent = agent();
         let many = u64::try_from(MOST).unwrap_or(u64::MAX) + 100;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_any_more_after_the_thread_gave_up() {
+    fn queue_refuses_steps_after_writer_ended() {
         let (mut sender, receiver) = queue();
         live(&mut sender, 1);
         receiver.give_up();

@@ -91,7 +91,7 @@ impl Ring {
         }
         let number = self.segments.back().map_or(1, |last| last.number + 1);
         self.file = None;
-        self.make_room(needed, 0)?;
+        self.free_space(needed, 0)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = openat(&self.dir, name_of(number), flags | OFlags::NOFOLLOW, mode)
@@ -109,7 +109,7 @@ impl Ring {
         if bytes.is_empty() {
             return Ok(true);
         }
-        if !self.make_room(length(bytes), 1)? {
+        if !self.free_space(length(bytes), 1)? {
             self.file = None;
         }
         let Some(_) = &self.file else {
@@ -130,7 +130,7 @@ impl Ring {
 
     /// Drops the oldest segments until so many bytes more fit, but not the last `kept`. Whether
     /// they fit now.
-    fn make_room(&mut self, needed: u64, kept: usize) -> io::Result<bool> {
+    fn free_space(&mut self, needed: u64, kept: usize) -> io::Result<bool> {
         while self.total() + needed > self.size && self.segments.len() > kept {
             if let Some(oldest) = self.segments.pop_front() {
                 unlinkat(&self.dir, name_of(oldest.number), AtFlags::empty())

@@ -22,10 +22,10 @@ use super::spec::Logs;
 use super::start::StartError;
 
 /// How long a shim may take to write what is left.
-const LAST_WORDS: Duration = Duration::from_secs(15);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a shim that is killed may take to be gone.
-const LAST_BREATH: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ShimHome {
     /// Begins to collect what comes through the pipes of a launch, or goes on where a shim that was
@@ -88,7 +88,7 @@ fn end(live: &Live) -> io::Result<()> {
         Err(_) => return force(live),
         Ok(()) => {}
     }
-    let until = Instant::now() + LAST_WORDS;
+    let until = Instant::now() + DRAIN_TIMEOUT;
     while !live.is_gone_within(SLICE)? {
         live.continue_if_stopped();
         if Instant::now() >= until {
@@ -101,7 +101,7 @@ fn end(live: &Live) -> io::Result<()> {
 
 /// Ends a shim that does not end by itself. What was not written by then is lost.
 fn force(live: &Live) -> io::Result<()> {
-    if live.end_shim(LAST_BREATH)? {
+    if live.end_shim(KILL_TIMEOUT)? {
         Ok(())
     } else {
         Err(io::ErrorKind::TimedOut.into())

@@ -1,7 +1,7 @@
 //! A launch whose shim runs.
 
 use super::home::{ShimHome, named};
-use super::process::{SLICE, ShimProcess, patiently};
+use super::process::{SLICE, ShimProcess, retry_until};
 use super::record::{self, Process, Record, State};
 use super::recover::open_process;
 use super::spec::ExitRecord;
@@ -247,14 +247,14 @@ fn ask(
     // A socket's path has 108 bytes at most, and a data directory may be deep.
     let path = format!("/proc/self/fd/{}/{launch}.s", run.as_raw_fd());
     let address = SocketAddrUnix::new(path)?;
-    patiently(shim, until, || connect(&socket, &address))?;
+    retry_until(shim, until, || connect(&socket, &address))?;
     let mut request = [0; wire::REQUEST];
     request[..4].copy_from_slice(&operation.to_le_bytes());
     request[4..].copy_from_slice(&argument.to_le_bytes());
-    patiently(shim, until, || send(&socket, &request, SendFlags::NOSIGNAL))?;
+    retry_until(shim, until, || send(&socket, &request, SendFlags::NOSIGNAL))?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let message = patiently(shim, until, || {
+    let message = retry_until(shim, until, || {
         let mut parts = [IoSliceMut::new(answer)];
         recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
     })?;

@@ -122,7 +122,7 @@ impl ShimProcess {
 ///
 /// # Errors
 /// `WouldBlock`: the shim does not answer. Others: the call's own.
-pub(super) fn patiently<T>(
+pub(super) fn retry_until<T>(
     shim: Option<&ShimProcess>,
     until: Option<Instant>,
     mut call: impl FnMut() -> rustix::io::Result<T>,

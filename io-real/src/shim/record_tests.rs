@@ -38,13 +38,13 @@ fn full() -> Record {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn shim_record_round_trips() {
     let record = full();
     assert_eq!(Record::decode(&record.encode()), Some(record));
 }
 
 #[test]
-fn any_changed_byte_is_noticed() {
+fn changed_record_byte_is_detected() {
     let bytes = full().encode();
     for at in 0..SIZE {
         let mut torn = bytes;
@@ -55,7 +55,7 @@ fn any_changed_byte_is_noticed() {
 }
 
 #[test]
-fn a_torn_write_leaves_the_older_slot() {
+fn torn_write_keeps_older_slot() {
     let mut file = [0; FILE];
     assert_eq!(Record::newest(&file), None);
     let mut record = full();
@@ -75,7 +75,7 @@ fn a_torn_write_leaves_the_older_slot() {
 }
 
 #[test]
-fn wait_statuses_are_read_as_the_kernel_means_them() {
+fn wait_status_is_decoded() {
     assert_eq!(Exit::from_wait_status(0), Exit::Code(0));
     assert_eq!(Exit::from_wait_status(0x0700), Exit::Code(7));
     assert_eq!(Exit::from_wait_status(9), Exit::Signal(9));

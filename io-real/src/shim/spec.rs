@@ -82,7 +82,7 @@ pub struct ExitRecord {
     pub signal: Option<i32>,
     /// The kernel killed something in its cgroup for lack of memory.
     pub oom: bool,
-    /// False if nobody saw how it ended; then there is neither code nor signal.
+    /// False if how it ended is not known; then there is neither code nor signal.
     pub known: bool,
     /// Output at the very end could not be written (disk full) and is lost.
     pub output_lost: bool,

@@ -4,7 +4,7 @@ use super::encode;
 use super::home::{ShimHome, named};
 use super::live::Live;
 use super::lock;
-use super::process::{SLICE, ShimProcess, patiently};
+use super::process::{SLICE, ShimProcess, retry_until};
 use super::record::Process;
 use super::spec::{Cgroup, LaunchSpec, Logs};
 use super::wire::{self, Step, Verdict};
@@ -240,7 +240,7 @@ fn converse(
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(fds));
     let header = [IoSlice::new(header)];
-    let sent = patiently(shim, None, || {
+    let sent = retry_until(shim, None, || {
         sendmsg(&socket, &header, &mut control, SendFlags::NOSIGNAL)
     });
     // A shim that refuses does not read on: then its answer says more than a broken pipe does.
@@ -256,7 +256,7 @@ fn converse(
 
 fn write_all(socket: &OwnedFd, mut bytes: &[u8], shim: Option<&ShimProcess>) -> io::Result<()> {
     while !bytes.is_empty() {
-        let sent = patiently(shim, None, || send(socket, bytes, SendFlags::NOSIGNAL))?;
+        let sent = retry_until(shim, None, || send(socket, bytes, SendFlags::NOSIGNAL))?;
         bytes = bytes.get(sent..).unwrap_or_default();
     }
     Ok(())
@@ -265,7 +265,7 @@ fn write_all(socket: &OwnedFd, mut bytes: &[u8], shim: Option<&ShimProcess>) -> 
 fn read_exact(socket: &OwnedFd, answer: &mut [u8], shim: Option<&ShimProcess>) -> io::Result<()> {
     let mut len = 0;
     while let Some(rest) = answer.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match patiently(shim, None, || read(socket, &mut *rest))? {
+        match retry_until(shim, None, || read(socket, &mut *rest))? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             more => len += more,
         }
@@ -295,9 +295,7 @@ fn parse(answer: &[u8; wire::ANSWER]) -> Result<Process, StartError> {
             errno: errno.cast_signed(),
             path: Some(path.to_string()),
         }),
-        _ => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "the shim's answer has no sense").into())
-        }
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the shim's answer is invalid").into()),
     }
 }
 

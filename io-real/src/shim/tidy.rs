@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};
 
 /// How long a tombstone is kept. It stops a shim that is late, and no shim is late by that much.
-const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
+const TOMBSTONE_RETENTION: Duration = Duration::from_secs(3600);
 
 impl ShimHome {
     /// Removes tombstones of launches that never started, once they are old or of an earlier boot,
@@ -63,5 +63,5 @@ fn is_old(file: &File) -> io::Result<bool> {
     let written = file.metadata()?.modified()?;
     // A time yet to come was written under another clock, and says nothing.
     let age = SystemTime::now().duration_since(written);
-    Ok(age.is_ok_and(|age| age > TOMBSTONE_LIFE))
+    Ok(age.is_ok_and(|age| age > TOMBSTONE_RETENTION))
 }

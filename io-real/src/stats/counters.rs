@@ -38,7 +38,7 @@ pub mod v2 {
         }),
         ("memory.current", |text, to| to.memory.usage = number(text)),
         ("memory.peak", |text, to| to.memory.max_usage = number(text)),
-        // Swap alone. The field adds the memory to it, as version 1's `memsw` does.
+        // Swap alone. Nomad adds the memory to it, as version 1's `memsw` does.
         ("memory.swap.current", |text, to| {
             to.memory.swap = number(text);
         }),

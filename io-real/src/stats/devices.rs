@@ -11,25 +11,25 @@ use super::Sampler;
 use crate::device::Measured;
 
 /// How long who looks waits for who measures.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 impl Sampler {
     /// Sees to it that what the board says of these devices is not older than a second, as far as
     /// who has them measures them in a moment.
-    pub async fn look_at_devices(&self, held: &[AssignedDevices]) {
+    pub async fn refresh_devices(&self, held: &[AssignedDevices]) {
         let mut wanted: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for held in held {
             let ids = wanted.entry(&held.plugin).or_default();
             ids.extend(held.ids.iter().cloned());
         }
-        let looks = wanted
+        let samples = wanted
             .iter()
             .map(|(plugin, ids)| self.measure(plugin, Some(ids)));
-        join_all(looks).await;
+        join_all(samples).await;
     }
 
     /// The same for all devices.
-    pub async fn look_at_all_devices(&self) {
+    pub async fn refresh_all_devices(&self) {
         let plugins = self.plugins.as_ref();
         let names = plugins.map(|plugins| plugins.all_names());
         let names = names.unwrap_or_default();
@@ -43,6 +43,6 @@ impl Sampler {
         };
         let to = Measured::new(plugin, self.board.clone());
         // Whether it came or not: what is known is what is told.
-        let _ = timeout(PATIENCE, found.measure(ids, &to)).await;
+        let _ = timeout(TIMEOUT, found.measure(ids, &to)).await;
     }
 }

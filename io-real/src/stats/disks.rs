@@ -21,7 +21,7 @@ use crate::mounts;
 const MOST: usize = 256;
 
 /// How long somebody who looks waits for disks.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,25 +58,25 @@ impl Disks {
         self.pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn look(&self) -> Volumes {
+    pub(super) async fn sample(&self) -> Volumes {
         let (mut found, running) = {
             let mut pass = self.pass();
             let fresh = pass.ended.is_some_and(|at| at.elapsed() < FRESH);
             if !pass.running && !fresh {
                 pass.running = true;
                 let own = self.clone();
-                spawn_blocking(move || own.look_blocking());
+                spawn_blocking(move || own.sample_blocking());
             }
             (self.found.subscribe(), pass.running)
         };
         if running {
             // Whether it came or not: what is known is what is told.
-            let _ = timeout(PATIENCE, found.changed()).await;
+            let _ = timeout(TIMEOUT, found.changed()).await;
         }
         found.borrow().clone()
     }
 
-    fn look_blocking(&self) {
+    fn sample_blocking(&self) {
         let volumes = Volumes {
             mounted: Arc::new(mounted()),
             alloc_dir: volume(&self.alloc_dir),

@@ -52,13 +52,13 @@ impl HostSampler {
     /// What the machine uses; not older than a second, and without its devices. The first look
     /// takes a tenth of a second, because percentages need two samples. Disks that do not answer
     /// are left out.
-    pub async fn look(&self, mhz: Option<f64>) -> Arc<Host> {
+    pub async fn sample(&self, mhz: Option<f64>) -> Arc<Host> {
         let mut state = self.state.lock().await;
         let fresh = |(at, _): &&(Instant, Arc<Host>)| at.elapsed() < FRESH;
         if let Some((_, host)) = state.latest.as_ref().filter(fresh) {
             return host.clone();
         }
-        let volumes = self.disks.look().await;
+        let volumes = self.disks.sample().await;
         let recent = |(at, _): &(Instant, _)| at.elapsed() < RECENT;
         if !state.before.as_ref().is_some_and(recent) {
             let first = state.cores();

@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const STEADY: Duration = Duration::from_secs(10);
 
 /// How long who looks first waits for what is said first.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The pause after a first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -44,7 +44,7 @@ pub(crate) trait Listener<T>: Send + 'static {
     ///
     /// # Errors
     /// It cannot be so; the stream is not listened to any more.
-    fn take(&mut self, said: T) -> Result<(), String>;
+    fn take(&mut self, reported: T) -> Result<(), String>;
 
     /// Nothing more comes, for now. Why, unless nobody looked any more.
     fn over(&mut self, why: Option<&str>);
@@ -63,7 +63,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    looked: Instant,
+    last_used: Instant,
     run: Run,
 }
 
@@ -82,7 +82,7 @@ enum Run {
 impl Default for Listening {
     fn default() -> Listening {
         let state = State {
-            looked: Instant::now(),
+            last_used: Instant::now(),
             run: Run::Idle,
         };
         Listening(Arc::new(Shared {
@@ -95,7 +95,7 @@ impl Default for Listening {
 impl Listening {
     /// Somebody looks: from now on, for a minute, `listener` hears what the stream says that
     /// `open` opens. Waits a moment for the first it says.
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn subscribe<T: Send + 'static>(
         &self,
         open: impl FnOnce() -> Opening<T>,
         listener: impl FnOnce() -> Box<dyn Listener<T>>,
@@ -103,7 +103,7 @@ impl Listening {
         let mut taken = self.0.taken.subscribe();
         let waits = {
             let mut state = self.0.state();
-            state.looked = Instant::now();
+            state.last_used = Instant::now();
             let tries = match state.run {
                 Run::Idle => Some(0),
                 Run::Resting(tries, until) if until <= Instant::now() => Some(tries),
@@ -117,7 +117,7 @@ impl Listening {
         };
         if waits {
             // Whether it came or not: what is known is what is told.
-            let _ = timeout(PATIENCE, taken.changed()).await;
+            let _ = timeout(TIMEOUT, taken.changed()).await;
         }
     }
 
@@ -144,7 +144,7 @@ impl Shared {
     ) {
         let end = tokio::select! {
             why = self.hear(open, listener.as_mut()) => Some(why),
-            () = self.unlooked() => None,
+            () = self.until_unused() => None,
         };
         listener.over(end.as_deref());
         let mut state = self.state();
@@ -168,8 +168,8 @@ impl Shared {
         };
         loop {
             match timeout_at(Instant::now() + SILENCE, stream.next()).await {
-                Ok(Some(Ok(said))) => {
-                    if let Err(why) = listener.take(said) {
+                Ok(Some(Ok(reported))) => {
+                    if let Err(why) = listener.take(reported) {
                         return format!("it cannot be believed: {why}");
                     }
                     self.opened();
@@ -178,7 +178,7 @@ impl Shared {
                 }
                 Ok(Some(Err(why))) => return why,
                 Ok(None) => return "it ended its stream".to_owned(),
-                Err(_) => return "it says nothing any more".to_owned(),
+                Err(_) => return "it sends nothing any more".to_owned(),
             }
         }
     }
@@ -191,9 +191,9 @@ impl Shared {
     }
 
     /// Until nobody has looked for a minute.
-    async fn unlooked(&self) {
+    async fn until_unused(&self) {
         loop {
-            let until = self.state().looked + RECENT;
+            let until = self.state().last_used + RECENT;
             if until <= Instant::now() {
                 return;
             }

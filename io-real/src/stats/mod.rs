@@ -6,7 +6,7 @@
 //! ([`drover_core::stats`]).
 //!
 //! - **Everything is measured on request.** A sample is good for a second, whoever asks, and its
-//!   encoded answer is kept as long (`agent/src/http/kept.rs`; an allocation's also ends with the
+//!   encoded answer is kept as long (`agent/src/http/response_cache.rs`; an allocation's also ends with the
 //!   state's index). Percentages need two samples: the first request, and one after a minute
 //!   without any, takes a tenth of a second more. In that time the other tasks are measured too,
 //!   so that asking for hundreds of allocations one after the other takes it once. Files of a control
@@ -59,7 +59,7 @@ const SHORT: Duration = Duration::from_millis(100);
 
 /// Where something of a launch can be measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct StatsSource {
     /// Its control group.
     pub group: Option<GroupDirs>,
     /// Its main process, by number and time of start (field 22 of `/proc/<pid>/stat`).

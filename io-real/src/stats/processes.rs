@@ -24,7 +24,7 @@ impl Proc {
     }
 
     /// The counters of a process. `None`: it is gone.
-    pub(super) fn look(&self, pid: u32, buffer: &mut Buffer) -> Option<(ProcessId, Counters)> {
+    pub(super) fn sample(&self, pid: u32, buffer: &mut Buffer) -> Option<(ProcessId, Counters)> {
         let text = buffer.read_at(&self.0, &format!("{pid}/stat"))?;
         let (start, spent) = process_stat(text)?;
         let text = buffer.read_at(&self.0, &format!("{pid}/status"))?;
@@ -38,7 +38,7 @@ impl Proc {
         let Ok(first) = u32::try_from(root.0) else {
             return Vec::new();
         };
-        match self.look(first, buffer) {
+        match self.sample(first, buffer) {
             Some((id, _)) if id.1 == root.1 => {}
             _ => return Vec::new(),
         }

@@ -26,12 +26,12 @@ impl Buffer {
     pub(super) fn read(&mut self, file: impl AsFd) -> Option<&[u8]> {
         let mut length = 0;
         loop {
-            let room = self.0.get_mut(length..).filter(|room| !room.is_empty());
-            let Some(room) = room else {
+            let buffer = self.0.get_mut(length..).filter(|buffer| !buffer.is_empty());
+            let Some(buffer) = buffer else {
                 let whole = self.0.iter().rposition(|byte| *byte == b'\n')?;
                 return self.0.get(..whole);
             };
-            match pread(&file, room, u64::try_from(length).ok()?) {
+            match pread(&file, buffer, u64::try_from(length).ok()?) {
                 Ok(0) => return self.0.get(..length),
                 Ok(more) => length += more,
                 Err(Errno::INTR) => {}

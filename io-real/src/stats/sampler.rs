@@ -4,7 +4,7 @@
 //! because percentages need two samples; so does one after a minute in which nobody looked, since
 //! what a task did an hour ago is not what it does. Whoever looks at one task usually looks at the
 //! others next (a page, a collector of metrics): the first look at a task therefore measures the
-//! others as well ([`Sampler::look_among`]), so that not each of hundreds takes its tenth of a second.
+//! others as well ([`Sampler::sample_among`]), so that not each of hundreds takes its tenth of a second.
 //! Between looks nothing runs; files stay open until somebody looks at something and nobody has
 //! looked at them for a minute.
 
@@ -99,23 +99,23 @@ impl Sampler {
 
     /// Sees to it that what the board says of these tasks is not older than a second. Of a task whose
     /// driver stopped measuring it the board says nothing; of one that has just ended, what it said last.
-    pub async fn look(&self, tasks: Vec<Running>, depth: Depth, mhz: Option<f64>) {
-        let mut told = Vec::new();
+    pub async fn refresh(&self, tasks: Vec<Running>, depth: Depth, mhz: Option<f64>) {
+        let mut listened = Vec::new();
         let mut counted = Vec::new();
         for task in tasks {
             let plugins = self.plugins.as_ref();
             match plugins.and_then(|plugins| plugins.driver(&task.driver)) {
-                Some(driver) => told.push(self.listen(task, driver)),
+                Some(driver) => listened.push(self.listen(task, driver)),
                 None => counted.push(task),
             }
         }
-        join(join_all(told), self.count(counted, depth, mhz)).await;
+        join(join_all(listened), self.count(counted, depth, mhz)).await;
         self.sweep();
     }
 
     /// The same, where these other tasks run as well. If a first look at the tasks takes its time, the
     /// others that are not known yet are measured in the same time.
-    pub async fn look_among<E>(
+    pub async fn sample_among<E>(
         &self,
         mut tasks: Vec<Running>,
         depth: Depth,
@@ -128,7 +128,7 @@ impl Sampler {
             let unknown = self.unknown(counted, depth).await;
             tasks.extend(unknown.into_iter().take(MOST_BESIDE));
         }
-        self.look(tasks, depth, mhz).await;
+        self.refresh(tasks, depth, mhz).await;
         Ok(())
     }
 
@@ -144,9 +144,9 @@ impl Sampler {
         unknown.cloned().collect()
     }
 
-    fn has_plugin(&self, looked: &Running) -> bool {
+    fn has_plugin(&self, sampled: &Running) -> bool {
         let plugins = self.plugins.as_ref();
-        plugins.is_some_and(|plugins| plugins.driver(&looked.driver).is_some())
+        plugins.is_some_and(|plugins| plugins.driver(&sampled.driver).is_some())
     }
 
     /// Clears the board of what is long over, now and then.
@@ -160,10 +160,10 @@ impl Sampler {
     }
 
     /// Notes what a plugin says of its task.
-    async fn listen(&self, looked: Running, driver: PluginDriver) {
-        match driver.usage(looked.launch).await {
-            Some(usage) => self.board().note(looked.task, looked.launch, usage),
-            None if driver.runs(looked.launch) => self.board().lose(&looked.task, looked.launch),
+    async fn listen(&self, sampled: Running, driver: PluginDriver) {
+        match driver.usage(sampled.launch).await {
+            Some(usage) => self.board().note(sampled.task, sampled.launch, usage),
+            None if driver.runs(sampled.launch) => self.board().lose(&sampled.task, sampled.launch),
             None => {}
         }
     }
@@ -204,23 +204,23 @@ impl State {
     /// Finds what is looked at for the first time, and lets go what nobody looks at any more.
     fn open(&mut self, tasks: &[Running], drivers: &BTreeMap<String, Arc<dyn Driver>>) {
         let now = Instant::now();
-        for looked in tasks {
-            if let Some(watched) = self.watched.get_mut(&looked.launch) {
-                watched.looked = now;
+        for sampled in tasks {
+            if let Some(watched) = self.watched.get_mut(&sampled.launch) {
+                watched.last_used = now;
                 continue;
             }
-            let driver = drivers.get(&*looked.driver);
-            let place = driver.and_then(|driver| driver.place(looked.launch));
-            let watched = place.and_then(|place| Watched::open(&place, now));
+            let driver = drivers.get(&*sampled.driver);
+            let stats_source = driver.and_then(|driver| driver.stats_source(sampled.launch));
+            let watched = stats_source.and_then(|stats_source| Watched::open(&stats_source, now));
             if let Some(watched) = watched {
-                self.watched.insert(looked.launch, watched);
+                self.watched.insert(sampled.launch, watched);
             }
         }
-        self.watched.retain(|_, it| now - it.looked < RECENT);
+        self.watched.retain(|_, it| now - it.last_used < RECENT);
     }
 
-    fn is_fresh(&self, looked: &Running, depth: Depth, now: Instant) -> bool {
-        let watched = self.watched.get(&looked.launch);
+    fn is_fresh(&self, sampled: &Running, depth: Depth, now: Instant) -> bool {
+        let watched = self.watched.get(&sampled.launch);
         watched.is_some_and(|it| it.is_fresh(now, depth))
     }
 
@@ -249,19 +249,19 @@ impl State {
             wall: clock::now().wall,
         };
         let mut again = Vec::new();
-        for looked in tasks {
-            let Some(it) = watched.get_mut(&looked.launch) else {
+        for sampled in tasks {
+            let Some(it) = watched.get_mut(&sampled.launch) else {
                 continue;
             };
-            match it.look(&mut with, round) {
+            match it.measure(&mut with, round) {
                 Outcome::Fresh => {}
-                Outcome::Again => again.push(looked),
+                Outcome::Again => again.push(sampled),
                 Outcome::Gone => {
-                    watched.remove(&looked.launch);
+                    watched.remove(&sampled.launch);
                 }
                 Outcome::Measured(usage) => {
                     let mut board = board.lock().unwrap_or_else(PoisonError::into_inner);
-                    board.note(looked.task, looked.launch, usage);
+                    board.note(sampled.task, sampled.launch, usage);
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::counters::pids;
 use super::group::GroupFiles;
 use super::processes::{MOST, Proc};
 use super::read::Buffer;
-use super::{Depth, FRESH, Place, RECENT, SHORT};
+use super::{Depth, FRESH, RECENT, SHORT, StatsSource};
 
 /// What a launch is measured by.
 #[derive(Debug)]
@@ -57,19 +57,19 @@ pub(super) struct Watched {
     /// What the last two samples came to; none while there is only one that counts.
     usage: Option<Arc<TaskUsage>>,
     /// When somebody last looked.
-    pub(super) looked: Instant,
+    pub(super) last_used: Instant,
 }
 
 impl Watched {
     /// `None`: nothing of it can be measured.
-    pub(super) fn open(place: &Place, now: Instant) -> Option<Watched> {
-        let group = place.group.as_ref().and_then(GroupFiles::open);
-        let tree = || place.process.map(Source::Tree);
+    pub(super) fn open(stats_source: &StatsSource, now: Instant) -> Option<Watched> {
+        let group = stats_source.group.as_ref().and_then(GroupFiles::open);
+        let tree = || stats_source.process.map(Source::Tree);
         Some(Watched {
             source: group.map(Source::Group).or_else(tree)?,
             last: None,
             usage: None,
-            looked: now,
+            last_used: now,
         })
     }
 
@@ -80,7 +80,7 @@ impl Watched {
     }
 
     /// Measures it, if what was measured last is not good enough.
-    pub(super) fn look(&mut self, with: &mut With<'_>, round: Round) -> Outcome {
+    pub(super) fn measure(&mut self, with: &mut With<'_>, round: Round) -> Outcome {
         let now = Instant::now();
         if self.is_fresh(now, with.depth) {
             return Outcome::Fresh;
@@ -169,7 +169,7 @@ impl With<'_> {
         let Some(proc) = self.proc else {
             return BTreeMap::new();
         };
-        let look = |pid: &u32| proc.look(*pid, self.buffer);
-        members.iter().filter_map(look).collect()
+        let measure = |pid: &u32| proc.sample(*pid, self.buffer);
+        members.iter().filter_map(measure).collect()
     }
 }

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_saved_by_an_earlier_version_get_records_of_their_own() {
+    fn disk_fields_of_earlier_version_are_migrated() {
         let mut saved = saved_earlier();
         let changed = saved.migrate();
         let disk = |index: u32| {

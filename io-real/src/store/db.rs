@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LARGE: usize = 16 * 1024;
 
 /// What has to be free on the disk, besides the batch itself, where such files may be written.
-const ROOM: u64 = 2 * 1024 * 1024;
+const MIN_FREE_SPACE: u64 = 2 * 1024 * 1024;
 
 /// A database that is open.
 pub(super) struct Db {
@@ -212,7 +212,7 @@ impl Db {
             return Ok(());
         }
         if self.large {
-            room(&self.dir, bytes)?;
+            check_free_space(&self.dir, bytes)?;
         }
         self.write(writes, sum, self.number.saturating_add(1))
     }
@@ -250,16 +250,17 @@ fn number_of(value: &[u8]) -> Result<u64, Why> {
 
 /// Fails if the disk has no room for a batch of so many bytes. sled waits for ever for a large value
 /// that it could not write, also when it is closed: so it must not come to that.
-fn room(dir: &Path, bytes: usize) -> Result<(), String> {
+fn check_free_space(dir: &Path, bytes: usize) -> Result<(), String> {
     let disk = rustix::fs::statvfs(dir)
-        .map_err(|errno| format!("cannot look for free space: {}", io::Error::from(errno)))?;
+        .map_err(|errno| format!("cannot query free disk space: {}", io::Error::from(errno)))?;
     let blocks = if rustix::process::geteuid().is_root() {
         disk.f_bfree
     } else {
         disk.f_bavail
     };
     let free = blocks.saturating_mul(disk.f_frsize);
-    let wanted = ROOM.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2));
+    let wanted =
+        MIN_FREE_SPACE.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2));
     // File systems without an end say that they have no blocks at all.
     if disk.f_blocks > 0 && free < wanted {
         return Err(format!(

@@ -1,7 +1,7 @@
 //! What templates ask of the agent's own state: variables and services. The state is asked when the
 //! first template needs it, and again whenever its index rises; no rendering waits for the core.
 //!
-//! The questions go through [`crate::door`], as those of API clients do, 250 ms apart at least. A
+//! The questions go through [`crate::agent_handle`], as those of API clients do, 250 ms apart at least. A
 //! round notes what it asked and what was answered; only other answers wake it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::source::Asked;
-use crate::door::{Door, Gone};
+use crate::agent_handle::{AgentHandle, AgentStopped};
 
 /// The core is asked no oftener than this.
 const PACE: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ impl Known {
     }
 
     /// Whether it has an answer to each of these.
-    pub(super) fn covers(&self, asked: &Asked) -> bool {
+    pub(super) fn answers_all(&self, asked: &Asked) -> bool {
         self.services.is_some() || !asked.keys().any(is_of_services)
     }
 
@@ -136,8 +136,8 @@ pub(super) type News = watch::Receiver<Option<Known>>;
 /// The way from the state to whoever renders. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
-    door: Door,
-    begun: Arc<AtomicBool>,
+    agent_handle: AgentHandle,
+    started: Arc<AtomicBool>,
     /// Whether somebody asked for services, and whoever is to hear of that.
     services: Arc<AtomicBool>,
     nudge: Arc<Notify>,
@@ -145,10 +145,10 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(door: Door) -> Feed {
+    pub(super) fn new(agent_handle: AgentHandle) -> Feed {
         Feed {
-            door,
-            begun: Arc::default(),
+            agent_handle,
+            started: Arc::default(),
             services: Arc::default(),
             nudge: Arc::default(),
             known: Arc::new(watch::Sender::new(None)),
@@ -165,26 +165,26 @@ impl Feed {
         if asked.keys().any(is_of_services) && !self.services.swap(true, Ordering::Relaxed) {
             self.nudge.notify_one();
         }
-        if !self.begun.swap(true, Ordering::Relaxed) {
+        if !self.started.swap(true, Ordering::Relaxed) {
             let feed = self.clone();
             tokio::spawn(async move {
                 // It ends with the agent.
-                let _: Result<(), Gone> = feed.pass_on().await;
+                let _: Result<(), AgentStopped> = feed.pass_on().await;
             });
         }
     }
 
-    async fn pass_on(&self) -> Result<(), Gone> {
-        let mut changes = self.door.index();
+    async fn pass_on(&self) -> Result<(), AgentStopped> {
+        let mut changes = self.agent_handle.index();
         loop {
             // Noted before looking: a change in between leads to another look.
             changes.borrow_and_update();
             let services = self.services.load(Ordering::Relaxed);
-            let look = self.door.ask(move |view| Known {
+            let read_watched = self.agent_handle.ask(move |view| Known {
                 variables: view.variables().clone(),
                 services: services.then(|| view.services().into()),
             });
-            let now = Some(look.await?);
+            let now = Some(read_watched.await?);
             self.known.send_if_modified(|known| {
                 let is_new = *known != now;
                 *known = now;
@@ -192,7 +192,7 @@ impl Feed {
             });
             sleep(PACE).await;
             tokio::select! {
-                changed = changes.changed() => changed.map_err(|_| Gone)?,
+                changed = changes.changed() => changed.map_err(|_| AgentStopped)?,
                 () = self.nudge.notified() => {}
             }
         }

@@ -33,8 +33,8 @@ use self::feed::{Feed, Known, News};
 use self::render::{Outcome, Renderer, Round};
 use self::source::Asked;
 use self::watch::Watcher;
+use crate::agent_handle::AgentHandle;
 use crate::dirs::AllocDirs;
-use crate::door::Door;
 use crate::driver::Inbox;
 use crate::gate::Gate;
 
@@ -42,7 +42,7 @@ use crate::gate::Gate;
 /// not keep the agent busy.
 const PACE: Duration = Duration::from_millis(250);
 /// What is missing is told no oftener than this.
-const TELL_MISSING: Duration = Duration::from_secs(3);
+const REPORT_MISSING: Duration = Duration::from_secs(3);
 
 /// Whoever renders templates. Cheap to clone; the clones are the same.
 #[derive(Clone)]
@@ -58,13 +58,18 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    pub(crate) fn new(dirs: AllocDirs, inbox: Inbox, gate: Gate, door: Door) -> Templates {
+    pub(crate) fn new(
+        dirs: AllocDirs,
+        inbox: Inbox,
+        gate: Gate,
+        agent_handle: AgentHandle,
+    ) -> Templates {
         Templates {
             dirs,
             inbox,
             gate,
             watcher: Watcher::default(),
-            feed: Feed::new(door),
+            feed: Feed::new(agent_handle),
             running: Arc::default(),
         }
     }
@@ -111,7 +116,7 @@ impl Templates {
     }
 }
 
-/// The patience of the most patient of the templates, at least and at most.
+/// The longest wait of the templates, at least and at most.
 fn longest(work: &Rendering) -> (Duration, Duration) {
     let span = |span: Span| Duration::from_nanos(u64::try_from(span.0).unwrap_or(0));
     let waits = || work.templates.iter().map(|template| template.wait);
@@ -157,11 +162,12 @@ impl Going {
                 glimpses,
                 asked,
             } = round;
-            let covers = |known: &Option<Known>| known.as_ref().is_some_and(|it| it.covers(&asked));
-            if !asked.is_empty() && !covers(&known) {
+            let answers_all =
+                |known: &Option<Known>| known.as_ref().is_some_and(|it| it.answers_all(&asked));
+            if !asked.is_empty() && !answers_all(&known) {
                 self.all.feed.begin(&asked);
                 // The agent is asked for the first time, and answers soon; nothing is missing yet.
-                if self.state.wait_for(covers).await.is_err() {
+                if self.state.wait_for(answers_all).await.is_err() {
                     return self.failed("the agent ends");
                 }
                 continue;
@@ -179,13 +185,13 @@ impl Going {
             let waits = matches!(outcome, Outcome::Waiting(_));
             let idle = glimpses.is_empty() && asked.is_empty();
             if waits && idle {
-                return self.failed("something is missing that nobody will bring");
+                return self.failed("something is missing that cannot come any more");
             }
             if waits && told_missing > Instant::now() {
                 sleep_until(told_missing).await;
             }
             if waits {
-                told_missing = Instant::now() + TELL_MISSING;
+                told_missing = Instant::now() + REPORT_MISSING;
             }
             if !self.take(outcome) || idle {
                 return;
@@ -240,7 +246,7 @@ impl Going {
             Outcome::Waiting(missing) if missing != self.missing => {
                 self.missing.clone_from(&missing);
                 let op = self.op;
-                self.say(TemplateInput::Missing { op, missing });
+                self.send(TemplateInput::Missing { op, missing });
             }
             Outcome::Waiting(_) => {}
             Outcome::Failed(failure) if self.answered => self.trouble(failure.message),
@@ -261,7 +267,7 @@ impl Going {
             self.answer(Ok(output));
         } else if !same {
             let op = self.op;
-            self.say(TemplateInput::Rendered { op, output });
+            self.send(TemplateInput::Rendered { op, output });
         }
     }
 
@@ -269,7 +275,7 @@ impl Going {
     fn trouble(&mut self, why: String) {
         if self.trouble.as_ref() != Some(&why) {
             self.trouble = Some(why.clone());
-            self.say(TemplateInput::Failed { op: self.op, why });
+            self.send(TemplateInput::Failed { op: self.op, why });
         }
     }
 
@@ -291,8 +297,8 @@ impl Going {
         }));
     }
 
-    fn say(&self, said: TemplateInput) {
+    fn send(&self, reported: TemplateInput) {
         let key = self.key.clone();
-        self.all.inbox.deliver(Input::Template(key, said));
+        self.all.inbox.deliver(Input::Template(key, reported));
     }
 }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::feed::Known;
 use super::source::{Answers, Asked, MAX_FILE};
 use super::variables;
-use crate::dirs::{Access, AllocDirs, Glimpse, TaskFiles};
+use crate::dirs::{Access, AllocDirs, FileStamp, TaskFiles};
 
 /// The templates of a task, and what was rendered of them.
 pub(super) struct Renderer {
@@ -30,7 +30,7 @@ pub(super) struct Renderer {
 pub(super) struct Round {
     pub(super) outcome: Outcome,
     /// What to watch.
-    pub(super) glimpses: Vec<Glimpse>,
+    pub(super) glimpses: Vec<FileStamp>,
     /// What was asked of the agent's own state.
     pub(super) asked: Asked,
 }
@@ -81,7 +81,7 @@ impl Renderer {
     fn try_round(
         &mut self,
         state: Option<&Known>,
-        seen: &mut (Vec<Glimpse>, Asked),
+        seen: &mut (Vec<FileStamp>, Asked),
     ) -> Result<Outcome, Failure> {
         let files = self.dirs.files(self.alloc, &self.task);
         let files = files.map_err(|error| Failure::recoverable(error.to_string()))?;
@@ -101,7 +101,7 @@ impl Renderer {
             }
         }
         if missing.is_empty() {
-            return self.place(&files, &texts).map(Outcome::Done);
+            return self.write_rendered(&files, &texts).map(Outcome::Done);
         }
         missing.sort();
         missing.dedup();
@@ -160,7 +160,11 @@ impl Renderer {
     }
 
     /// Writes what is new, and says what there is now.
-    fn place(&mut self, files: &TaskFiles, texts: &[Vec<u8>]) -> Result<HookOutput, Failure> {
+    fn write_rendered(
+        &mut self,
+        files: &TaskFiles,
+        texts: &[Vec<u8>],
+    ) -> Result<HookOutput, Failure> {
         let mut output = HookOutput::default();
         let work = self.work.clone();
         for (template, text) in work.templates.iter().zip(texts).filter(|(one, _)| one.env) {
@@ -184,8 +188,8 @@ impl Renderer {
 
 /// Writes a file; one of a task that runs already only if it says something else.
 fn put(files: &TaskFiles, work: &TemplateWork, text: &[u8], compare: bool) -> Result<(), Failure> {
-    let place = &work.destination;
-    let there = || files.read(place, limit()).ok().flatten();
+    let task_path = &work.destination;
+    let there = || files.read(task_path, limit()).ok().flatten();
     if compare && there().is_some_and(|there| there == text) {
         return Ok(());
     }
@@ -194,19 +198,19 @@ fn put(files: &TaskFiles, work: &TemplateWork, text: &[u8], compare: bool) -> Re
         uid: work.uid,
         gid: work.gid,
     };
-    let written = files.write(place, text, access);
+    let written = files.write(task_path, text, access);
     written.map_err(|error| Failure::recoverable(of_template(work, &error.to_string())))
 }
 
 fn parse(files: &TaskFiles, work: &TemplateWork) -> Result<Template, Failure> {
     let text = match &work.source {
         TemplateSource::Text(text) => text.clone(),
-        TemplateSource::File(place) => {
-            let bytes = files.read(place, MAX_FILE).and_then(|found| {
+        TemplateSource::File(task_path) => {
+            let bytes = files.read(task_path, MAX_FILE).and_then(|found| {
                 found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is not there"))
             });
             let bytes = bytes.map_err(|error| {
-                let why = format!("its source {:?}: {error}", place.path);
+                let why = format!("its source {:?}: {error}", task_path.path);
                 Failure::recoverable(of_template(work, &why))
             })?;
             String::from_utf8_lossy(&bytes).into_owned()

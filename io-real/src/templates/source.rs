@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use drover_core::paths::place::Place;
+use drover_core::paths::task_path::TaskPath;
 use drover_core::work::Rendering;
 use drover_template::{Answer, Need, Source};
 
 use super::feed::Known;
-use crate::dirs::{Glimpse, TaskFiles};
+use crate::dirs::{FileStamp, TaskFiles};
 
 /// The largest file that a template may use, in bytes.
 pub(super) const MAX_FILE: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub(super) struct Answers<'a> {
     task: &'a str,
     state: Option<&'a Known>,
     known: RefCell<BTreeMap<Need, Option<Answer>>>,
-    glimpses: RefCell<Vec<Glimpse>>,
+    glimpses: RefCell<Vec<FileStamp>>,
 }
 
 impl<'a> Answers<'a> {
@@ -57,7 +57,7 @@ impl<'a> Answers<'a> {
     }
 
     /// What to watch in order to hear of other answers: files, and what was asked of the state.
-    pub(super) fn seen(self) -> (Vec<Glimpse>, Asked) {
+    pub(super) fn seen(self) -> (Vec<FileStamp>, Asked) {
         let mut asked = self.known.into_inner();
         asked.retain(|need, _| is_of_the_state(need));
         (self.glimpses.into_inner(), asked)
@@ -84,8 +84,11 @@ impl<'a> Answers<'a> {
     }
 
     fn file(&self, path: &str) -> Option<Answer> {
-        let seen = Place::of(path, &self.work.root, self.task)
-            .and_then(|place| self.files.look(&place, MAX_FILE).map_err(|e| e.to_string()));
+        let seen = TaskPath::of(path, &self.work.root, self.task).and_then(|task_path| {
+            self.files
+                .read_watched(&task_path, MAX_FILE)
+                .map_err(|e| e.to_string())
+        });
         match seen {
             Ok(seen) => {
                 self.glimpses.borrow_mut().extend(seen.glimpses);

@@ -92,9 +92,9 @@ fn quoted(rest: &mut Peekable<Chars<'_>>, value: &mut String) -> Result<(), Stri
 mod tests {
     use super::*;
 
-    /// What the field's reader makes of the same lines.
+    /// What Nomad's reader makes of the same lines.
     #[test]
-    fn lines_are_read_as_in_the_field() {
+    fn env_lines_are_parsed_like_nomad() {
         let of = |text: &str| parse(text).map(|found| found.get("A").cloned());
         for (text, value) in [
             ("A=b", "b"),

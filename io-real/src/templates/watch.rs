@@ -14,7 +14,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use crate::dirs::Glimpse;
+use crate::dirs::FileStamp;
 
 /// Everything that is watched. Cheap to clone; the clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +25,11 @@ struct Watched {
     /// Made when somebody watches first.
     kernel: Option<Arc<OwnedFd>>,
     /// Who hears of each watch.
-    hearers: BTreeMap<i32, BTreeMap<Op, Hearer>>,
+    subscribers: BTreeMap<i32, BTreeMap<Op, Subscriber>>,
 }
 
 #[derive(Debug)]
-struct Hearer {
+struct Subscriber {
     notify: Arc<Notify>,
     /// Of a directory, the names that matter; all of what happens to a file.
     names: BTreeSet<String>,
@@ -53,7 +53,7 @@ impl Watcher {
         &self,
         op: Op,
         notify: &Arc<Notify>,
-        glimpses: &[Glimpse],
+        glimpses: &[FileStamp],
     ) -> io::Result<bool> {
         let mut watched = self.lock();
         if glimpses.is_empty() && watched.kernel.is_none() {
@@ -73,10 +73,10 @@ impl Watcher {
         }
         let mut fresh = false;
         for (watch, names) in &wanted {
-            let hearers = watched.hearers.entry(*watch).or_default();
-            fresh |= hearers.get(&op).is_none_or(|one| one.names != *names);
+            let subscribers = watched.subscribers.entry(*watch).or_default();
+            fresh |= subscribers.get(&op).is_none_or(|one| one.names != *names);
             let (notify, names) = (notify.clone(), names.clone());
-            hearers.insert(op, Hearer { notify, names });
+            subscribers.insert(op, Subscriber { notify, names });
         }
         watched.forget(op, |watch| wanted.contains_key(&watch));
         Ok(fresh)
@@ -95,7 +95,7 @@ impl Watcher {
         let events = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
         tokio::spawn(async move {
             if let Err(error) = all.listen(events).await {
-                tracing::warn!(%error, "files that templates are made of are not watched any more");
+                tracing::warn!(%error, "template source files are not watched any more");
             }
         });
         watched.kernel = Some(kernel.clone());
@@ -118,7 +118,7 @@ impl Watcher {
                 Ok(event) => {
                     let name = event.file_name().map(|name| name.to_string_lossy());
                     self.lock()
-                        .tell(event.wd(), event.events(), name.as_deref());
+                        .on_change(event.wd(), event.events(), name.as_deref());
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
@@ -134,32 +134,36 @@ impl Watcher {
 }
 
 impl Watched {
-    fn tell(&mut self, watch: i32, what: ReadFlags, name: Option<&str>) {
+    fn on_change(&mut self, watch: i32, what: ReadFlags, name: Option<&str>) {
         let lost = what.contains(ReadFlags::QUEUE_OVERFLOW);
-        let heard = |hearer: &&Hearer| {
-            lost || name.is_none_or(|name| hearer.names.is_empty() || hearer.names.contains(name))
+        let is_affected = |subscriber: &&Subscriber| {
+            lost || name
+                .is_none_or(|name| subscriber.names.is_empty() || subscriber.names.contains(name))
         };
-        let hearers = self.hearers.iter().filter(|(of, _)| lost || **of == watch);
-        let hearers = hearers.flat_map(|(_, hearers)| hearers.values());
-        hearers
-            .filter(heard)
-            .for_each(|hearer| hearer.notify.notify_one());
+        let subscribers = self
+            .subscribers
+            .iter()
+            .filter(|(of, _)| lost || **of == watch);
+        let subscribers = subscribers.flat_map(|(_, subscribers)| subscribers.values());
+        subscribers
+            .filter(is_affected)
+            .for_each(|subscriber| subscriber.notify.notify_one());
         if what.contains(ReadFlags::IGNORED) {
-            self.hearers.remove(&watch);
+            self.subscribers.remove(&watch);
         }
     }
 
     fn forget(&mut self, op: Op, but: impl Fn(i32) -> bool) {
         let Some(kernel) = &self.kernel else { return };
-        self.hearers.retain(|watch, hearers| {
+        self.subscribers.retain(|watch, subscribers| {
             if !but(*watch) {
-                hearers.remove(&op);
+                subscribers.remove(&op);
             }
-            if hearers.is_empty() {
+            if subscribers.is_empty() {
                 // What is gone is not watched any more either.
                 let _ = inotify::remove_watch(kernel, *watch);
             }
-            !hearers.is_empty()
+            !subscribers.is_empty()
         });
     }
 }

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_goes_up_no_further_than_the_top() {
+    fn archive_link_stays_below_top() {
         for (depth, target, inside) in [
             (0, "x", true),
             (0, "./x/y", true),

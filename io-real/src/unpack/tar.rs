@@ -17,7 +17,7 @@ const BETWEEN: u64 = 1 << 20;
 const PADDING: u64 = 1 << 20;
 
 /// Sees the name of an entry, and what is in it.
-pub(crate) type Look<'a> = dyn FnMut(&[u8], &mut dyn Read) -> Result<(), Trouble> + 'a;
+pub(crate) type OnEntry<'a> = dyn FnMut(&[u8], &mut dyn Read) -> Result<(), Trouble> + 'a;
 
 /// How an archive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(crate) enum End {
     Unmarked,
 }
 
-/// Unpacks an archive. `looks` sees each entry's name first, and may end it all.
+/// Unpacks an archive. `on_entry` sees each entry's name first, and may end it all.
 ///
 /// # Errors
-/// It is none, it does harm, or `looks` says so.
+/// It is none, it does harm, or `on_entry` says so.
 pub(crate) fn tar(
     from: &mut dyn Read,
     sink: &mut Sink,
-    looks: &mut Look<'_>,
+    on_entry: &mut OnEntry<'_>,
 ) -> Result<End, Trouble> {
     let unreadable = |error: io::Error| match error.kind() {
         // Whoever sends it broke off.
@@ -57,7 +57,7 @@ pub(crate) fn tar(
         let name = entry.path_bytes().into_owned();
         let target = entry.link_name_bytes().map(|target| target.into_owned());
         let target = target.unwrap_or_default();
-        looks(&name, &mut entry)?;
+        on_entry(&name, &mut entry)?;
         let attributes = attributes(entry.header()).map_err(unreadable)?;
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
@@ -69,7 +69,7 @@ pub(crate) fn tar(
             EntryType::XGlobalHeader => {}
             EntryType::Char | EntryType::Block => return Err(refused(&name, "is a device")),
             EntryType::Fifo => return Err(refused(&name, "is a pipe")),
-            _ => return Err(refused(&name, "is of a kind that nobody knows")),
+            _ => return Err(refused(&name, "is of an unknown type")),
         }
         // What is left of an entry that holds no file is skipped by the reader: no more than this.
         left.set(Some(BETWEEN));
@@ -107,7 +107,7 @@ impl Read for Metered<'_> {
         if let Some(left) = self.left.get() {
             let many = u64::try_from(read).unwrap_or(u64::MAX);
             let Some(less) = left.checked_sub(many) else {
-                return Err(io::Error::other("too much is said of one entry"));
+                return Err(io::Error::other("one entry has too many headers"));
             };
             self.left.set(Some(less));
         }

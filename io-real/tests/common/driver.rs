@@ -29,7 +29,7 @@ const ALLOC: AllocId = AllocId(0xa110c);
 pub struct Life {
     pub runtime: Runtime,
     pub driver: RawExec,
-    pub said: UnboundedReceiver<Input>,
+    pub reported: UnboundedReceiver<Input>,
     ops: u64,
 }
 
@@ -107,8 +107,11 @@ impl World {
 
     /// The same with so many threads for work of the runtime that blocks.
     pub fn begin_with(&mut self, threads: usize) {
-        if let Some(Life { runtime, said, .. }) = self.life.take() {
-            drop(said);
+        if let Some(Life {
+            runtime, reported, ..
+        }) = self.life.take()
+        {
+            drop(reported);
             drop(runtime);
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -116,7 +119,7 @@ impl World {
             .max_blocking_threads(threads)
             .build()
             .unwrap();
-        let (inbox, said) = unbounded_channel();
+        let (inbox, reported) = unbounded_channel();
         let home = ShimHome::open(self.data.path()).unwrap();
         let groups = self.groups.as_ref().map(|groups| groups.groups.clone());
         let dirs = AllocDirs::new(self.data.allocs());
@@ -124,7 +127,7 @@ impl World {
         let life = Life {
             runtime,
             driver,
-            said,
+            reported,
             ops: 0,
         };
         self.life = Some(life);
@@ -171,9 +174,10 @@ impl World {
     }
 
     /// The next thing that is said.
-    pub fn hear(&mut self) -> DriverInput {
+    pub fn receive(&mut self) -> DriverInput {
         let life = self.life();
-        let next = async { tokio::time::timeout(Duration::from_secs(60), life.said.recv()).await };
+        let next =
+            async { tokio::time::timeout(Duration::from_secs(60), life.reported.recv()).await };
         match life.runtime.block_on(next) {
             Ok(Some(Input::Driver(task, input))) => {
                 assert_eq!(task, key());
@@ -190,7 +194,7 @@ impl World {
 
     pub fn start(&mut self, launch: u128, config: TaskConfig) -> Result<(), Failure> {
         let asked = self.ask_start(launch, config);
-        match self.hear() {
+        match self.receive() {
             DriverInput::Started { op, .. } if op == asked => Ok(()),
             DriverInput::StartFailed { op, failure, .. } if op == asked => Err(failure),
             other => panic!("{other:?}"),
@@ -202,7 +206,7 @@ impl World {
     }
 
     pub fn exited(&mut self) -> ExitResult {
-        match self.hear() {
+        match self.receive() {
             DriverInput::Exited { result, .. } => result,
             other => panic!("{other:?}"),
         }
@@ -216,7 +220,7 @@ impl World {
     pub fn recover(&mut self, launch: u128) -> Found {
         let (launch, logs) = (LaunchId(launch), LogConfig::default());
         let asked = self.ask(|op| DriverEffect::Recover(request::Recover { op, launch, logs }));
-        match self.hear() {
+        match self.receive() {
             DriverInput::Recovered { op, found, .. } if op == asked => found,
             other => panic!("{other:?}"),
         }
@@ -239,7 +243,7 @@ impl World {
     pub fn destroy(&mut self, launch: u128) -> Result<Option<ExitResult>, Failure> {
         let launch = LaunchId(launch);
         let asked = self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
-        match self.hear() {
+        match self.receive() {
             DriverInput::Destroyed { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
         }
@@ -251,7 +255,7 @@ impl World {
         self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
         let mut exits = Vec::new();
         loop {
-            match self.hear() {
+            match self.receive() {
                 DriverInput::Exited { result, .. } => exits.push(result),
                 DriverInput::Destroyed { result, .. } => {
                     exits.extend(result.unwrap());
@@ -270,7 +274,7 @@ impl World {
     pub fn end_quietly(&mut self, launch: u128) {
         let launch = LaunchId(launch);
         let asked = self.ask(|op| DriverEffect::Destroy(request::Destroy { op, launch }));
-        while !matches!(self.hear(), DriverInput::Destroyed { op, .. } if op == asked) {}
+        while !matches!(self.receive(), DriverInput::Destroyed { op, .. } if op == asked) {}
     }
 
     /// Lets the driver work until something has come to pass.
@@ -282,8 +286,11 @@ impl World {
                     launch: LaunchId(u128::MAX),
                 })
             });
-            let heard = self.hear();
-            assert!(matches!(heard, DriverInput::Destroyed { .. }), "{heard:?}");
+            let received = self.receive();
+            assert!(
+                matches!(received, DriverInput::Destroyed { .. }),
+                "{received:?}"
+            );
         }
     }
 
@@ -309,9 +316,9 @@ impl World {
                 launch: LaunchId(u128::MAX),
             })
         });
-        let heard = self.hear();
-        assert!(matches!(heard, DriverInput::Destroyed { launch, .. } if launch.0 == u128::MAX));
-        assert!(self.life().said.try_recv().is_err());
+        let received = self.receive();
+        assert!(matches!(received, DriverInput::Destroyed { launch, .. } if launch.0 == u128::MAX));
+        assert!(self.life().reported.try_recv().is_err());
     }
 
     /// Once it is forgotten, nothing of a launch is left outside of the allocation's directory.

@@ -23,23 +23,23 @@ pub const OUT: &str = "task.stdout";
 pub const ERR: &str = "task.stderr";
 
 /// How long an event may take that must come: only a hang lasts so long.
-const PATIENCE: Timespec = Timespec {
+const TIMEOUT: Timespec = Timespec {
     tv_sec: 60,
     tv_nsec: 0,
 };
 
 pub struct Rig {
-    pub dir: Place,
+    pub dir: TaskPath,
     pub home: ShimHome,
 }
 
 /// A directory that is removed with the rig, or one that belongs to another process's rig.
-pub enum Place {
+pub enum TaskPath {
     Own(TempDir),
     Borrowed(PathBuf),
 }
 
-impl Place {
+impl TaskPath {
     pub fn path(&self) -> &Path {
         match self {
             Self::Own(dir) => dir.path(),
@@ -113,7 +113,7 @@ impl Rig {
         }
         let home = ShimHome::open(&dir.path().join("data")).unwrap();
         Self {
-            dir: Place::Own(dir),
+            dir: TaskPath::Own(dir),
             home,
         }
     }
@@ -122,7 +122,7 @@ impl Rig {
     pub fn at(dir: PathBuf) -> Self {
         let home = ShimHome::open(&dir.join("data")).unwrap();
         Self {
-            dir: Place::Borrowed(dir),
+            dir: TaskPath::Borrowed(dir),
             home,
         }
     }
@@ -131,7 +131,7 @@ impl Rig {
     pub fn at_data(data: PathBuf) -> Self {
         Self {
             home: ShimHome::open(&data).unwrap(),
-            dir: Place::Borrowed(data),
+            dir: TaskPath::Borrowed(data),
         }
     }
 
@@ -277,7 +277,7 @@ pub fn open(path: &Path) -> File {
 
 /// Waits until a descriptor is readable; false if that never comes.
 pub fn wait_readable(fd: &impl AsFd) -> bool {
-    poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&PATIENCE)).unwrap_or(0) == 1
+    poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&TIMEOUT)).unwrap_or(0) == 1
 }
 
 /// Waits for the end of a launch.
@@ -311,7 +311,7 @@ pub fn fifo(rig: &Rig, name: &str) -> PathBuf {
 }
 
 /// Reads what one writer puts into a named pipe, until it closes it.
-pub fn hear(path: &Path) -> String {
+pub fn receive(path: &Path) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 

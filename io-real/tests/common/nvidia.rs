@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use drover_core::agent::Input;
-use drover_core::device::said::SaidGroup;
-use drover_core::device::said_stats::SaidStats;
-use drover_core::input::{DeviceNews, HookOutput, NodeInput};
+use drover_core::device::reported::ReportedGroup;
+use drover_core::device::reported_stats::ReportedStats;
+use drover_core::input::{DeviceReport, HookOutput, NodeInput};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::op::{Failure, Op};
 use drover_core::stats::devices::DeviceUsage;
@@ -67,20 +67,20 @@ pub struct Gpus {
     pub nvidia: Arc<Nvidia>,
     pub sampler: Sampler,
     inbox: Inbox,
-    said: UnboundedReceiver<Input>,
+    reported: UnboundedReceiver<Input>,
     ops: u64,
 }
 
 impl Gpus {
     pub fn new(settings: NvidiaSettings) -> Gpus {
-        let (inbox, said) = unbounded_channel();
+        let (inbox, reported) = unbounded_channel();
         let nvidia = Arc::new(Nvidia::new(settings));
         let plugins = DevicePlugins::new(vec![nvidia.clone()], Plugins::none());
         Gpus {
             nvidia,
             sampler: Sampler::new([], Gate::default()).listening_to(plugins),
             inbox: Inbox::new(inbox),
-            said,
+            reported,
             ops: 0,
         }
     }
@@ -93,31 +93,31 @@ impl Gpus {
     }
 
     /// The next that it says to who listens now.
-    pub async fn hear(&mut self) -> DeviceNews {
+    pub async fn receive(&mut self) -> DeviceReport {
         loop {
-            let said = self.said.recv().await.unwrap();
-            let Input::Node(NodeInput::Devices { op, plugin, news }) = said else {
-                panic!("{said:?}");
+            let reported = self.reported.recv().await.unwrap();
+            let Input::Node(NodeInput::Devices { op, plugin, report }) = reported else {
+                panic!("{reported:?}");
             };
             assert_eq!(plugin, NAME);
             if op == Op(self.ops) {
-                return news;
+                return report;
             }
         }
     }
 
     /// The devices that it tells of next.
-    pub async fn devices(&mut self) -> Vec<SaidGroup> {
-        match self.hear().await {
-            DeviceNews::Devices(groups) => groups,
+    pub async fn devices(&mut self) -> Vec<ReportedGroup> {
+        match self.receive().await {
+            DeviceReport::Devices(groups) => groups,
             other => panic!("{other:?}"),
         }
     }
 
     /// Why it says no more.
     pub async fn ended(&mut self) -> String {
-        match self.hear().await {
-            DeviceNews::Ended(why) => why,
+        match self.receive().await {
+            DeviceReport::Ended(why) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -130,7 +130,7 @@ impl Gpus {
 
     /// What a look at these shows.
     pub async fn measured(&self, held: &[AssignedDevices]) -> DeviceUsage {
-        self.sampler.look_at_devices(held).await;
+        self.sampler.refresh_devices(held).await;
         self.sampler.board().devices.of(held)
     }
 }
@@ -154,8 +154,8 @@ fn group(model: &str) -> GroupId {
 }
 
 /// Each device with whether it works.
-pub fn health(groups: &[SaidGroup]) -> Vec<(&str, &str, bool)> {
-    let of = |group: &'_ SaidGroup| group.devices.len();
+pub fn health(groups: &[ReportedGroup]) -> Vec<(&str, &str, bool)> {
+    let of = |group: &'_ ReportedGroup| group.devices.len();
     assert!(groups.iter().all(|group| of(group) > 0));
     let devices = groups.iter().flat_map(|group| {
         let name = group.name.as_str();
@@ -167,7 +167,7 @@ pub fn health(groups: &[SaidGroup]) -> Vec<(&str, &str, bool)> {
 
 /// What was measured, without when.
 pub fn shown(usage: &DeviceUsage) -> String {
-    let groups = usage.groups().iter().map(|group| SaidStats {
+    let groups = usage.groups().iter().map(|group| ReportedStats {
         vendor: group.group.vendor.clone(),
         kind: group.group.kind.clone(),
         name: group.group.name.clone(),

@@ -32,7 +32,7 @@ const ALLOC: AllocId = AllocId(0xa110c);
 pub struct World {
     pub plugins: Plugins,
     pub driver: PluginDriver,
-    pub said: UnboundedReceiver<Input>,
+    pub reported: UnboundedReceiver<Input>,
     data: DataDir,
     dir: TempDir,
     ops: u64,
@@ -80,11 +80,11 @@ impl World {
         let dirs = AllocDirs::new(data.allocs());
         dirs.build_alloc(ALLOC).unwrap();
         dirs.build_task(ALLOC, "web", None).unwrap();
-        let (driver, said) = driver(&data);
+        let (driver, reported) = driver(&data);
         Self {
             plugins,
             driver,
-            said,
+            reported,
             data,
             dir,
             ops: 0,
@@ -93,7 +93,7 @@ impl World {
 
     /// The agent dies, and another begins.
     pub fn begin_again(&mut self) {
-        (self.driver, self.said) = driver(&self.data);
+        (self.driver, self.reported) = driver(&self.data);
     }
 
     /// Starts a plugin and attaches it.
@@ -125,10 +125,10 @@ impl World {
     }
 
     /// The next that the driver answers, or tells of an end.
-    pub async fn hear(&mut self) -> DriverInput {
+    pub async fn receive(&mut self) -> DriverInput {
         loop {
             let input = self.hear_anything().await;
-            if !matches!(input, DriverInput::Said { .. }) {
+            if !matches!(input, DriverInput::Event { .. }) {
                 return input;
             }
         }
@@ -136,20 +136,20 @@ impl World {
 
     /// What the driver says of its own accord until this launch has ended.
     pub async fn said_by(&mut self, of: u128) -> Option<String> {
-        let mut said = None;
+        let mut reported = None;
         loop {
             match self.hear_anything().await {
-                DriverInput::Said {
+                DriverInput::Event {
                     launch, message, ..
-                } if launch == LaunchId(of) => said = Some(message),
-                DriverInput::Exited { launch, .. } if launch == LaunchId(of) => return said,
+                } if launch == LaunchId(of) => reported = Some(message),
+                DriverInput::Exited { launch, .. } if launch == LaunchId(of) => return reported,
                 _ => {}
             }
         }
     }
 
     async fn hear_anything(&mut self) -> DriverInput {
-        match soon(self.said.recv()).await {
+        match soon(self.reported.recv()).await {
             Some(Input::Driver(task, input)) => {
                 assert_eq!(task, key());
                 input
@@ -173,7 +173,7 @@ impl World {
 
     pub async fn start(&mut self, launch: u128, config: TaskConfig) -> Result<(), Failure> {
         let asked = self.ask_start(launch, config);
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Started { op, .. } if op == asked => Ok(()),
             DriverInput::StartFailed { op, failure, .. } if op == asked => Err(failure),
             other => panic!("{other:?}"),
@@ -192,7 +192,7 @@ impl World {
 
     pub async fn destroy(&mut self, launch: u128) -> Result<Option<ExitResult>, Failure> {
         let asked = self.ask_destroy(launch);
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Destroyed { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
         }
@@ -206,7 +206,7 @@ impl World {
             logs: LogConfig::default(),
         });
         self.driver.carry_out(key(), effect);
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Recovered { op, found, .. } if op == asked => found,
             other => panic!("{other:?}"),
         }
@@ -232,7 +232,7 @@ impl World {
             signal: signal.to_owned(),
         });
         self.driver.carry_out(key(), effect);
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Signaled { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
         }
@@ -251,14 +251,14 @@ impl World {
             }),
         });
         self.driver.carry_out(key(), effect);
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Executed { op, result, .. } if op == asked => result,
             other => panic!("{other:?}"),
         }
     }
 
     pub async fn exit(&mut self, wanted: u128) -> ExitResult {
-        match self.hear().await {
+        match self.receive().await {
             DriverInput::Exited { launch, result } if launch == LaunchId(wanted) => result,
             other => panic!("{other:?}"),
         }
@@ -355,7 +355,7 @@ fn collectors(data: &DataDir) -> Collectors {
 }
 
 fn driver(data: &DataDir) -> (PluginDriver, UnboundedReceiver<Input>) {
-    let (inbox, said) = unbounded_channel();
+    let (inbox, reported) = unbounded_channel();
     let handles = Handles::new(data.own("plugin-tasks", None).unwrap());
     let driver = PluginDriver::new(
         "example_exec".to_owned(),
@@ -364,5 +364,5 @@ fn driver(data: &DataDir) -> (PluginDriver, UnboundedReceiver<Input>) {
         data.alloc_root(),
         Inbox::new(inbox),
     );
-    (driver, said)
+    (driver, reported)
 }

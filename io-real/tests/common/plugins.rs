@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// What takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A plugin directory with one program in it.
 pub struct Plugins {
@@ -139,7 +139,7 @@ pub async fn configure(plugin: &Plugin, config: Value) -> Result<(), PluginError
     };
     let decoded = decode(&schema, &config, Strictness::Resolved).expect("a good configuration");
     let info = plugin.info().await?;
-    // Drivers of the field rely on being told.
+    // Drivers of Nomad rely on being told.
     let settings = DriverSettings {
         ports: (14_000, 14_512),
         ..DriverSettings::default()
@@ -158,7 +158,7 @@ pub fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
 
 /// Waits, but not for ever.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("it took too long")
+    timeout(TIMEOUT, what).await.expect("it took too long")
 }
 
 /// Whether a process of this number is there, and is no zombie.

@@ -72,8 +72,8 @@ impl Machine {
                     Some((path, target)) => machine.link(path.trim(), target),
                     None => open = Some((head, String::new())),
                 }
-            } else if let Some(said) = line.strip_prefix("! ") {
-                machine.hear(said);
+            } else if let Some(reported) = line.strip_prefix("! ") {
+                machine.receive(reported);
             } else if let Some((_, body)) = &mut open {
                 writeln!(body, "{line}").unwrap();
             }
@@ -130,8 +130,8 @@ impl Machine {
         }
     }
 
-    fn hear(&mut self, said: &str) {
-        let words: Vec<&str> = said.split(' ').collect();
+    fn receive(&mut self, reported: &str) {
+        let words: Vec<&str> = reported.split(' ').collect();
         match *words.as_slice() {
             ["kernel", kernel, release, machine, host] => {
                 self.kernel.name = Name {
@@ -156,7 +156,7 @@ impl Machine {
                     bytes: bytes.parse().unwrap(),
                 });
             }
-            _ => panic!("the kernel says nothing like {said:?}"),
+            _ => panic!("the kernel says nothing like {reported:?}"),
         }
     }
 }

@@ -38,7 +38,7 @@ fn answers(seed: u64, ends_at: u64, trouble: &[Moment]) -> Vec<Answered<Remote>>
 fn assert_ended_after(second: u64, answers: &[Answered<Remote>]) {
     let ended = answers
         .iter()
-        .position(|(_, said)| *said == Ok(Remote::Ended));
+        .position(|(_, reported)| *reported == Ok(Remote::Ended));
     assert_eq!(ended, Some(answers.len() - 1), "{answers:#?}");
     assert!(answers.last().unwrap().0 >= second, "{answers:#?}");
 }
@@ -52,17 +52,20 @@ fn assert_never_stuck(answers: &[Answered<Remote>]) {
 }
 
 #[test]
-fn end_of_an_alloc_on_another_node_is_reported_soon() {
+fn remote_alloc_end_is_reported_soon() {
     let answers = answers(1, 140, &[]);
     assert_ended_after(140, &answers);
-    assert!(answers.iter().all(|(_, said)| said.is_ok()), "{answers:#?}");
+    assert!(
+        answers.iter().all(|(_, reported)| reported.is_ok()),
+        "{answers:#?}"
+    );
     // A question is kept until there is news: no more of them than periods of 50 s, and the first.
     assert!(answers.len() <= 5, "{answers:#?}");
     assert!(answers.last().unwrap().0 <= 142, "{answers:#?}");
 }
 
 #[test]
-fn partition_during_a_question_is_survived() {
+fn partition_during_query_is_survived() {
     let trouble = [
         Moment::at_second(5, Trouble::Part("client", "giver")),
         Moment::at_second(300, Trouble::Heal("client", "giver")),
@@ -71,13 +74,13 @@ fn partition_during_a_question_is_survived() {
     assert_ended_after(300, &answers);
     assert_never_stuck(&answers);
     assert!(
-        answers.iter().any(|(_, said)| said.is_err()),
+        answers.iter().any(|(_, reported)| reported.is_err()),
         "{answers:#?}"
     );
 }
 
 #[test]
-fn host_that_dies_during_a_question_is_asked_again() {
+fn query_is_retried_after_host_death() {
     let trouble = [
         Moment::at_second(5, Trouble::Crash("giver")),
         Moment::at_second(90, Trouble::Bounce("giver")),
@@ -88,7 +91,7 @@ fn host_that_dies_during_a_question_is_asked_again() {
 }
 
 #[test]
-fn half_open_connection_is_given_up() {
+fn half_open_connection_times_out() {
     // Nothing is refused and nothing arrives, in one direction only.
     let trouble = [
         Moment::at_second(5, Trouble::PartOneWay("giver", "client")),
@@ -98,13 +101,13 @@ fn half_open_connection_is_given_up() {
     assert_ended_after(200, &answers);
     assert_never_stuck(&answers);
     assert!(
-        answers.iter().any(|(_, said)| said.is_err()),
+        answers.iter().any(|(_, reported)| reported.is_err()),
         "{answers:#?}"
     );
 }
 
 #[test]
-fn answers_are_the_same_for_the_same_seed() {
+fn same_seed_gives_same_answers() {
     let trouble = [
         Moment::at_second(30, Trouble::Part("client", "giver")),
         Moment::at_second(110, Trouble::Heal("client", "giver")),
@@ -124,12 +127,12 @@ fn failed_transfers(seed: u64, trouble: &[Moment]) -> usize {
 }
 
 #[test]
-fn disk_arrives_whole_over_a_slow_network() {
+fn disk_arrives_whole_over_slow_network() {
     assert_eq!(failed_transfers(6, &[]), 0);
 }
 
 #[test]
-fn partition_during_a_transfer_leaves_nothing_and_the_next_try_has_all() {
+fn partition_during_transfer_leaves_nothing_and_retry_succeeds() {
     let trouble = [
         Moment::at_second(3, Trouble::Part("client", "giver")),
         Moment::at_second(70, Trouble::Heal("client", "giver")),
@@ -138,7 +141,7 @@ fn partition_during_a_transfer_leaves_nothing_and_the_next_try_has_all() {
 }
 
 #[test]
-fn disk_whose_bytes_are_held_up_for_less_than_a_minute_arrives_at_the_first_try() {
+fn disk_transfer_stalled_under_a_minute_succeeds() {
     let trouble = [
         Moment::at_second(3, Trouble::Hold("client", "giver")),
         Moment::at_second(50, Trouble::Release("client", "giver")),
@@ -147,7 +150,7 @@ fn disk_whose_bytes_are_held_up_for_less_than_a_minute_arrives_at_the_first_try(
 }
 
 #[test]
-fn link_that_is_held_for_ever_ends_the_try_after_a_minute() {
+fn held_link_fails_transfer_after_a_minute() {
     let trouble = [
         Moment::at_second(3, Trouble::Hold("client", "giver")),
         Moment::at_second(70, Trouble::Part("client", "giver")),
@@ -157,7 +160,7 @@ fn link_that_is_held_for_ever_ends_the_try_after_a_minute() {
 }
 
 #[test]
-fn host_that_dies_during_a_transfer_leaves_nothing_and_the_next_try_has_all() {
+fn host_death_during_transfer_leaves_nothing_and_retry_succeeds() {
     let trouble = [
         Moment::at_second(3, Trouble::Crash("giver")),
         Moment::at_second(20, Trouble::Bounce("giver")),
@@ -166,7 +169,7 @@ fn host_that_dies_during_a_transfer_leaves_nothing_and_the_next_try_has_all() {
 }
 
 #[test]
-fn cancelled_transfer_over_a_parted_network_ends_at_once() {
+fn cancelled_transfer_during_partition_ends_at_once() {
     let trouble = [Moment::at_second(2, Trouble::Part("client", "giver"))];
     network(9, Giver::ends_at(0)).run(&trouble, || async {
         let mut taker = Taker::new();

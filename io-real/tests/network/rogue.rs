@@ -1,4 +1,4 @@
-//! A host that speaks to whoever connects as it was told to, which need not be HTTP: it says nothing,
+//! A host that speaks to whoever connects as it was told to, which need not be HTTP: it sends nothing,
 //! stops in the middle, is slow without an end, or says other lengths than it sends.
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn speak(stream: TcpStream, steps: &[Step]) -> std::io::Result<()> {
         while from.read(&mut [0; 64]).await? > 0 {}
         Ok(())
     };
-    let said = async {
+    let reported = async {
         for step in steps {
             match step {
                 Step::Send(bytes) => {
@@ -92,6 +92,6 @@ async fn speak(stream: TcpStream, steps: &[Step]) -> std::io::Result<()> {
     };
     tokio::select! {
         closed = closed => closed,
-        said = said => said,
+        reported = reported => reported,
     }
 }

@@ -24,16 +24,16 @@ const OK: &str = "HTTP/1.1 200 OK\r\n";
 struct Case {
     name: &'static str,
     steps: Vec<Step>,
-    says: &'static str,
+    expected: &'static str,
     again: bool,
 }
 
-fn case(name: &'static str, says: &'static str, steps: &[Step]) -> Case {
+fn case(name: &'static str, expected: &'static str, steps: &[Step]) -> Case {
     let (steps, again) = (steps.to_vec(), true);
     Case {
         name,
         steps,
-        says,
+        expected,
         again,
     }
 }
@@ -74,12 +74,12 @@ fn before_the_body() -> Vec<Case> {
         ),
         case(
             "an error",
-            "it says 500",
+            "it answered 500",
             &[text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")],
         ),
         case(
             "a redirection",
-            "it says 307",
+            "it answered 307",
             &[text(
                 "HTTP/1.1 307 There\r\nlocation: http://other/\r\ncontent-length: 0\r\n\r\n",
             )],
@@ -121,14 +121,17 @@ fn tried(
 
 fn assert_fails(case: &Case, (failure, took): (Failure, u64), longest: u64) {
     let name = case.name;
-    assert!(failure.message.contains(case.says), "{name}: {failure:?}");
+    assert!(
+        failure.message.contains(case.expected),
+        "{name}: {failure:?}"
+    );
     assert!(failure.message.len() < 500, "{name}: {failure:?}");
     assert_eq!(failure.recoverable, case.again, "{name}: {failure:?}");
     assert!(took <= longest, "{name}: it took {took} s");
 }
 
 #[test]
-fn question_to_a_host_that_answers_wrongly_fails_in_time_and_says_why() {
+fn malformed_query_answer_fails_in_time_with_reason() {
     let json = |more: &str| text(format!("{OK}{more}\r\n"));
     let spaces: &[u8] = &[b' '; 64 << 10];
     let at_once = Duration::from_millis(1);
@@ -154,8 +157,12 @@ fn question_to_a_host_that_answers_wrongly_fails_in_time_and_says_why() {
             "end of file",
             &[json("content-length: 9\r\n"), text("{}")],
         ),
-        case("no JSON", "makes no sense", &[json(""), text("<html>")]),
-        case("another shape", "makes no sense", &[json(""), text("[1]")]),
+        case("no JSON", "cannot be decoded", &[json(""), text("<html>")]),
+        case(
+            "another shape",
+            "cannot be decoded",
+            &[json(""), text("[1]")],
+        ),
         case(
             "a chunk of no size",
             "missing size",
@@ -169,7 +176,7 @@ fn question_to_a_host_that_answers_wrongly_fails_in_time_and_says_why() {
 }
 
 #[test]
-fn disk_of_a_host_that_sends_it_wrongly_is_not_taken_over_and_says_why() {
+fn malformed_disk_transfer_is_refused_with_reason() {
     let archive = archive();
     // All of its only file, without the mark of the end.
     let unmarked = &archive[..archive.len() - 1024];
@@ -246,7 +253,7 @@ fn endless() -> Vec<Step> {
 }
 
 #[test]
-fn disk_larger_than_allowed_is_given_up_before_all_of_it_came() {
+fn oversized_disk_transfer_is_aborted_early() {
     let small = Limits {
         bytes: content().len() as u64,
         entries: 10,
@@ -254,7 +261,7 @@ fn disk_larger_than_allowed_is_given_up_before_all_of_it_came() {
     let case = Case {
         name: "endless",
         steps: endless(),
-        says: "more than 800000 bytes",
+        expected: "more than 800000 bytes",
         again: false,
     };
     let fetched = tried(

@@ -13,7 +13,7 @@ use drover_io_real::connect::{Connect, Connecting, Connection};
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::migrate::Migration;
 use drover_io_real::migrate::receive::Limits;
-use drover_io_real::on_the_way::OnTheWay;
+use drover_io_real::transfers::Transfers;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -43,7 +43,7 @@ pub(crate) type Answered<T> = (u64, Result<T, Failure>);
 /// A node with an allocation that waits for its disk.
 pub(crate) struct Taker {
     migration: Migration,
-    on_the_way: OnTheWay,
+    transfers: Transfers,
     previous: RemotePrevious,
     ops: u64,
     dir: TempDir,
@@ -60,10 +60,10 @@ impl Taker {
         let dirs = AllocDirs::new(Arc::new(File::open(dir.path()).expect("opened").into()));
         dirs.build_alloc(ALLOC).expect("an allocation");
         dirs.build_task(ALLOC, TASK, None).expect("a task");
-        let on_the_way = OnTheWay::default();
-        let migration = Migration::new(dirs, limits, on_the_way.clone());
+        let transfers = Transfers::default();
+        let migration = Migration::new(dirs, limits, transfers.clone());
         Taker {
-            on_the_way,
+            transfers,
             migration: migration.over(Arc::new(Simulated)),
             previous: RemotePrevious {
                 alloc: PREVIOUS,
@@ -151,7 +151,7 @@ impl Taker {
     pub(crate) fn assert_untouched(&self) {
         assert_eq!(self.taken(), None);
         assert_eq!(self.leftovers(), Vec::<String>::new());
-        assert_eq!(self.on_the_way.of(ALLOC), None);
+        assert_eq!(self.transfers.of(ALLOC), None);
     }
 
     /// What lies beside the allocation's directory.

@@ -12,14 +12,14 @@ impl Checker {
             return Ok(());
         }
         for alloc in agent.view().allocs() {
-            self.deadlines_are_kept(agent, alloc)?;
-            self.an_allocation_waits_for_something(agent, alloc)?;
-            self.who_waits_names_its_claims(agent, alloc)?;
+            self.poll_timeout_matches_earliest_deadline(agent, alloc)?;
+            self.nonterminal_alloc_has_deadline_or_awaited_event(agent, alloc)?;
+            self.waiting_alloc_names_ungranted_claims(agent, alloc)?;
             for task in alloc.tasks() {
-                self.a_task_waits_for_something(agent, task)?;
-                self.states_fit_phases(task)?;
+                self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;
+                self.task_state_matches_phase(task)?;
             }
         }
-        self.who_waits_is_named(agent)
+        self.waiting_alloc_is_in_pending(agent)
     }
 }

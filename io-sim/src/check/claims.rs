@@ -26,7 +26,7 @@ pub(super) type Three = [u64; 3];
 pub(super) struct Claims {
     /// Allocations that were looked at when they were placed, if this life of the agent placed them.
     seen: BTreeSet<AllocId>,
-    awake: bool,
+    agent_restored: bool,
     /// What the node had when it was looked at last, and whether it ever had less than before.
     had: Option<[Option<u64>; 3]>,
     shrank: bool,
@@ -34,7 +34,7 @@ pub(super) struct Claims {
 
 impl Claims {
     pub(super) fn agent_died(&mut self) {
-        self.awake = false;
+        self.agent_restored = false;
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn is_there(alloc: &AllocRunner) -> bool {
     !alloc.record().finished || alloc.tasks().iter().any(TaskRunner::has_remains)
 }
 
-pub(super) fn was_told_to_end(alloc: &AllocRunner) -> bool {
+pub(super) fn was_asked_to_stop(alloc: &AllocRunner) -> bool {
     alloc.record().desired != DesiredStatus::Run
 }
 
@@ -133,11 +133,11 @@ pub(super) fn ends(alloc: &AllocRunner) -> bool {
     let mut mains = alloc.tasks().iter().filter(is_main);
     let leads = |task: &&TaskRunner| task.spec().task().leader;
     let mut leaders = alloc.tasks().iter().filter(leads);
-    was_told_to_end(alloc)
+    was_asked_to_stop(alloc)
         || alloc.record().status.is_terminal()
         || alloc.is_ending()
-        || mains.all(TaskRunner::ended_for_good)
-        || leaders.any(TaskRunner::ended_for_good)
+        || mains.all(TaskRunner::is_terminal)
+        || leaders.any(TaskRunner::is_terminal)
 }
 
 pub(super) fn is_older(one: &AllocRunner, other: &AllocRunner) -> bool {
@@ -169,19 +169,19 @@ fn waits_for(view: View<'_>, alloc: &AllocRunner) -> BTreeSet<(Claim, AllocId)> 
 }
 
 impl Checker {
-    /// An allocation waits for what older ones hold of what it claims, for all of that, and for nothing else.
-    pub(super) fn who_waits_names_its_claims(
+    /// An allocation waits for exactly its claims that older allocations hold.
+    pub(super) fn waiting_alloc_names_ungranted_claims(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
     ) -> Verdict {
         let view = agent.view();
-        let rests = view.shutdown().is_some() || !view.is_settled();
+        let rests = view.shutdown().is_some() || !view.is_fingerprinted();
         if rests || !alloc.awaits_claims() || alloc.is_ending() {
             return Ok(());
         }
         let ungranted = view.ungranted(alloc).into_iter();
-        let said: BTreeSet<_> = ungranted
+        let reported: BTreeSet<_> = ungranted
             .filter_map(|one| match one.holder {
                 Holder::Alloc(id) => Some((one.claim, id)),
                 Holder::Elsewhere(..) => None,
@@ -190,20 +190,20 @@ impl Checker {
         let rule = waits_for(view, alloc);
         let name = &alloc.record().name;
         self.holds(
-            Property::WhoWaitsNamesItsClaims,
-            !rule.is_empty() && said == rule,
-            || format!("{name} waits for {said:?} and not for {rule:?}"),
+            Property::WaitingAllocNamesUngrantedClaims,
+            !rule.is_empty() && reported == rule,
+            || format!("{name} waits for {reported:?} and not for {rule:?}"),
         )?;
         let goes_on = |id: &AllocId| view.alloc(*id).is_none_or(|it| is_there(it) && !ends(it));
         let holder = rule.iter().find(|(_, id)| goes_on(id));
-        self.holds(Property::NobodyWaitsForWhoGoesOn, holder.is_none(), || {
+        self.holds(Property::AwaitedHolderIsStopping, holder.is_none(), || {
             format!("{name} waits for {holder:?}, which is not to end")
         })
     }
 
     /// What starts has no claim in common with anything of another allocation that lives, and there is enough
     /// for all of them, unless the node has less than it once had.
-    pub(super) fn no_start_beside_a_holder(
+    pub(super) fn no_start_while_claim_is_held(
         &mut self,
         world: &World,
         agent: &Agent,
@@ -220,7 +220,7 @@ impl Checker {
         let sum = sum.fold(asks_of(view, alloc), plus);
         let over = short(capacity(view), sum).next().is_some() && !self.claims.shrank;
         let holds = beside.is_none() && !over;
-        self.holds(Property::NoStartBesideAHolder, holds, || {
+        self.holds(Property::NoStartWhileClaimIsHeld, holds, || {
             let other = beside.map(|it| (it.record().name.clone(), claims(it)));
             let name = &alloc.record().name;
             format!(
@@ -233,23 +233,23 @@ impl Checker {
     /// Looks at what is new, and at what the node has.
     pub(super) fn placements_fit(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
-        if view.is_settled() {
+        if view.is_fingerprinted() {
             let has = capacity(view);
             let before = self.claims.had.replace(has).unwrap_or(has);
             let less = |at: usize| has[at].unwrap_or(u64::MAX) < before[at].unwrap_or(u64::MAX);
             self.claims.shrank |= (0..3).any(less);
         }
         for alloc in view.allocs() {
-            if self.claims.seen.insert(alloc.record().id) && self.claims.awake {
-                self.what_is_placed_fits(view, alloc)?;
+            if self.claims.seen.insert(alloc.record().id) && self.claims.agent_restored {
+                self.placed_alloc_fits_capacity(view, alloc)?;
             }
         }
-        self.claims.awake = true;
+        self.claims.agent_restored = true;
         Ok(())
     }
 
     /// What is new fits beside all that is older and goes on, and has the cores that it asks for.
-    fn what_is_placed_fits(&mut self, view: View<'_>, alloc: &AllocRunner) -> Verdict {
+    fn placed_alloc_fits_capacity(&mut self, view: View<'_>, alloc: &AllocRunner) -> Verdict {
         let stays = |it: &&AllocRunner| is_there(it) && is_older(it, alloc) && !ends(it);
         let older = view.allocs().filter(stays);
         let sum = older.map(|it| asks_of(view, it));
@@ -266,12 +266,16 @@ impl Checker {
         let right = all.is_none_or(|all| {
             i64::try_from(distinct.len()) == Ok(wanted) && distinct.is_subset(&all)
         });
-        self.holds(Property::WhatIsPlacedFits, over.is_none() && right, || {
-            let name = &alloc.record().name;
-            format!(
-                "{name} makes it {sum:?} of {:?}, with cores {given:?}",
-                capacity(view)
-            )
-        })
+        self.holds(
+            Property::PlacedAllocFitsCapacity,
+            over.is_none() && right,
+            || {
+                let name = &alloc.record().name;
+                format!(
+                    "{name} makes it {sum:?} of {:?}, with cores {given:?}",
+                    capacity(view)
+                )
+            },
+        )
     }
 }

@@ -10,7 +10,7 @@ use drover_core::store::collected::CollectedAlloc;
 use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
 use drover_core::store::{Batch, Key, Record};
 
-use super::lives::{saved_alloc, saved_job};
+use super::history::{saved_alloc, saved_job};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -63,7 +63,7 @@ impl Checker {
         self.holds(
             Property::CollectedRecordsAreBounded,
             after.len() <= most,
-            || format!("{} records, {most} are kept", after.len()),
+            || format!("{} records, at most {most} are allowed", after.len()),
         )?;
         for (key, record) in batch {
             match (key, record) {
@@ -88,8 +88,8 @@ impl Checker {
         Ok(())
     }
 
-    /// A record stays for as long as the job's version does, unless there are as many as are kept that
-    /// are newer, or all garbage is asked to go.
+    /// A record is kept as long as its job version is, unless there are as many newer ones as are
+    /// kept, or all garbage is asked to go.
     fn collected_alloc_keeps_its_record(
         &mut self,
         world: &World,
@@ -107,7 +107,7 @@ impl Checker {
         let newer = after.values().copied().filter(|one| newer(one)).count();
         let kept = after.contains_key(&alloc.id);
         self.sometimes(
-            Property::SometimesACollectedRecordExpires,
+            Property::SometimesCollectedRecordExpires,
             !kept && newer > 0,
         );
         let asked = self.replies.collects();

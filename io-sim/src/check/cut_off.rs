@@ -8,7 +8,7 @@ use drover_core::model::event::TaskEvent;
 use drover_core::op::Op;
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::lives::CutOff;
+use super::history::CutOff;
 use super::{Checker, Property, Verdict, Violation};
 
 /// So many lost starts in a row cost nothing.
@@ -26,7 +26,7 @@ impl Checker {
 
     /// The agent is told that a start was lost.
     pub(super) fn start_is_lost(&mut self, agent: &Agent, key: &TaskKey, op: Op) {
-        self.sometimes(Property::SometimesAStartIsLost, true);
+        self.sometimes(Property::SometimesStartIsLost, true);
         let Some(used) = used_if_awaited(agent, key, op) else {
             return;
         };
@@ -51,20 +51,24 @@ impl Checker {
         let now_used = task.record().budget.used;
         match cut_off {
             CutOff::Reboot { used } => {
-                self.holds(Property::ARebootCostsNoAttempt, now_used == used, || {
-                    format!("{key:?}: {now_used} attempts are used, {used} were")
-                })?;
+                self.holds(
+                    Property::RebootUsesNoRestartAttempt,
+                    now_used == used,
+                    || format!("{key:?}: {now_used} attempts are used, {used} were"),
+                )?;
                 let delay = event.details.get("start_delay").map(String::as_str);
                 let pauses = matches!(task.phase(), Phase::Pausing(_)) && delay != Some("0");
-                self.holds(Property::AfterARebootNoTaskPauses, !pauses, || {
+                self.holds(Property::RebootCausesNoRestartDelay, !pauses, || {
                     format!("{key:?} pauses for {delay:?} ns")
                 })?;
                 Ok(true)
             }
             CutOff::Start { used } if lost.at_most <= FREE => {
-                self.holds(Property::ALostStartIsFreeAtFirst, now_used == used, || {
-                    format!("{key:?}: {now_used} attempts are used, {used} were: {lost:?}")
-                })?;
+                self.holds(
+                    Property::FirstLostStartsUseNoAttempt,
+                    now_used == used,
+                    || format!("{key:?}: {now_used} attempts are used, {used} were: {lost:?}"),
+                )?;
                 Ok(true)
             }
             CutOff::Start { .. } => Ok(lost.at_least <= FREE),
@@ -80,13 +84,13 @@ impl Checker {
         let once = spec.job().job_type.runs_to_completion() && spec.restart_rules().attempts == 0;
         match memory.cut_off.take() {
             Some(CutOff::Reboot { .. }) => {
-                self.holds(Property::ARebootCostsNoAttempt, once, || {
+                self.holds(Property::RebootUsesNoRestartAttempt, once, || {
                     format!("{key:?} is not started again after a reboot")
                 })
             }
             Some(CutOff::Start { .. }) => {
                 let paid = lost.at_most > FREE;
-                self.holds(Property::ALostStartIsFreeAtFirst, paid, || {
+                self.holds(Property::FirstLostStartsUseNoAttempt, paid, || {
                     format!("{key:?} is not started again: {lost:?}")
                 })
             }

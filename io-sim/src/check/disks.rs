@@ -34,7 +34,7 @@ pub(super) struct Disks {
     elsewhere: BTreeMap<Slot, (AllocId, u64)>,
     /// What was asked for and is not answered yet.
     taken_over: BTreeMap<RequestId, Vec<(Slot, AllocId)>>,
-    handed_over: BTreeMap<RequestId, (JobKey, Lease)>,
+    handover: BTreeMap<RequestId, (JobKey, Lease)>,
     /// The disks that are kept for other nodes.
     leases: BTreeMap<Slot, Lease>,
     /// The allocations whose directories are to go.
@@ -88,7 +88,7 @@ fn ran(world: &World, id: AllocId) -> bool {
 impl Disks {
     pub(super) fn agent_died(&mut self) {
         self.taken_over.clear();
-        self.handed_over.clear();
+        self.handover.clear();
         self.going.clear();
     }
 
@@ -106,12 +106,14 @@ impl Disks {
                 if known.is_some_and(|known| !known.job.stop) {
                     return;
                 }
-                let slot = |handed: &drover_core::model::remote::Handed| Slot {
+                let slot = |takeover: &drover_core::model::remote::Takeover| Slot {
                     job: job.key(),
-                    group: handed.group.clone(),
-                    index: handed.index,
+                    group: takeover.group.clone(),
+                    index: takeover.index,
                 };
-                let slots = from.iter().map(|handed| (slot(handed), handed.from.alloc));
+                let slots = from
+                    .iter()
+                    .map(|takeover| (slot(takeover), takeover.from.alloc));
                 let slots: Vec<_> = slots.collect();
                 for (slot, _) in &slots {
                     self.elsewhere.remove(slot);
@@ -129,11 +131,11 @@ impl Disks {
                     since,
                     ..Lease::default()
                 };
-                self.handed_over.insert(request, (job.clone(), lease));
+                self.handover.insert(request, (job.clone(), lease));
             }
             Request::TransferComplete(TransferComplete { alloc }) => {
                 // Also by who was asked before, and is answered later.
-                let asked = self.handed_over.values_mut().map(|(_, lease)| lease);
+                let asked = self.handover.values_mut().map(|(_, lease)| lease);
                 for lease in asked.chain(self.leases.values_mut()) {
                     lease.read.entry(*alloc).or_insert(world.now().wall);
                 }
@@ -152,7 +154,7 @@ impl Disks {
                 }
             }
             Reply::HandedOver(slots) => {
-                let Some((_, lease)) = self.handed_over.remove(&request) else {
+                let Some((_, lease)) = self.handover.remove(&request) else {
                     return;
                 };
                 for (slot, alloc) in slots {
@@ -177,7 +179,7 @@ impl Disks {
             | Reply::Stopping { .. }
             | Reply::Variable(_)
             | Reply::Done { .. }
-            | Reply::Refused(_) => drop(self.handed_over.remove(&request)),
+            | Reply::Refused(_) => drop(self.handover.remove(&request)),
         }
     }
 
@@ -223,7 +225,7 @@ impl Checker {
 
     /// Looks at a disk whose directory is to go: it is kept for no other node, and who is to get it will miss it,
     /// unless somebody asked for just this.
-    pub(super) fn leased_disk_stays(
+    pub(super) fn leased_disk_is_kept(
         &mut self,
         world: &World,
         agent: &Agent,
@@ -253,7 +255,7 @@ impl Checker {
         if let Some(lease) = self.disks.leases.get_mut(&slot) {
             lease.allocs.remove(&record.id);
         }
-        self.holds(Property::LeasedDiskStays, !leased || asked, || {
+        self.holds(Property::LeasedDiskIsKept, !leased || asked, || {
             format!("{} {} goes", record.name, record.id.short())
         })
     }
@@ -267,16 +269,20 @@ impl Checker {
             self.disks.elsewhere.remove(&slot);
             let remote = world.remotes.get(id);
             let over = remote.ended || remote.forgotten;
-            self.holds(Property::NoStartBesideTheRemoteOne, over, || {
-                format!("{} {} replaces {id}", record.name, record.id.short())
-            })?;
+            self.holds(
+                Property::NoStartWhilePreviousAllocRunsOnOtherNode,
+                over,
+                || format!("{} {} replaces {id}", record.name, record.id.short()),
+            )?;
             let tries = self.disks.fetched.get(&id).copied().unwrap_or(0);
             self.disks.outdated.insert(id);
             let tried = remote.given || remote.forgotten || tries >= DISK_TRIES;
-            self.sometimes(Property::SometimesADiskIsFetched, remote.given);
-            self.holds(Property::ARemoteDiskIsFetched, !migrates || tried, || {
-                format!("{} starts without the disk of {id}", record.name)
-            })?;
+            self.sometimes(Property::SometimesDiskIsFetched, remote.given);
+            self.holds(
+                Property::DiskOfPreviousNodeIsFetched,
+                !migrates || tried,
+                || format!("{} starts without the disk of {id}", record.name),
+            )?;
         }
         let newest = self.disks.newest(world, &slot, record.create_index);
         let gets_it = self.disks.sticky.contains(&record.id) && !ran(world, record.id);
@@ -285,15 +291,15 @@ impl Checker {
         };
         let disk = world.dirs.disks.get(&record.id);
         let there = disk.is_some_and(|disk| disk.contains(&before));
-        self.sometimes(Property::SometimesADiskIsHandedOn, there);
-        self.holds(Property::ADiskIsHandedOn, there, || {
+        self.sometimes(Property::SometimesStickyDiskMoves, there);
+        self.holds(Property::StickyDiskMovesToReplacement, there, || {
             let (name, id, before) = (&record.name, record.id.short(), before.short());
             format!("{name} {id} starts without what {before} wrote, with {disk:?}")
         })
     }
 
     /// The record of a disk names allocations of its slot alone, each once and the latest first, none of which is to go.
-    pub(super) fn disk_lies_in_one_place(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn disk_has_one_location(&mut self, agent: &Agent) -> Verdict {
         for (slot, disk) in agent.view().disks() {
             let named = disk.holder.iter().chain(&disk.sources);
             let known = named.clone().filter_map(|id| agent.view().alloc(*id));
@@ -304,15 +310,15 @@ impl Checker {
             let ages: Vec<u64> = records.map(|one| one.create_index).collect();
             let in_order = ages.is_sorted_by(|one, other| one > other);
             let holds = right.count() == named.count() && in_order && !disk.is_forgotten();
-            self.holds(Property::DiskLiesInOnePlace, holds, || {
+            self.holds(Property::DiskHasOneLocation, holds, || {
                 format!("{slot}: {disk:?}")
             })?;
         }
         Ok(())
     }
 
-    /// Another node is not asked without a pause.
-    pub(crate) fn questions_have_a_pause(
+    /// Requests to another node are separated by a backoff.
+    pub(crate) fn requests_to_other_nodes_have_a_backoff(
         &mut self,
         world: &World,
         alloc: AllocId,
@@ -322,13 +328,13 @@ impl Checker {
         let key = (alloc, previous.alloc);
         let before = self.disks.asked.insert(key, (life, now));
         let soon = before.is_some_and(|(of, at)| of == life && now - at < Span::secs(1));
-        self.holds(Property::QuestionsHaveAPause, !soon, || {
+        self.holds(Property::RequestsToOtherNodesHaveABackoff, !soon, || {
             format!("{previous:?}, last asked {before:?}, now {now:?}")
         })
     }
 
     /// A disk is fetched when nobody writes to it any more, and before anything ran that replaces it.
-    pub(crate) fn a_remote_disk_moves_at_rest(
+    pub(crate) fn disk_of_previous_node_is_fetched_when_unused(
         &mut self,
         world: &World,
         previous: &RemotePrevious,
@@ -336,17 +342,19 @@ impl Checker {
         *self.disks.fetched.entry(previous.alloc).or_default() += 1;
         let remote = world.remotes.get(previous.alloc);
         let over = remote.ended || remote.forgotten;
-        self.holds(Property::ARemoteDiskMovesAtRest, over, || {
-            format!("{previous:?}")
-        })?;
+        self.holds(
+            Property::DiskOfPreviousNodeIsFetchedWhenUnused,
+            over,
+            || format!("{previous:?}"),
+        )?;
         let newest = !self.disks.outdated.contains(&previous.alloc);
-        self.holds(Property::NoOlderDiskComes, newest, || {
+        self.holds(Property::NoOlderDiskReplacesNewer, newest, || {
             format!("{previous:?}, and what replaced it ran already")
         })
     }
 
-    /// A disk is taken over when nobody writes to it any more, unless patience is over.
-    pub(crate) fn a_disk_moves_at_rest(
+    /// A sticky disk moves only when no process of its holder runs, or the wait for it timed out.
+    pub(crate) fn sticky_disk_moves_when_unused(
         &mut self,
         world: &World,
         agent: &Agent,
@@ -362,7 +370,7 @@ impl Checker {
             from.contains(&key.alloc) && !given_up(key.alloc, &key.task)
         });
         let name = writer.map(|process| process.name.to_string());
-        self.holds(Property::ADiskMovesAtRest, name.is_none(), || {
+        self.holds(Property::StickyDiskMovesWhenUnused, name.is_none(), || {
             format!("{name:?} still writes")
         })
     }

@@ -11,8 +11,8 @@ use super::{Checker, Property, Verdict};
 use crate::world::World;
 
 impl Checker {
-    /// A task starts with what the dispatch of its job brought for it.
-    pub(super) fn a_start_finds_its_payload(
+    /// A task of a dispatched job starts with its payload written.
+    pub(super) fn start_has_its_dispatch_payload(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -27,7 +27,7 @@ impl Checker {
         let own = (key.alloc, key.task.clone());
         let written = world.dirs.payloads.get(&own);
         self.holds(
-            Property::AStartFindsItsPayload,
+            Property::StartHasItsDispatchPayload,
             written == Some(payload),
             || format!("{key:?} finds {written:?} and not {payload:?}"),
         )
@@ -35,7 +35,7 @@ impl Checker {
 
     /// What a dispatch brought is written before the first start of its task, and not again: it is
     /// the task's from then on.
-    pub(crate) fn a_payload_is_written_before_all_starts(
+    pub(crate) fn dispatch_payload_is_written_once(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -43,12 +43,12 @@ impl Checker {
         let started = world
             .launches_of(key)
             .any(|(_, process)| process.starts > 0);
-        let property = Property::APayloadIsWrittenBeforeAllStarts;
+        let property = Property::DispatchPayloadIsWrittenOnce;
         self.holds(property, !started, || format!("{key:?} has started"))
     }
 
-    /// A task of a dispatched job is told the parent, and every key that a dispatch may bring.
-    pub(super) fn a_start_is_told_its_dispatch(
+    /// The environment of a dispatched task has the parent job and every meta key that a dispatch may set.
+    pub(super) fn start_env_has_dispatch_meta(
         &mut self,
         alloc: &AllocRunner,
         key: &TaskKey,
@@ -61,27 +61,27 @@ impl Checker {
         let parent = config.env.get("NOMAD_JOB_PARENT_ID");
         let keys = rules.meta_required.iter().chain(&rules.meta_optional);
         let untold = |key: &&String| {
-            let told = config.env.get(&format!("NOMAD_META_{key}"));
-            told.is_none() || told != Some(job.meta.get(*key).unwrap_or(&String::new()))
+            let reported = config.env.get(&format!("NOMAD_META_{key}"));
+            reported.is_none() || reported != Some(job.meta.get(*key).unwrap_or(&String::new()))
         };
         let untold: Vec<&String> = keys.filter(untold).collect();
         let holds = parent == Some(&job.parent_id) && untold.is_empty();
-        self.holds(Property::AStartIsToldItsDispatch, holds, || {
+        self.holds(Property::StartEnvHasDispatchMeta, holds, || {
             format!("{key:?}: parent {parent:?}, untold {untold:?}")
         })
     }
 
-    /// A job that others are made of runs nothing itself.
-    pub(super) fn no_mould_runs(&mut self, alloc: &AllocRunner) -> Verdict {
+    /// A parameterized job runs no allocation itself.
+    pub(super) fn parameterized_job_never_runs(&mut self, alloc: &AllocRunner) -> Verdict {
         let job = alloc.job();
-        let mould = job.parameterized_job.is_some() && !job.dispatched;
-        self.holds(Property::NoMouldRuns, !mould, || {
+        let parameterized = job.parameterized_job.is_some() && !job.dispatched;
+        self.holds(Property::ParameterizedJobNeverRuns, !parameterized, || {
             alloc.record().name.to_string()
         })
     }
 
-    /// Of the jobs that were made of one and are over, no more are kept than are meant to be.
-    pub(super) fn dispatched_jobs_go(&mut self, agent: &Agent) -> Verdict {
+    /// The number of finished dispatched jobs of a parent stays within its limit.
+    pub(super) fn finished_dispatched_jobs_are_collected(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         let mut over: BTreeMap<&str, usize> = BTreeMap::new();
         let children = view.jobs().filter(|record| record.job.dispatched);
@@ -91,22 +91,24 @@ impl Checker {
         }
         let kept = self.kept_children;
         for (parent, count) in over {
-            self.holds(Property::DispatchedJobsGo, count <= kept, || {
-                format!("{count} of {parent}")
-            })?;
+            self.holds(
+                Property::FinishedDispatchedJobsAreCollected,
+                count <= kept,
+                || format!("{count} of {parent}"),
+            )?;
         }
         Ok(())
     }
 
     /// Whoever asks again with the same token gets the same job.
-    pub(super) fn one_job_for_one_token(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn idempotency_token_dispatches_once(&mut self, agent: &Agent) -> Verdict {
         let mut known = BTreeSet::new();
         let children = agent.view().jobs();
         let children = children.filter(|record| record.job.dispatched && !record.purge);
         for job in children.map(|record| &record.job) {
             let token = &job.dispatch_idempotency_token;
             let first = token.is_empty() || known.insert((&job.parent_id, token));
-            self.holds(Property::OneJobForOneToken, first, || {
+            self.holds(Property::IdempotencyTokenDispatchesOnce, first, || {
                 format!("{} is the second for {token}", job.id)
             })?;
         }

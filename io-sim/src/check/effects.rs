@@ -9,7 +9,7 @@ use drover_core::model::event::EventType;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::lives::{Place, lives, saved_alloc, saved_task};
+use super::history::{TaskPath, lives, saved_alloc, saved_task};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -22,38 +22,38 @@ impl Checker {
         key: &TaskKey,
         launch: LaunchId,
     ) -> Verdict {
-        self.what_cannot_be_read_is_not_started(world, key)?;
-        self.what_ran_out_of_time_starts_nothing(world, key)?;
-        self.a_start_is_remembered_first(world, key, launch)?;
-        self.no_start_after_the_end(world, alloc, key)?;
-        self.no_later_life_starts_what_is_over(key)?;
-        self.a_start_finds_its_directories(world, key)?;
-        self.a_start_finds_its_artifacts(world, alloc, key)?;
-        self.a_start_finds_its_payload(world, alloc, key)?;
-        self.no_mould_runs(alloc)?;
+        self.task_with_unreadable_record_is_not_started(world, key)?;
+        self.timed_out_alloc_starts_nothing(world, key)?;
+        self.launch_is_saved_before_start(world, key, launch)?;
+        self.no_start_after_alloc_is_terminal(world, alloc, key)?;
+        self.restored_agent_starts_nothing_terminal(key)?;
+        self.start_has_its_directories(world, key)?;
+        self.start_has_its_artifacts(world, alloc, key)?;
+        self.start_has_its_dispatch_payload(world, alloc, key)?;
+        self.parameterized_job_never_runs(alloc)?;
         self.a_start_has_its_disk(world, alloc)?;
-        self.stages_begin_in_their_order(world, alloc, key)?;
-        self.what_succeeded_is_not_run_again(world, alloc, key)?;
-        self.what_is_done_is_not_done_again(alloc)?;
-        self.no_start_beside_a_holder(world, agent, alloc)?;
-        self.one_per_node_means_one(alloc)?;
-        self.a_finished_allocation_is_quiet(alloc, key)?;
-        self.a_restart_has_its_price(world, alloc, key, launch)
+        self.lifecycle_stages_run_in_order(world, alloc, key)?;
+        self.complete_batch_alloc_is_not_run_again(world, alloc, key)?;
+        self.complete_batch_copy_is_not_placed_again(alloc)?;
+        self.no_start_while_claim_is_held(world, agent, alloc)?;
+        self.system_job_has_one_alloc_per_node(alloc)?;
+        self.finished_alloc_has_no_driver_effects(alloc, key)?;
+        self.restart_is_paid_for(world, alloc, key, launch)
     }
 
     /// A task finds each port of its allocation in its environment.
-    pub(super) fn a_start_is_told_its_ports(
+    pub(super) fn start_env_has_ports(
         &mut self,
         alloc: &AllocRunner,
         key: &TaskKey,
         config: &TaskConfig,
     ) -> Verdict {
         for port in &alloc.record().ports {
-            let told = config.env.get(&format!("NOMAD_HOST_PORT_{}", port.label));
-            let so = told.is_some_and(|told| *told == port.value.to_string());
-            self.holds(Property::AStartIsToldItsPorts, so, || {
+            let reported = config.env.get(&format!("NOMAD_HOST_PORT_{}", port.label));
+            let so = reported.is_some_and(|reported| *reported == port.value.to_string());
+            self.holds(Property::StartEnvHasPorts, so, || {
                 format!(
-                    "{key:?} is told {told:?} of port {} {}",
+                    "{key:?} is told {reported:?} of port {} {}",
                     port.label, port.value
                 )
             })?;
@@ -62,15 +62,21 @@ impl Checker {
     }
 
     /// A task whose record could not be read is not started again: nobody knows what it did.
-    fn what_cannot_be_read_is_not_started(&mut self, world: &World, key: &TaskKey) -> Verdict {
+    fn task_with_unreadable_record_is_not_started(
+        &mut self,
+        world: &World,
+        key: &TaskKey,
+    ) -> Verdict {
         let unread = world.unread.contains(key);
-        self.holds(Property::WhatCannotBeReadIsNotStarted, !unread, || {
-            format!("{key:?}")
-        })
+        self.holds(
+            Property::TaskWithUnreadableRecordIsNotStarted,
+            !unread,
+            || format!("{key:?}"),
+        )
     }
 
     /// What was saved or reported as over does not start.
-    fn no_start_after_the_end(
+    fn no_start_after_alloc_is_terminal(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -81,54 +87,56 @@ impl Checker {
             saved_alloc(world, key.alloc).is_none_or(|alloc| alloc.finished || alloc.destroying);
         let reported = alloc.task(&key.task).is_none_or(TaskRunner::is_dead);
         self.holds(
-            Property::NoStartAfterTheEnd,
+            Property::NoStartAfterAllocIsTerminal,
             !task_over && !alloc_over && !reported,
             || format!("{key:?}: task {task_over}, alloc {alloc_over}, reported {reported}"),
         )
     }
 
-    /// What was saved as over starts in no later life, unless somebody asked.
-    fn no_later_life_starts_what_is_over(&mut self, key: &TaskKey) -> Verdict {
+    /// A restored agent starts nothing that was saved as terminal, unless an operator asked for it.
+    fn restored_agent_starts_nothing_terminal(&mut self, key: &TaskKey) -> Verdict {
         let over = self.lives.tasks.get(key).is_some_and(|task| task.over);
-        self.holds(Property::NoLaterLifeStartsWhatIsOver, !over, || {
+        self.holds(Property::RestoredAgentStartsNothingTerminal, !over, || {
             format!("{key:?}")
         })
     }
 
-    /// Of a job that every node has once, only the first copy starts.
-    fn one_per_node_means_one(&mut self, alloc: &AllocRunner) -> Verdict {
+    /// A system job starts one allocation on a node.
+    fn system_job_has_one_alloc_per_node(&mut self, alloc: &AllocRunner) -> Verdict {
         if !alloc.job().job_type.one_per_node() {
             return Ok(());
         }
         let record = alloc.record();
-        self.holds(Property::OnePerNodeMeansOne, record.index == 0, || {
-            record.name.to_string()
-        })
+        self.holds(
+            Property::SystemJobHasOneAllocPerNode,
+            record.index == 0,
+            || record.name.to_string(),
+        )
     }
 
-    /// Of an allocation that is over nothing is started, asked to end or signalled.
-    pub(super) fn a_finished_allocation_is_quiet(
+    /// A finished allocation starts, stops and signals nothing.
+    pub(super) fn finished_alloc_has_no_driver_effects(
         &mut self,
         alloc: &AllocRunner,
         key: &TaskKey,
     ) -> Verdict {
         let finished = alloc.record().finished;
-        self.holds(Property::AFinishedAllocationIsQuiet, !finished, || {
+        self.holds(Property::FinishedAllocHasNoDriverEffects, !finished, || {
             format!("{key:?}")
         })
     }
 
-    /// A task starts in directories that are there.
-    fn a_start_finds_its_directories(&mut self, world: &World, key: &TaskKey) -> Verdict {
+    /// A task starts only when its directories exist.
+    fn start_has_its_directories(&mut self, world: &World, key: &TaskKey) -> Verdict {
         let there = world.dirs.allocs.contains(&key.alloc)
             && world.dirs.tasks.contains(&(key.alloc, key.task.clone()));
-        self.holds(Property::AStartFindsItsDirectories, there, || {
+        self.holds(Property::StartHasItsDirectories, there, || {
             format!("{key:?}")
         })
     }
 
-    /// A task starts when what it needs was fetched.
-    fn a_start_finds_its_artifacts(
+    /// A task starts only after its artifacts were fetched.
+    fn start_has_its_artifacts(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -140,13 +148,13 @@ impl Checker {
         }
         let fetched = (key.alloc, key.task.clone());
         let fetched = world.dirs.fetched.contains(&fetched);
-        self.holds(Property::AStartFindsItsArtifacts, fetched, || {
+        self.holds(Property::StartHasItsArtifacts, fetched, || {
             format!("{key:?}")
         })
     }
 
-    /// Prestart before main, main before poststart, everything before poststop.
-    fn stages_begin_in_their_order(
+    /// Lifecycle stages run in order: prestart, main, poststart, poststop.
+    fn lifecycle_stages_run_in_order(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -180,7 +188,7 @@ impl Checker {
                 (Stage::Poststop, _) => !lives || other.is_dead(),
                 _ => true,
             };
-            self.holds(Property::StagesBeginInTheirOrder, fits, || {
+            self.holds(Property::LifecycleStagesRunInOrder, fits, || {
                 format!(
                     "{key:?} starts while {} is not there yet",
                     other.spec().key.task
@@ -191,7 +199,7 @@ impl Checker {
     }
 
     /// A task that is done when it succeeds runs no second time, unless an operator says so.
-    fn what_succeeded_is_not_run_again(
+    fn complete_batch_alloc_is_not_run_again(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -207,25 +215,25 @@ impl Checker {
             let succeeded = process.exit.as_ref().is_some_and(|exit| exit.is_success());
             succeeded && !process.unknowable && !self.lives.start_failed.contains(launch)
         });
-        self.holds(Property::WhatSucceededIsNotRunAgain, !done, || {
+        self.holds(Property::CompleteBatchAllocIsNotRunAgain, !done, || {
             format!("{key:?}")
         })
     }
 
-    /// A copy of a batch job that completed gets no other allocation for the same version.
-    fn what_is_done_is_not_done_again(&mut self, alloc: &AllocRunner) -> Verdict {
-        let place = Place::of(alloc);
+    /// A complete copy of a batch job gets no other allocation of the same job version.
+    fn complete_batch_copy_is_not_placed_again(&mut self, alloc: &AllocRunner) -> Verdict {
+        let place = TaskPath::of(alloc);
         let by = self.lives.completed.get(&place).copied();
         let own = alloc.record();
         // An earlier one may still be on its way to its end.
         let again = by.is_some_and(|(by, made)| by != own.id && made < own.create_index);
-        self.holds(Property::WhatIsDoneIsNotDoneAgain, !again, || {
+        self.holds(Property::CompleteBatchCopyIsNotPlacedAgain, !again, || {
             format!("{} was done by {by:?}, and {} starts", own.name, own.id)
         })
     }
 
-    /// The leader ends first, sidecars last, and what comes after the end is left alone.
-    pub(super) fn kills_follow_their_order(
+    /// A group is killed in order: leader, other tasks, sidecars; poststop tasks are not killed.
+    pub(super) fn kill_order_is_leader_others_sidecars(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -257,8 +265,8 @@ impl Checker {
                 || quarantined
                 || alloc.record().destroying
                 || alloc.tasks().iter().any(setup_failed);
-            return self.holds(Property::KillsFollowTheirOrder, allowed, || {
-                format!("{key:?} comes after the end and is killed")
+            return self.holds(Property::KillOrderIsLeaderOthersSidecars, allowed, || {
+                format!("{key:?} is a poststop task and is killed")
             });
         }
         for other in alloc
@@ -271,9 +279,9 @@ impl Checker {
                 && ((other.spec().task().leader && !leader)
                     || (stage.is_sidecar() && !theirs.is_sidecar() && !leader));
             let fits = !goes_first || !lives(world, &other.spec().key) || other.is_dead();
-            self.holds(Property::KillsFollowTheirOrder, fits, || {
+            self.holds(Property::KillOrderIsLeaderOthersSidecars, fits, || {
                 format!(
-                    "{key:?} is asked to end while {} lives",
+                    "{key:?} is asked to stop while {} is alive",
                     other.spec().key.task
                 )
             })?;

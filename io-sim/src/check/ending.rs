@@ -25,12 +25,12 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    pub(super) fn stop_left(&mut self, launch: LaunchId, until: Instant) {
+    pub(super) fn on_stop_sent(&mut self, launch: LaunchId, until: Instant) {
         self.graces.insert(launch, until);
     }
 
     /// Returns whether the launch was asked to end before.
-    pub(super) fn destroy_left(&mut self, launch: LaunchId) -> bool {
+    pub(super) fn on_destroy_sent(&mut self, launch: LaunchId) -> bool {
         self.graces.remove(&launch).is_some()
     }
 
@@ -59,18 +59,18 @@ fn is_busy(task: &TaskRunner) -> bool {
 
 impl Checker {
     /// An agent that said that it is done does nothing more, but refuse what it is asked.
-    pub(super) fn nothing_follows_the_stop(&mut self, effect: &Effect) -> Verdict {
+    pub(super) fn stopped_agent_has_no_effects(&mut self, effect: &Effect) -> Verdict {
         if !self.ending.stopped {
             return Ok(());
         }
         let refuses = matches!(effect, Effect::Reply(_, Reply::Refused(_)));
-        self.holds(Property::NothingFollowsTheStop, refuses, || {
+        self.holds(Property::StoppedAgentHasNoEffects, refuses, || {
             format!("{effect:?}")
         })
     }
 
-    /// An agent that ends without its tasks begins nothing with them.
-    pub(super) fn a_kept_task_is_left_alone(
+    /// An agent that shuts down keeping its tasks starts, stops and signals none.
+    pub(super) fn shutdown_keeping_tasks_touches_no_task(
         &mut self,
         key: &TaskKey,
         effect: &DriverEffect,
@@ -83,7 +83,7 @@ impl Checker {
             return Ok(());
         }
         let busy = self.ending.busy.contains(&effect.launch());
-        self.holds(Property::AKeptTaskIsLeftAlone, busy, || {
+        self.holds(Property::ShutdownKeepingTasksTouchesNoTask, busy, || {
             format!("{key:?} {effect:?}")
         })
     }
@@ -91,16 +91,22 @@ impl Checker {
     /// The agent says that it is done.
     pub(super) fn stopped(&mut self, world: &World, agent: &Agent) -> Verdict {
         self.ending.stopped = true;
-        // It is looked at all the same: that nothing follows is what is promised from now on.
-        self.reached.note(Property::NothingFollowsTheStop);
+        // It is looked at all the same: that nothing follows is what is leased from now on.
+        self.reached.note(Property::StoppedAgentHasNoEffects);
         match self.ending.mode {
-            Some(ShutdownMode::StopTasks) => self.a_stop_with_tasks_leaves_nothing(world, agent),
+            Some(ShutdownMode::StopTasks) => {
+                self.shutdown_stopping_tasks_leaves_no_process(world, agent)
+            }
             Some(ShutdownMode::KeepTasks) | None => Ok(()),
         }
     }
 
-    /// An agent that ends with its tasks leaves nothing alive, but what resisted all force.
-    fn a_stop_with_tasks_leaves_nothing(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// An agent that shuts down stopping its tasks leaves no process, except those that could not be killed.
+    fn shutdown_stopping_tasks_leaves_no_process(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let resists = |key: &TaskKey| {
             let alloc = agent.view().alloc(key.alloc);
             let task = alloc.and_then(|alloc| alloc.task(&key.task));
@@ -109,14 +115,18 @@ impl Checker {
         let left = world.alive().find(|(_, process)| !resists(&process.key));
         let name = left.map(|(_, process)| process.name.to_string());
         self.holds(
-            Property::AStopWithTasksLeavesNothing,
+            Property::ShutdownStoppingTasksLeavesNoProcess,
             name.is_none(),
-            || format!("{name:?} lives"),
+            || format!("{name:?} is alive"),
         )
     }
 
-    /// When the grace of a stop is over, force follows, as soon as the store allows.
-    pub(super) fn force_follows_the_grace(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// A force kill follows when the kill timeout has passed, as soon as it is saved.
+    pub(super) fn force_kill_follows_kill_timeout(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let gated = self.commits.in_flight().is_some();
         // It was not called back in time itself.
         let late = agent.poll_timeout().is_some_and(|(at, _)| at <= world.at);
@@ -125,8 +135,10 @@ impl Checker {
         }
         let late = self.ending.graces.iter().find(|(_, at)| **at < world.at);
         let late = late.map(|(launch, at)| (*launch, *at));
-        self.holds(Property::ForceFollowsTheGrace, late.is_none(), || {
-            format!("{late:?}")
-        })
+        self.holds(
+            Property::ForceKillFollowsKillTimeout,
+            late.is_none(),
+            || format!("{late:?}"),
+        )
     }
 }

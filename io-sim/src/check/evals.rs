@@ -27,8 +27,8 @@ impl Evals {
         self.index = None;
     }
 
-    /// What an earlier life saved as planned is not looked at again.
-    pub(super) fn awake(&mut self, world: &World) {
+    /// What an earlier life saved as planned is not checked again.
+    pub(super) fn agent_restored(&mut self, world: &World) {
         let saved = world.disk.saved().evals;
         let closed = saved.values().filter(|eval| !eval.status.is_open());
         self.closed = closed.map(|eval| eval.id).collect();
@@ -43,40 +43,36 @@ impl Checker {
             return Ok(());
         }
         self.evals.index = index;
-        let known = view.is_settled() && !view.machine().awaits_first_news();
+        let known = view.is_fingerprinted() && !view.machine().awaits_first_report();
         for eval in view.evals() {
             let pending = eval.status == EvalStatus::Pending;
-            self.sometimes(Property::SometimesAnEvaluationIsPending, pending);
+            self.sometimes(Property::SometimesEvaluationIsPending, pending);
             self.holds(
-                Property::AnEvaluationIsPlannedOnceTheNodeIsKnown,
+                Property::EvaluationCompletesAfterFirstFingerprint,
                 !(pending && known),
                 || format!("{eval:?}"),
             )?;
             if !eval.status.is_open() && self.evals.closed.insert(eval.id) {
-                self.an_evaluation_says_what_its_plan_did(view, eval)?;
+                self.evaluation_reports_plan_result(view, eval)?;
             }
         }
         for job in view.jobs().filter(|_| known) {
-            self.one_evaluation_waits_for_what_is_not_placed(view, &job.job.key())?;
+            self.unplaced_group_has_one_blocked_evaluation(view, &job.job.key())?;
         }
         Ok(())
     }
 
-    /// A complete evaluation names each group of which a copy has no allocation, and no group as waiting
-    /// that has all of them.
-    fn an_evaluation_says_what_its_plan_did(
-        &mut self,
-        view: View<'_>,
-        eval: &Evaluation,
-    ) -> Verdict {
-        let property = Property::AnEvaluationSaysWhatItsPlanDid;
+    /// A complete evaluation reports exactly the groups that have unplaced
+    /// copies.
+    fn evaluation_reports_plan_result(&mut self, view: View<'_>, eval: &Evaluation) -> Verdict {
+        let property = Property::EvaluationReportsPlanResult;
         let Some(job) = view.job(&eval.job).filter(|job| !job.job.stop) else {
             return Ok(());
         };
         let mut newer = view.evals().filter(|other| other.job == eval.job);
         if eval.status == EvalStatus::Canceled {
             let waits = newer.any(|other| other.create_index > eval.create_index);
-            return self.holds(property, waits, || format!("nobody waits for {eval:?}"));
+            return self.holds(property, waits, || format!("nothing waits for {eval:?}"));
         }
         let still_waits = (eval.blocked_eval.and_then(|id| view.eval(id)))
             .is_some_and(|blocked| blocked.status == EvalStatus::Blocked);
@@ -96,7 +92,7 @@ impl Checker {
         Ok(())
     }
 
-    fn one_evaluation_waits_for_what_is_not_placed(
+    fn unplaced_group_has_one_blocked_evaluation(
         &mut self,
         view: View<'_>,
         key: &JobKey,
@@ -111,7 +107,7 @@ impl Checker {
             [one] => !unplaced.is_empty() && one.failed_groups == unplaced,
             _ => false,
         };
-        let property = Property::OneEvaluationWaitsForWhatIsNotPlaced;
+        let property = Property::UnplacedGroupHasOneBlockedEvaluation;
         self.holds(property, holds, || {
             format!("{key} lacks {unplaced:?}, and there are {blocked:?}")
         })

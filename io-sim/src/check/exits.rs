@@ -10,7 +10,7 @@ use drover_core::store::record::Launch;
 use drover_core::task::runner::{Phase, TaskRunner};
 use drover_core::time::Instant;
 
-use super::lives::LostStarts;
+use super::history::LostStarts;
 use super::{Checker, Property, Verdict};
 use crate::process::Process;
 use crate::world::World;
@@ -19,7 +19,7 @@ use crate::world::World;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exits {
     /// How often the end of a launch was told in this life.
-    told: BTreeMap<LaunchId, u32>,
+    reported: BTreeMap<LaunchId, u32>,
     /// Launches whose end the disk held once.
     saved: BTreeSet<LaunchId>,
     /// Since when the agent knows of a launch that it runs.
@@ -28,7 +28,7 @@ pub(super) struct Exits {
 
 impl Exits {
     pub(super) fn agent_died(&mut self) {
-        self.told.clear();
+        self.reported.clear();
         self.known_since.clear();
     }
 
@@ -41,15 +41,15 @@ impl Exits {
 
 impl Checker {
     /// A driver says something that the checks remember.
-    pub(super) fn driver_says(
+    pub(super) fn driver_reports(
         &mut self,
         world: &World,
         agent: &Agent,
         key: &TaskKey,
-        said: &DriverInput,
+        reported: &DriverInput,
     ) {
-        let launch = said.launch();
-        match said {
+        let launch = reported.launch();
+        match reported {
             DriverInput::Started { .. } => {
                 self.exits.known_since.entry(launch).or_insert(world.at);
             }
@@ -69,31 +69,31 @@ impl Checker {
                     let launch_of = task.record().launch.as_ref().map(|launch| launch.id);
                     matches!(task.phase(), Phase::Starting(_)) && launch_of == Some(launch)
                 });
-                self.sometimes(Property::SometimesAnEndOvertakesItsStart, starting);
+                self.sometimes(Property::SometimesExitArrivesBeforeStarted, starting);
             }
             DriverInput::StartLost { op, .. } => self.start_is_lost(agent, key, *op),
             _ => {}
         }
     }
 
-    pub(super) fn told_event(
+    pub(super) fn event_emitted(
         &mut self,
         world: &World,
         agent: &Agent,
         key: &TaskKey,
         event: &TaskEvent,
     ) -> Verdict {
-        self.an_event_bears_its_time(world, key, event)?;
+        self.event_has_current_time(world, key, event)?;
         let alloc = agent.view().alloc(key.alloc);
         let Some(task) = alloc.and_then(|alloc| alloc.task(&key.task)) else {
             return Ok(());
         };
-        self.no_event_shows_a_variable(task, event)?;
-        self.a_change_is_told_once(task, event)?;
-        self.a_new_token_is_told_once(world, task, event)?;
+        self.no_event_shows_a_secret(task, event)?;
+        self.template_change_is_applied_once(task, event)?;
+        self.renewed_token_is_applied_once(world, task, event)?;
         match event.kind {
-            EventType::Terminated => self.told_end(world, task, event),
-            EventType::Restarting => self.told_restart(world, task, event),
+            EventType::Terminated => self.end_reported(world, task, event),
+            EventType::Restarting => self.restart_reported(world, task, event),
             EventType::Started => {
                 let memory = self.lives.task(key);
                 // What was lost may have come to run for a moment.
@@ -105,14 +105,14 @@ impl Checker {
             EventType::NotRestarting => {
                 self.the_end_was_the_tasks_own(task)?;
                 let used_up = event.display_message.starts_with("Exceeded");
-                self.sometimes(Property::SometimesABudgetIsUsedUp, used_up);
+                self.sometimes(Property::SometimesRestartBudgetIsUsedUp, used_up);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn told_end(&mut self, world: &World, task: &TaskRunner, event: &TaskEvent) -> Verdict {
+    fn end_reported(&mut self, world: &World, task: &TaskRunner, event: &TaskEvent) -> Verdict {
         let Some(launch) = world.latest.get(&task.spec().key) else {
             return Ok(());
         };
@@ -123,38 +123,47 @@ impl Checker {
         if current.is_some_and(|current| current.id != *launch) {
             return Ok(());
         }
-        self.exits_are_told_as_they_were(process, event)?;
-        self.an_end_is_told_once(*launch, process)
+        self.reported_exit_matches_process_exit(process, event)?;
+        self.exit_is_reported_once(*launch, process)
     }
 
-    /// What is told of an end is true, and is "unknown" only where nobody can know.
-    fn exits_are_told_as_they_were(&mut self, process: &Process, event: &TaskEvent) -> Verdict {
-        let told = event.details.get("exit_code").map(String::as_str);
+    /// A reported exit is true, and "unknown" only where it cannot be known.
+    fn reported_exit_matches_process_exit(
+        &mut self,
+        process: &Process,
+        event: &TaskEvent,
+    ) -> Verdict {
+        let reported = event.details.get("exit_code").map(String::as_str);
         let truth = process.exit.as_ref().and_then(|exit| exit.code);
         let truth = truth.map(|code| code.to_string());
-        let holds = match told {
+        let holds = match reported {
             Some("unknown") => process.unknowable || process.starts == 0,
-            told => told.is_some() && told == truth.as_deref(),
+            reported => reported.is_some() && reported == truth.as_deref(),
         };
-        self.holds(Property::ExitsAreToldAsTheyWere, holds, || {
-            format!("{}: told {told:?}, true {truth:?}", process.name)
+        self.holds(Property::ReportedExitMatchesProcessExit, holds, || {
+            format!(
+                "{}: reported {reported:?}, expected {truth:?}",
+                process.name
+            )
         })
     }
 
-    /// In one life an end is told once; one that was saved is told in no later life.
-    fn an_end_is_told_once(&mut self, launch: LaunchId, process: &Process) -> Verdict {
-        let times = self.exits.told.entry(launch).or_default();
+    /// Each exit is reported once; a saved one is not reported again after a restart.
+    fn exit_is_reported_once(&mut self, launch: LaunchId, process: &Process) -> Verdict {
+        let times = self.exits.reported.entry(launch).or_default();
         *times += 1;
         let once = *times == 1;
-        self.holds(Property::AnEndIsToldOnce, once, || process.name.to_string())?;
+        self.holds(Property::ExitIsReportedOnce, once, || {
+            process.name.to_string()
+        })?;
         let saved = self.exits.saved.contains(&launch);
-        self.holds(Property::ASavedEndIsNotToldAgain, !saved, || {
+        self.holds(Property::SavedExitIsNotReportedAgain, !saved, || {
             process.name.to_string()
         })
     }
 
-    /// What is remembered of an end is true.
-    pub(super) fn what_is_remembered_of_an_end_is_true(
+    /// A saved exit matches the process's exit.
+    pub(super) fn saved_exit_matches_process_exit(
         &mut self,
         world: &World,
         task: &TaskRunner,
@@ -173,7 +182,7 @@ impl Checker {
                     == (exit.code, exit.signal, exit.oom_killed)
             }),
         };
-        self.holds(Property::WhatIsRememberedOfAnEndIsTrue, holds, || {
+        self.holds(Property::SavedExitMatchesProcessExit, holds, || {
             format!("{}: {exit:?}, true {truth:?}", process.name)
         })
     }
@@ -181,10 +190,10 @@ impl Checker {
 
 fn probe(found: &Found) -> Property {
     match found {
-        Found::Running => Property::SometimesATaskIsFoundRunning,
-        Found::Exited(_) => Property::SometimesATaskIsFoundEnded,
-        Found::NeverStarted => Property::SometimesALaunchNeverStarted,
-        Found::Rebooted => Property::SometimesARebootCutsATaskOff,
-        Found::Gone(_) => Property::SometimesALaunchIsGone,
+        Found::Running => Property::SometimesTaskIsRecoveredRunning,
+        Found::Exited(_) => Property::SometimesTaskIsRecoveredExited,
+        Found::NeverStarted => Property::SometimesLaunchNeverStarted,
+        Found::Rebooted => Property::SometimesRebootEndsATask,
+        Found::Gone(_) => Property::SometimesLaunchIsGone,
     }
 }

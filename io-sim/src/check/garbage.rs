@@ -9,7 +9,7 @@ use drover_core::store::record::{AllocRecord, JobRecord};
 use drover_core::store::{Batch, Key, Record, Saved};
 use drover_core::time::{Span, Timestamp};
 
-use super::lives::saved_job;
+use super::history::saved_job;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -30,7 +30,7 @@ fn is_latest(saved: &Saved, eval: &Evaluation) -> bool {
 
 impl Checker {
     /// Looks at a commit that leaves.
-    pub(super) fn only_garbage_is_forgotten(&mut self, world: &World, batch: &Batch) -> Verdict {
+    pub(super) fn only_garbage_is_collected(&mut self, world: &World, batch: &Batch) -> Verdict {
         let forgets = |(key, record): (&Key, &Option<Record>)| match (key, record) {
             (Key::Job(_), Some(Record::Job(job))) => job.purge,
             (Key::Job(_) | Key::Eval(_), None) => true,
@@ -43,11 +43,11 @@ impl Checker {
         for (key, record) in batch {
             match (key, record) {
                 (Key::Job(key), Some(Record::Job(job))) if job.purge => {
-                    self.a_forgotten_job_is_dead(world, batch, &saved, key)?;
+                    self.forgotten_job_is_dead(world, batch, &saved, key)?;
                 }
-                (Key::Job(key), None) => self.a_forgotten_job_is_dead(world, batch, &saved, key)?,
+                (Key::Job(key), None) => self.forgotten_job_is_dead(world, batch, &saved, key)?,
                 (Key::Eval(id), None) => {
-                    self.a_forgotten_evaluation_is_old(world, batch, &saved, *id)?
+                    self.forgotten_evaluation_is_expired(world, batch, &saved, *id)?
                 }
                 _ => {}
             }
@@ -57,7 +57,7 @@ impl Checker {
 
     /// A job that nobody asked to forget is dead, for hours unless somebody asked for all garbage to go,
     /// and no other node is to fetch its disk.
-    fn a_forgotten_job_is_dead(
+    fn forgotten_job_is_dead(
         &mut self,
         world: &World,
         batch: &Batch,
@@ -96,13 +96,13 @@ impl Checker {
             self.is_old(since, wall, |limits| limits.jobs)
         };
         let holds = ended && old && to_completion;
-        self.holds(Property::OnlyGarbageIsForgotten, holds, || {
+        self.holds(Property::OnlyGarbageIsCollected, holds, || {
             format!("{key}: ended {ended}, old {old}, to an end {to_completion}")
         })
     }
 
     /// An evaluation goes with its job, when there are too many, or when it is old and not the latest.
-    fn a_forgotten_evaluation_is_old(
+    fn forgotten_evaluation_is_expired(
         &mut self,
         world: &World,
         batch: &Batch,
@@ -132,7 +132,7 @@ impl Checker {
         let old = self.replies.collects()
             || self.is_old(eval.time, world.now().wall, |limits| limits.evals);
         let holds = job_goes || replaced || old && !latest;
-        self.holds(Property::OnlyGarbageIsForgotten, holds, || {
+        self.holds(Property::OnlyGarbageIsCollected, holds, || {
             format!("{eval:?}: old {old}, latest {latest}")
         })
     }
@@ -143,7 +143,7 @@ impl Checker {
     }
 
     /// At rest nothing is left that is garbage for a while.
-    pub(super) fn garbage_goes(&mut self, world: &World) -> Verdict {
+    pub(super) fn garbage_is_collected(&mut self, world: &World) -> Verdict {
         let Some(limits) = self.retention else {
             return Ok(());
         };
@@ -154,7 +154,7 @@ impl Checker {
             let used = alive(&saved).any(|alloc| alloc.eval == eval.id);
             overdue(eval.time, limits.evals) && !used && !is_latest(&saved, eval)
         });
-        self.holds(Property::GarbageGoes, eval.is_none(), || {
+        self.holds(Property::GarbageIsCollected, eval.is_none(), || {
             format!("{eval:?}")
         })?;
         let deployment = saved.deployments.values().find(|one| {
@@ -166,7 +166,7 @@ impl Checker {
             let over = one.status != DeploymentStatus::Running;
             over && overdue(since, limits.deployments) && !used && !current
         });
-        self.holds(Property::GarbageGoes, deployment.is_none(), || {
+        self.holds(Property::GarbageIsCollected, deployment.is_none(), || {
             format!("{deployment:?}")
         })
     }

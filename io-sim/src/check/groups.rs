@@ -4,48 +4,48 @@ use drover_core::alloc::runner::AllocRunner;
 use drover_core::model::task::Stage;
 use drover_core::task::runner::TaskRunner;
 
-use super::lives::saved_alloc;
+use super::history::saved_alloc;
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 use drover_core::ids::TaskKey;
 
 impl Checker {
-    /// Of an allocation whose time is over nothing starts, also not what comes after the end.
-    pub(super) fn what_ran_out_of_time_starts_nothing(
+    /// An allocation past its max_run_duration starts nothing, not even poststop tasks.
+    pub(super) fn timed_out_alloc_starts_nothing(
         &mut self,
         world: &World,
         key: &TaskKey,
     ) -> Verdict {
         let over = saved_alloc(world, key.alloc).is_some_and(|alloc| alloc.forced);
-        self.holds(Property::WhatRanOutOfTimeStartsNothing, !over, || {
+        self.holds(Property::TimedOutAllocStartsNothing, !over, || {
             format!("{key:?}")
         })
     }
 
-    /// A task goes by the version of the job that its allocation is of.
-    pub(super) fn a_task_is_of_its_allocations_version(
+    /// A task has the job version of its allocation.
+    pub(super) fn task_has_job_version_of_alloc(
         &mut self,
         alloc: &AllocRunner,
         task: &TaskRunner,
     ) -> Verdict {
         let (own, wanted) = (task.spec().job().version, alloc.record().job_version);
-        let property = Property::ATaskIsOfItsAllocationsVersion;
+        let property = Property::TaskHasJobVersionOfAlloc;
         self.holds(property, own == wanted, || {
             format!("{:?}: {own}, not {wanted}", task.spec().key)
         })
     }
 
-    /// Where the leader is over, its group is.
-    pub(super) fn a_group_ends_with_its_leader(&mut self, alloc: &AllocRunner) -> Verdict {
+    /// A group whose leader is dead is stopped.
+    pub(super) fn group_stops_with_its_leader(&mut self, alloc: &AllocRunner) -> Verdict {
         let mut tasks = alloc.tasks().iter();
         if !tasks.any(|task| task.spec().task().leader && task.is_dead()) {
             return Ok(());
         }
-        self.all_dead(Property::AGroupEndsWithItsLeader, alloc)
+        self.all_dead(Property::GroupStopsWithItsLeader, alloc)
     }
 
-    /// Where the main tasks are over, sidecars are.
-    pub(super) fn sidecars_end_with_the_mains(&mut self, alloc: &AllocRunner) -> Verdict {
+    /// Sidecars are dead when all main tasks are.
+    pub(super) fn sidecars_stop_after_main_tasks(&mut self, alloc: &AllocRunner) -> Verdict {
         let mains = || {
             let tasks = alloc.tasks().iter();
             tasks.filter(|task| task.spec().stage() == Stage::Main)
@@ -53,7 +53,7 @@ impl Checker {
         if mains().next().is_none() || !mains().all(TaskRunner::is_dead) {
             return Ok(());
         }
-        self.all_dead(Property::SidecarsEndWithTheMains, alloc)
+        self.all_dead(Property::SidecarsStopAfterMainTasks, alloc)
     }
 
     fn all_dead(&mut self, property: Property, alloc: &AllocRunner) -> Verdict {

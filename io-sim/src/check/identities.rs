@@ -40,8 +40,12 @@ fn numbers(tokens: Option<&BTreeMap<String, Token>>) -> BTreeMap<String, u32> {
 }
 
 impl Checker {
-    /// A task starts with tokens that were made for that start.
-    pub(super) fn a_start_finds_its_tokens(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+    /// A task starts with identity tokens issued for that start.
+    pub(super) fn start_has_its_identity_tokens(
+        &mut self,
+        world: &World,
+        task: &TaskRunner,
+    ) -> Verdict {
         let key = &task.spec().key;
         if wanted(task.spec().task()).next().is_none() {
             return Ok(());
@@ -52,13 +56,13 @@ impl Checker {
         let before = before.unwrap_or_default();
         let is_new = |one: &Identity| now.get(one.name()) > before.get(one.name());
         let holds = wanted(task.spec().task()).all(is_new);
-        self.holds(Property::AStartFindsItsTokens, holds, || {
+        self.holds(Property::StartHasItsIdentityTokens, holds, || {
             format!("{key:?} has {now:?}, and had {before:?} at the start before")
         })
     }
 
-    /// Of each new token a task is told once, and only in the way that it wants.
-    pub(super) fn a_new_token_is_told_once(
+    /// Each renewed token is applied to a task once, by its change mode.
+    pub(super) fn renewed_token_is_applied_once(
         &mut self,
         world: &World,
         task: &TaskRunner,
@@ -85,16 +89,16 @@ impl Checker {
             self.lives.task(key).asks += 1;
             self.lives.asked_again.insert(key.alloc);
         }
-        self.sometimes(Property::SometimesATokenRestarts, restarts);
-        self.sometimes(Property::SometimesATokenSignals, !restarts);
-        self.holds(Property::ANewTokenIsToldOnce, holds, || {
-            format!("{key:?} knows {known:?} and is told of {now:?} by {mode:?}")
+        self.sometimes(Property::SometimesTokenRestartsTask, restarts);
+        self.sometimes(Property::SometimesTokenSignalsTask, !restarts);
+        self.holds(Property::RenewedTokenIsAppliedOnce, holds, || {
+            format!("{key:?} knows {known:?} and is notified of {now:?} by {mode:?}")
         })
     }
 
     /// The time at which it gets a new token comes before the old one is good no more, in every life
     /// of the agent. It is counted by the wall's clock, and after a failure tried again soon.
-    pub(super) fn a_token_is_renewed_in_time(
+    pub(super) fn token_is_renewed_before_expiry(
         &mut self,
         world: &World,
         task: &TaskRunner,
@@ -112,7 +116,7 @@ impl Checker {
             // Of one that is hardly good any more trying again may come too late.
             let fresh = until.filter(|until| *until - world.at > Span(identity.ttl.0 / 4));
             let holds = fresh.is_none_or(|until| due < until);
-            self.holds(Property::ATokenIsRenewedInTime, holds, || {
+            self.holds(Property::TokenIsRenewedBeforeExpiry, holds, || {
                 let (key, name) = (&task.spec().key, identity.name());
                 format!("{key:?}: {name} is good until {until:?}, and due at {due:?}")
             })?;
@@ -121,36 +125,36 @@ impl Checker {
     }
 
     /// Who runs knows the latest of its tokens, if it wants to be told and there was time for it.
-    pub(super) fn a_new_token_is_told(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+    pub(super) fn task_has_current_token(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         let key = &task.spec().key;
         let known = self.identities.known.get(key).cloned().unwrap_or_default();
         let tokens = world.tokens.get(key).cloned().unwrap_or_default();
-        let told = |one: &&Identity| one.change_mode != RenewMode::Noop && one.ttl.0 > 0;
-        for identity in wanted(task.spec().task()).filter(told) {
+        let reported = |one: &&Identity| one.change_mode != RenewMode::Noop && one.ttl.0 > 0;
+        for identity in wanted(task.spec().task()).filter(reported) {
             let token = tokens.get(identity.name()).copied().unwrap_or_default();
             let left = token.until.map(|until| until - world.at);
             let is_old = left.is_some_and(|left| left.0 < identity.ttl.0 - SOON.0);
             let number = known.get(identity.name());
             let holds = !is_old || number == Some(&token.number);
-            self.holds(Property::ANewTokenIsTold, holds, || {
+            self.holds(Property::TaskHasCurrentToken, holds, || {
                 format!("{key:?} knows {number:?} of {}: {token:?}", identity.name())
             })?;
         }
         Ok(())
     }
 
-    /// What runs has tokens that are good.
-    pub(super) fn a_token_is_good(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// A running task has tokens that have not expired.
+    pub(super) fn token_is_valid(&mut self, world: &World, agent: &Agent) -> Verdict {
         let allocs = agent.view().allocs();
         let running = |task: &&TaskRunner| matches!(task.phase(), Phase::Running);
         for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
-            self.a_new_token_is_told(world, task)?;
+            self.task_has_current_token(world, task)?;
             let key = &task.spec().key;
             for identity in wanted(task.spec().task()).filter(|one| one.ttl.0 > 0) {
                 let tokens = world.tokens.get(key);
                 let until = tokens.and_then(|tokens| tokens.get(identity.name())?.until);
                 let holds = until.is_some_and(|until| until > world.at);
-                self.holds(Property::ATokenIsGood, holds, || {
+                self.holds(Property::TokenIsValid, holds, || {
                     let (name, now) = (identity.name(), world.at);
                     format!("{key:?}: {name} is good until {until:?}, and it is {now:?}")
                 })?;

@@ -21,7 +21,7 @@ pub(super) struct Devices {
     /// Allocations whose devices were looked at when they were placed.
     seen: BTreeSet<AllocId>,
     /// Whether all that a life of the agent began with was seen.
-    awake: bool,
+    agent_restored: bool,
 }
 
 fn each(devices: &[AssignedDevices]) -> impl Iterator<Item = OneDevice> {
@@ -43,14 +43,14 @@ fn of_task<'a>(alloc: &'a AllocRunner, key: &TaskKey) -> Vec<&'a AssignedDevices
 impl Devices {
     /// What the next life begins with was placed by this one.
     pub(super) fn agent_died(&mut self) {
-        self.awake = false;
+        self.agent_restored = false;
     }
 }
 
 impl Checker {
     /// Everything was looked at: what comes from now on is new.
-    pub(super) fn all_is_seen(&mut self) {
-        self.devices.awake = true;
+    pub(super) fn all_allocs_observed(&mut self) {
+        self.devices.agent_restored = true;
     }
 
     /// What a task starts with.
@@ -64,11 +64,11 @@ impl Checker {
         if devices.is_empty() {
             return Ok(());
         }
-        self.a_start_has_its_devices(key, &devices, config)
+        self.start_has_its_devices(key, &devices, config)
     }
 
     /// Whatever its plugin reserved, at each start, also in a later life of the agent.
-    fn a_start_has_its_devices(
+    fn start_has_its_devices(
         &mut self,
         key: &TaskKey,
         devices: &[AssignedDevices],
@@ -79,13 +79,13 @@ impl Checker {
             && config.reserved.nodes == wanted.nodes
             && config.device_env == wanted.env
             && (wanted.env.iter()).all(|(name, value)| config.env.get(name) == Some(value));
-        self.holds(Property::AStartHasItsDevices, has, || {
+        self.holds(Property::StartHasItsDevices, has, || {
             format!("{key:?} {:?} instead of {wanted:?}", config.reserved)
         })
     }
 
     /// Plugins are asked for what the allocation holds for this task, and for nothing else.
-    pub(crate) fn what_is_reserved_is_held(
+    pub(crate) fn reserved_device_is_held(
         &mut self,
         agent: &Agent,
         key: &TaskKey,
@@ -94,23 +94,23 @@ impl Checker {
         let alloc = agent.view().alloc(key.alloc);
         let held = alloc.map(|alloc| of_task(alloc, key)).unwrap_or_default();
         let same = held.into_iter().eq(devices);
-        self.holds(Property::WhatIsReservedIsHeld, same, || {
+        self.holds(Property::ReservedDeviceIsHeld, same, || {
             format!("{devices:?}")
         })
     }
 
     /// What a new allocation was given.
     pub(super) fn placed(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
-        if !self.devices.seen.insert(alloc.record().id) || !self.devices.awake {
+        if !self.devices.seen.insert(alloc.record().id) || !self.devices.agent_restored {
             return Ok(());
         }
-        let known = agent.view().is_settled();
-        self.holds(Property::NothingIsPlacedUnknown, known, String::new)?;
-        self.only_what_works_is_given(agent, alloc)
+        let known = agent.view().is_fingerprinted();
+        self.holds(Property::NoPlacementBeforeFingerprints, known, String::new)?;
+        self.only_healthy_device_is_assigned(agent, alloc)
     }
 
-    /// A device that is given away is there and works.
-    fn only_what_works_is_given(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+    /// Only an existing, healthy device is assigned.
+    fn only_healthy_device_is_assigned(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
         let devices = &alloc.record().devices;
         if devices.is_empty() {
             return Ok(());
@@ -122,13 +122,17 @@ impl Checker {
             device.is_some_and(|device| device.healthy)
         };
         let ill = each(devices).find(|one| !works(one));
-        self.holds(Property::OnlyWhatWorksIsGiven, ill.is_none(), || {
+        self.holds(Property::OnlyHealthyDeviceIsAssigned, ill.is_none(), || {
             format!("{ill:?}")
         })
     }
 
     /// At rest what is known of the machine is what is true of it.
-    pub(super) fn the_machine_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
+    pub(super) fn node_attributes_match_fingerprints(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let node = agent.view().node();
         let machine = agent.view().machine();
         if machine.drivers().known().next().is_none() {
@@ -136,23 +140,23 @@ impl Checker {
         }
         let last = world.machine.driver_attribute();
         let of_driver = format!("driver.{DRIVER}.");
-        let mut told = node
+        let mut reported = node
             .attributes
             .keys()
             .filter(|key| key.starts_with(&of_driver));
-        let truly = (told.next(), told.next()) == (Some(&last), None)
+        let truly = (reported.next(), reported.next()) == (Some(&last), None)
             && node
                 .drivers
                 .get(DRIVER)
                 .is_some_and(|driver| driver.healthy == world.machine.healthy);
-        self.holds(Property::ADriverIsWhatItLastSaid, truly, || {
+        self.holds(Property::DriverStateMatchesLastFingerprint, truly, || {
             format!("{last}: {:?} {:?}", node.attributes, node.drivers)
         })?;
         let found = node
             .attributes
             .get(FACT)
             .is_some_and(|value| value == "true");
-        self.holds(Property::TheMachineIsKnown, found, || {
+        self.holds(Property::NodeAttributesMatchFingerprints, found, || {
             format!("{:?}", node.attributes)
         })?;
         for (name, true_ones) in &world.machine.devices {
@@ -165,30 +169,32 @@ impl Checker {
                 .flat_map(|group| &group.devices)
                 .map(|(id, device)| (id.clone(), device.healthy))
                 .collect();
-            self.holds(Property::DevicesAreWhatIsThere, known == *true_ones, || {
-                format!("{name}: {known:?} and not {true_ones:?}")
-            })?;
+            self.holds(
+                Property::NodeDevicesMatchPluginReports,
+                known == *true_ones,
+                || format!("{name}: {known:?} and not {true_ones:?}"),
+            )?;
         }
         Ok(())
     }
 
     /// What a driver says of anything but itself is not believed.
-    pub(super) fn a_driver_speaks_of_itself(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn driver_sets_only_own_attributes(&mut self, agent: &Agent) -> Verdict {
         let odd = agent.view().node().attributes.contains_key("kernel.name");
-        self.holds(Property::ADriverSpeaksOfItself, !odd, String::new)
+        self.holds(Property::DriverSetsOnlyOwnAttributes, !odd, String::new)
     }
 
     /// Situations with devices that searching has to reach.
-    pub(super) fn look_at_devices(&mut self, agent: &Agent) {
+    pub(super) fn probe_device_situations(&mut self, agent: &Agent) {
         let view = agent.view();
         let lies = |(_, plugin): (_, &drover_core::managers::device::Plugin)| {
             plugin
-                .trouble()
+                .last_error()
                 .is_some_and(|why| why.contains("cannot be believed"))
         };
         let lied = view.machine().devices().plugins().any(lies);
-        self.sometimes(Property::SometimesAPluginIsNotBelieved, lied);
-        let waits = !view.is_settled() && view.jobs().next().is_some();
-        self.sometimes(Property::SometimesTheMachineIsUnknown, waits);
+        self.sometimes(Property::SometimesPluginReportIsInvalid, lied);
+        let waits = !view.is_fingerprinted() && view.jobs().next().is_some();
+        self.sometimes(Property::SometimesNodeIsNotFingerprinted, waits);
     }
 }

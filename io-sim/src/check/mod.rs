@@ -16,6 +16,7 @@ mod collected;
 mod cut_off;
 mod disks;
 mod dispatch;
+mod driver_reports;
 mod effects;
 mod ending;
 mod evals;
@@ -23,8 +24,8 @@ mod exits;
 mod forward;
 mod garbage;
 mod groups;
+mod history;
 mod identities;
-mod lives;
 mod machine;
 mod preempted;
 pub mod property;
@@ -45,11 +46,12 @@ mod templates;
 mod touched;
 mod variables;
 mod waits;
-mod words;
 
 use drover_core::agent::{Agent, Input};
-use drover_core::config::{Config, Retention, RoomLimits};
-use drover_core::effect::{DriverEffect, Effect, NodeEffect, Reply, StoreEffect, Told, request};
+use drover_core::config::{Config, DiskUsageLimits, Retention};
+use drover_core::effect::{
+    DriverEffect, Effect, NodeEffect, Notification, Reply, StoreEffect, request,
+};
 use drover_core::ids::RequestId;
 use drover_core::model::node::Node;
 
@@ -58,11 +60,12 @@ pub(crate) use replies::Facts;
 
 use crate::check::claims::Claims;
 use crate::check::disks::Disks;
+use crate::check::driver_reports::DriverReports;
 use crate::check::ending::Ending;
 use crate::check::evals::Evals;
 use crate::check::exits::Exits;
+use crate::check::history::History;
 use crate::check::identities::Identities;
-use crate::check::lives::Lives;
 use crate::check::machine::Devices;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
@@ -74,7 +77,6 @@ use crate::check::statistics::Statistics;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::variables::Variables;
-use crate::check::words::Words;
 use crate::coverage::Coverage;
 use crate::world::World;
 
@@ -122,7 +124,7 @@ pub(crate) fn ensure(
 #[derive(Clone, Debug)]
 pub struct Checker {
     touched: Touched,
-    lives: Lives,
+    lives: History,
     exits: Exits,
     commits: Commits,
     replies: Replies,
@@ -130,7 +132,7 @@ pub struct Checker {
     ending: Ending,
     evals: Evals,
     devices: Devices,
-    words: Words,
+    driver_reports: DriverReports,
     templates: Templates,
     variables: Variables,
     services: Services,
@@ -150,8 +152,8 @@ pub struct Checker {
     retention: Option<Retention>,
     /// How full the disk may be, and whether the agent was told that it is fuller, and cleaned
     /// nothing away for it yet.
-    room: Option<RoomLimits>,
-    crowded: bool,
+    disk_limits: Option<DiskUsageLimits>,
+    disk_under_pressure: bool,
     /// Whether the agent was told to end and leave the tasks alone: it listens to nobody then.
     pub(crate) leaving: bool,
     reached: Reached,
@@ -177,7 +179,7 @@ impl Checker {
     pub(crate) fn new(config: &Config) -> Checker {
         Checker {
             touched: Touched::default(),
-            lives: Lives::default(),
+            lives: History::default(),
             exits: Exits::default(),
             commits: Commits::default(),
             replies: Replies::default(),
@@ -185,7 +187,7 @@ impl Checker {
             ending: Ending::default(),
             evals: Evals::default(),
             devices: Devices::default(),
-            words: Words::default(),
+            driver_reports: DriverReports::default(),
             templates: Templates::default(),
             variables: Variables::default(),
             services: Services::default(),
@@ -199,8 +201,8 @@ impl Checker {
             kept_children: config.kept_children,
             kept_records: config.kept_records,
             retention: config.retention,
-            room: config.room,
-            crowded: false,
+            disk_limits: config.disk_limits,
+            disk_under_pressure: false,
             leaving: false,
             reached: Reached::default(),
             coverage: Coverage::default(),
@@ -209,20 +211,20 @@ impl Checker {
 
     /// Looks at an input before the agent takes it; none is a timeout.
     pub(crate) fn input(&mut self, world: &World, agent: &Agent, input: Option<&Input>) {
-        self.awake(world);
+        self.agent_restored(world);
         self.coverage.input(agent, input);
         self.disks.forget(agent);
         input
             .into_iter()
-            .for_each(|input| self.services.heard(input));
+            .for_each(|input| self.services.delivered(input));
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
-            Some(driver @ Input::Driver(key, said)) => {
-                self.a_script_is_over(world, agent, key, said);
-                self.templates.heard(driver);
-                self.driver_says(world, agent, key, said);
+            Some(driver @ Input::Driver(key, reported)) => {
+                self.change_script_ended(world, agent, key, reported);
+                self.templates.delivered(driver);
+                self.driver_reports(world, agent, key, reported);
             }
-            Some(Input::Store(said)) => self.store_says(said),
+            Some(Input::Store(reported)) => self.store_reported(reported),
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Request(request, asked)) => {
                 self.replies.asked(*request, asked);
@@ -230,35 +232,35 @@ impl Checker {
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
             }
-            Some(Input::Node(said)) => {
-                self.words.heard(agent, said);
-                self.room_is_told(said);
+            Some(Input::Node(reported)) => {
+                self.driver_reports.delivered(agent, reported);
+                self.disk_usage_reported(reported);
             }
-            Some(input @ Input::Hook(said)) => {
-                self.removals.heard(said);
-                self.templates.heard(input);
+            Some(input @ Input::Hook(reported)) => {
+                self.removals.delivered(reported);
+                self.templates.delivered(input);
             }
-            Some(input @ Input::Template(..)) => self.templates.heard(input),
+            Some(input @ Input::Template(..)) => self.templates.delivered(input),
             None => {}
         }
     }
 
     /// Looks at one effect before it is carried out.
     pub(crate) fn effect(&mut self, world: &World, agent: &Agent, effect: &Effect) -> Verdict {
-        self.awake(world);
+        self.agent_restored(world);
         self.touched.effect(effect);
         self.coverage.effect(effect);
         self.services.asked(effect);
-        self.nothing_follows_the_stop(effect)?;
+        self.stopped_agent_has_no_effects(effect)?;
         match effect {
             Effect::Driver(_, key, effect) => self.driver_effect(world, agent, key, effect),
-            Effect::Forget(_, launch) => self.a_launch_is_forgotten_last(world, *launch),
+            Effect::Forget(_, launch) => self.launch_is_forgotten_after_destroy(world, *launch),
             Effect::Hook(hook) => {
-                self.only_so_many_go_at_once(hook)?;
+                self.parallel_removals_are_bounded(hook)?;
                 self.hook_effect(world, agent, hook)
             }
-            Effect::Node(NodeEffect::MeasureRoom { .. }) => {
-                self.the_first_look_at_the_disk_has_time(world)
+            Effect::Node(NodeEffect::MeasureDiskUsage { .. }) => {
+                self.first_disk_usage_check_waits_interval(world)
             }
             Effect::Node(
                 NodeEffect::Probe { .. }
@@ -268,8 +270,10 @@ impl Checker {
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 self.commit_effect(world, agent, *id, batch)
             }
-            Effect::Tell(Told::Event(key, event)) => self.told_event(world, agent, key, event),
-            Effect::Tell(Told::Index(index)) => self.what_is_told_is_never_older(*index),
+            Effect::Notify(Notification::Event(key, event)) => {
+                self.event_emitted(world, agent, key, event)
+            }
+            Effect::Notify(Notification::Index(index)) => self.broadcast_never_goes_back(*index),
             Effect::Reply(RequestId(0), _) => Ok(()),
             Effect::Reply(request, reply) => self.reply_effect(world, *request, reply),
             Effect::Stopped => self.stopped(world, agent),
@@ -305,24 +309,24 @@ impl Checker {
         self.services = Services::default();
         self.statistics = Statistics::default();
         self.ending = Ending::default();
-        self.words = Words::default();
+        self.driver_reports = DriverReports::default();
         self.leaving = false;
         self.newborn = true;
     }
 
     /// The first look at a new life of the agent: what the disk holds is what counts.
-    fn awake(&mut self, world: &World) {
+    fn agent_restored(&mut self, world: &World) {
         if core::mem::take(&mut self.newborn) {
-            self.removals.awake(world.at);
-            self.lives.awake(world);
-            self.evals.awake(world);
-            self.templates.awake(world);
-            self.variables.awake(world);
+            self.removals.agent_restored(world.at);
+            self.lives.agent_restored(world);
+            self.evals.agent_restored(world);
+            self.templates.agent_restored(world);
+            self.variables.agent_restored(world);
             let unread = world
                 .alive()
                 .any(|(_, one)| world.unread.contains(&one.key));
-            self.sometimes(Property::SometimesTheUnreadLives, unread);
-            self.rollouts.awake(&self.lives);
+            self.sometimes(Property::SometimesTaskWithUnreadableRecordLives, unread);
+            self.rollouts.agent_restored(&self.lives);
         }
     }
 
@@ -352,40 +356,40 @@ impl Checker {
         effect: &DriverEffect,
     ) -> Verdict {
         let alloc = agent.view().alloc(key.alloc);
-        self.holds(Property::EffectsHaveAnOwner, alloc.is_some(), || {
+        self.holds(Property::DriverEffectHasKnownAlloc, alloc.is_some(), || {
             format!("{key:?} {effect:?}")
         })?;
         let Some(alloc) = alloc else { return Ok(()) };
-        self.a_kept_task_is_left_alone(key, effect)?;
+        self.shutdown_keeping_tasks_touches_no_task(key, effect)?;
         match effect {
             DriverEffect::Start(request::Start { launch, config, .. }) => {
                 self.devices_of_a_start(alloc, key, config)?;
-                self.a_start_is_told_its_ports(alloc, key, config)?;
-                self.a_start_is_told_its_dispatch(alloc, key, config)?;
+                self.start_env_has_ports(alloc, key, config)?;
+                self.start_env_has_dispatch_meta(alloc, key, config)?;
                 if let Some(task) = alloc.task(&key.task) {
-                    self.a_start_finds_its_templates(task, config)?;
-                    self.a_start_finds_its_tokens(world, task)?;
+                    self.start_has_its_templates(task, config)?;
+                    self.start_has_its_identity_tokens(world, task)?;
                 }
                 self.start_effect(world, agent, alloc, key, *launch)
             }
             DriverEffect::Stop(request::Stop { launch, grace, .. }) => {
-                self.ending.stop_left(*launch, world.at + *grace);
-                self.a_finished_allocation_is_quiet(alloc, key)?;
-                self.a_stop_is_remembered_first(world, key, *launch)?;
-                self.kills_follow_their_order(world, alloc, key)
+                self.ending.on_stop_sent(*launch, world.at + *grace);
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                self.stop_is_saved_before_kill(world, key, *launch)?;
+                self.kill_order_is_leader_others_sidecars(world, alloc, key)
             }
             DriverEffect::Destroy(request::Destroy { launch, .. }) => {
-                let asked = self.ending.destroy_left(*launch);
+                let asked = self.ending.on_destroy_sent(*launch);
                 let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
-                self.sometimes(Property::SometimesForceIsNeeded, asked && alive);
-                self.a_destroy_is_remembered_first(world, key, *launch)
+                self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);
+                self.exit_is_saved_before_destroy(world, key, *launch)
             }
             DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
             }) => {
-                self.a_finished_allocation_is_quiet(alloc, key)?;
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
                 match alloc.task(&key.task) {
                     Some(task) => {
                         let runs = scripts::runs_until_now(agent, world, task);
@@ -398,7 +402,7 @@ impl Checker {
                 self.lives.to_find.remove(launch);
                 Ok(())
             }
-            _ => self.a_finished_allocation_is_quiet(alloc, key),
+            _ => self.finished_alloc_has_no_driver_effects(alloc, key),
         }
     }
 }

@@ -17,7 +17,7 @@ use drover_core::task::runner::TaskRunner;
 
 use super::claims::{
     asks, asks_of, capacity, claims, cores_of, ends, is_older, is_there, plus, processors, short,
-    was_told_to_end,
+    was_asked_to_stop,
 };
 use super::{Checker, Property, Verdict};
 
@@ -57,7 +57,7 @@ fn fits(view: View<'_>, group: &TaskGroup, others: &[&AllocRunner]) -> bool {
 
 impl Checker {
     /// No job waits for what is free, or for what jobs of lower priority hold where it may preempt them.
-    pub(super) fn nobody_waits_in_vain(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+    pub(super) fn no_needless_waits(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let preempts = view.preemption().is_allowed(job.job.job_type);
         for (name, why) in view.blocked(&job.job.key()) {
@@ -65,7 +65,7 @@ impl Checker {
                 continue;
             };
             let shortage = matches!(why, PlacementFailure::Shortage(_));
-            self.sometimes(Property::SometimesAResourceIsShort, shortage);
+            self.sometimes(Property::SometimesResourceIsExhausted, shortage);
             let is_held = matches!(
                 why,
                 PlacementFailure::Shortage(_)
@@ -74,27 +74,28 @@ impl Checker {
             );
             let holders: Vec<_> = view.allocs().filter(|it| is_there(it)).collect();
             let free = is_held && fits(view, group, &holders);
-            self.holds(Property::NobodyWaitsForWhatIsFree, !free, || {
+            self.holds(Property::NoWaitForFreeClaim, !free, || {
                 format!("{} {why}", job.job.id)
             })?;
-            let yields = |it: &AllocRunner| {
+            let is_preemptible = |it: &AllocRunner| {
                 let theirs = view.job(it.job_key()).map(|theirs| theirs.job.priority);
                 let lower = theirs.is_some_and(|it| it <= job.job.priority - PREEMPTION_MARGIN);
-                !it.record().finished && (was_told_to_end(it) || lower && !ends(it))
+                !it.record().finished && (was_asked_to_stop(it) || lower && !ends(it))
             };
-            let stay: Vec<_> = holders.into_iter().filter(|it| !yields(it)).collect();
+            let stay: Vec<_> = holders
+                .into_iter()
+                .filter(|it| !is_preemptible(it))
+                .collect();
             let takes = is_held && preempts && fits(view, group, &stay);
-            self.holds(
-                Property::NobodyWaitsForWhatLowerPriorityHolds,
-                !takes,
-                || format!("{} {why}", job.job.id),
-            )?;
+            self.holds(Property::NoWaitForPreemptibleClaim, !takes, || {
+                format!("{} {why}", job.job.id)
+            })?;
         }
         Ok(())
     }
 
     /// Who is preempted has a lower priority by the margin, something that the other gets, and work to do.
-    pub(super) fn who_is_preempted_matters_less(
+    pub(super) fn preempted_alloc_has_lower_priority(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
@@ -106,7 +107,7 @@ impl Checker {
         if record.desired != DesiredStatus::Evict || !self.lives.evicted.insert(first) {
             return Ok(());
         }
-        self.sometimes(Property::SometimesAPlaceIsTaken, true);
+        self.sometimes(Property::SometimesAllocIsPreempted, true);
         let placed_in_vain = !self.lives.allocs.contains_key(&record.id);
         let right = record.preempted_by.and_then(|id| {
             let by = view.alloc(id)?;
@@ -122,7 +123,7 @@ impl Checker {
             Some(may && margin && common && named && is_older(alloc, by))
         });
         let right = right == Some(true) && !placed_in_vain && !has_done_its_work(alloc);
-        self.holds(Property::WhoIsPreemptedMattersLess, right, || {
+        self.holds(Property::PreemptedAllocHasLowerPriority, right, || {
             format!("{record:?}")
         })
     }

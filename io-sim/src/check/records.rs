@@ -6,7 +6,7 @@ use drover_core::ids::{AllocId, JobKey};
 use drover_core::input::{NodeInput, StoreInput};
 use drover_core::store::{Batch, CommitId, Key};
 
-use super::lives::{alive_in, saved_alloc};
+use super::history::{alive_in, saved_alloc};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -30,14 +30,14 @@ impl Commits {
 }
 
 impl Checker {
-    pub(super) fn store_says(&mut self, said: &StoreInput) {
+    pub(super) fn store_reported(&mut self, reported: &StoreInput) {
         let commits = &mut self.commits;
         let current = commits.in_flight.as_ref().map(|(id, _)| *id);
-        match said {
+        match reported {
             StoreInput::Saved(id) if current == Some(*id) => commits.in_flight = None,
             StoreInput::Failed(id, _) if current == Some(*id) => {
                 commits.failed = true;
-                self.sometimes(Property::SometimesACommitFails, true);
+                self.sometimes(Property::SometimesCommitFails, true);
             }
             StoreInput::Saved(_) | StoreInput::Failed(..) => {}
         }
@@ -50,20 +50,20 @@ impl Checker {
         id: CommitId,
         batch: &Batch,
     ) -> Verdict {
-        self.one_commit_at_a_time(id, batch)?;
+        self.one_commit_in_flight(id, batch)?;
         self.collected_records(world, agent, batch)?;
-        self.only_garbage_is_forgotten(world, batch)?;
+        self.only_garbage_is_collected(world, batch)?;
         for (key, record) in batch {
             if let (Key::Alloc(alloc), None) = (key, record) {
-                self.records_go_last(world, *alloc)?;
-                self.sometimes(Property::SometimesAnAllocationIsCleanedAway, true);
+                self.records_are_removed_after_directory(world, *alloc)?;
+                self.sometimes(Property::SometimesAllocIsCollected, true);
             }
         }
         Ok(())
     }
 
-    /// One commit is under way at a time, numbered in order; a failed one is tried unchanged.
-    fn one_commit_at_a_time(&mut self, id: CommitId, batch: &Batch) -> Verdict {
+    /// One commit is in flight at a time, numbered in order; a failed one is retried unchanged.
+    fn one_commit_in_flight(&mut self, id: CommitId, batch: &Batch) -> Verdict {
         let failed = core::mem::take(&mut self.commits.failed);
         let before = self.commits.in_flight.replace((id, batch.clone()));
         let last = core::mem::replace(&mut self.commits.last, id);
@@ -71,32 +71,35 @@ impl Checker {
             Some((other, same)) => failed && *other == id && same == batch,
             None => id.0 == last.0 + 1 && !batch.is_empty(),
         };
-        self.holds(Property::OneCommitAtATime, holds, || {
+        self.holds(Property::OneCommitInFlight, holds, || {
             format!("{id:?} after {before:?}")
         })
     }
 
-    /// The records of an allocation go last: it is over, clean, and its directory is gone.
-    fn records_go_last(&mut self, world: &World, alloc: AllocId) -> Verdict {
+    /// The records of an allocation are removed last: it is terminal, cleaned up, and its directory is removed.
+    fn records_are_removed_after_directory(&mut self, world: &World, alloc: AllocId) -> Verdict {
         let saved = saved_alloc(world, alloc);
         let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
         let clean = !world.dirs.allocs.contains(&alloc) && alive_in(world, alloc).is_none();
-        self.holds(Property::RecordsGoLast, over && clean, || {
-            format!("{alloc}: over {over}, clean {clean}")
-        })
+        self.holds(
+            Property::RecordsAreRemovedAfterDirectory,
+            over && clean,
+            || format!("{alloc}: terminal {over}, cleaned up {clean}"),
+        )
     }
 
     /// What the agent hears of its disk. One allocation may go for it.
-    pub(super) fn room_is_told(&mut self, said: &NodeInput) {
-        if let NodeInput::Room { result, .. } = said {
-            let limits = self.room.zip(result.as_ref().ok());
-            self.crowded = limits.is_some_and(|(limits, room)| limits.is_exceeded(*room));
+    pub(super) fn disk_usage_reported(&mut self, reported: &NodeInput) {
+        if let NodeInput::DiskUsage { result, .. } = reported {
+            let limits = self.disk_limits.zip(result.as_ref().ok());
+            self.disk_under_pressure =
+                limits.is_some_and(|(limits, disk_limits)| limits.is_exceeded(*disk_limits));
         }
     }
 
-    /// Ended allocations are cleaned away because somebody asked, their job goes, there are too many,
+    /// Ended allocations are garbage-collected because somebody asked, their job goes, there are too many,
     /// or the disk is too full.
-    pub(super) fn no_more_is_collected_than_needed(
+    pub(super) fn gc_collects_no_more_than_needed(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
@@ -118,10 +121,10 @@ impl Checker {
             || self.job_goes(agent, &record.job)
             || others_go
             || kept >= self.keep_terminal;
-        let crowded = !asked && core::mem::take(&mut self.crowded);
-        self.sometimes(Property::SometimesTheDiskIsCrowded, crowded);
-        let holds = asked || crowded;
-        self.holds(Property::NoMoreIsCollectedThanNeeded, holds, || {
+        let disk_under_pressure = !asked && core::mem::take(&mut self.disk_under_pressure);
+        self.sometimes(Property::SometimesDiskIsUnderPressure, disk_under_pressure);
+        let holds = asked || disk_under_pressure;
+        self.holds(Property::GcCollectsNoMoreThanNeeded, holds, || {
             format!("{} goes, {kept} stay", record.name)
         })
     }

@@ -16,26 +16,26 @@ use crate::world::World;
 pub(super) struct Removals {
     awaited: BTreeSet<Op>,
     /// How many may be.
-    places: usize,
+    permits: usize,
     /// When this life of the agent began, while it has not looked yet how full the disk is.
     not_looked_since: Option<Instant>,
 }
 
 impl Removals {
-    pub(super) fn new(places: usize) -> Removals {
+    pub(super) fn new(permits: usize) -> Removals {
         Removals {
             awaited: BTreeSet::new(),
-            places,
+            permits,
             not_looked_since: None,
         }
     }
 
-    pub(super) fn awake(&mut self, at: Instant) {
+    pub(super) fn agent_restored(&mut self, at: Instant) {
         self.not_looked_since = Some(at);
     }
 
-    pub(super) fn heard(&mut self, said: &HookInput) {
-        self.awaited.remove(&said.op);
+    pub(super) fn delivered(&mut self, reported: &HookInput) {
+        self.awaited.remove(&reported.op);
     }
 
     /// What it began is nothing to the next agent.
@@ -46,19 +46,19 @@ impl Removals {
 
 impl Checker {
     /// The agent asks how full the disk is. It does so when something ended, and not at once.
-    pub(super) fn the_first_look_at_the_disk_has_time(&mut self, world: &World) -> Verdict {
-        let Some(limits) = self.room else {
+    pub(super) fn first_disk_usage_check_waits_interval(&mut self, world: &World) -> Verdict {
+        let Some(limits) = self.disk_limits else {
             return Ok(());
         };
         let since = self.removals.not_looked_since.take();
         let waited = since.is_none_or(|since| world.at - since >= limits.interval);
-        self.holds(Property::TheFirstLookAtTheDiskHasTime, waited, || {
+        self.holds(Property::FirstDiskUsageCheckWaitsInterval, waited, || {
             format!("it is asked at {:?}, and lives since {since:?}", world.at)
         })
     }
 
-    /// No more allocations are cleaned away at once than the operator wants.
-    pub(super) fn only_so_many_go_at_once(&mut self, effect: &HookEffect) -> Verdict {
+    /// At most the configured number of allocations is being removed at once.
+    pub(super) fn parallel_removals_are_bounded(&mut self, effect: &HookEffect) -> Verdict {
         match effect {
             HookEffect::Run {
                 op,
@@ -68,9 +68,11 @@ impl Checker {
             HookEffect::Run { .. } => return Ok(()),
             HookEffect::Cancel { op } => self.removals.awaited.remove(op),
         };
-        let (many, places) = (self.removals.awaited.len(), self.removals.places);
-        self.holds(Property::OnlySoManyGoAtOnce, many <= places, || {
-            format!("{many} at once, where {places} may go")
-        })
+        let (many, permits) = (self.removals.awaited.len(), self.removals.permits);
+        self.holds(
+            Property::ParallelRemovalsAreBounded,
+            many <= permits,
+            || format!("{many} at once, where {permits} may go"),
+        )
     }
 }

@@ -10,7 +10,7 @@ use drover_core::store::disk::Disk;
 use drover_core::store::record::{AllocRecord, JobRecord};
 
 use super::disks::saved_disk;
-use super::lives::{saved_alloc, saved_job};
+use super::history::{saved_alloc, saved_job};
 use super::variables::saved_variable;
 use super::{Checker, Property, Verdict};
 use crate::requests::simulated;
@@ -23,7 +23,7 @@ pub(crate) struct Replies {
     asked: BTreeMap<RequestId, Request>,
     given: BTreeMap<RequestId, Reply>,
     /// The index that was told last, and the highest that was acknowledged.
-    told: u64,
+    reported: u64,
     acknowledged: u64,
     /// Jobs that somebody asked to forget.
     purged: Vec<JobKey>,
@@ -62,7 +62,7 @@ impl<'a> Facts<'a> {
 impl Replies {
     pub(super) fn agent_died(&mut self) {
         self.asked.clear();
-        self.told = 0;
+        self.reported = 0;
     }
 
     pub(super) fn asked(&mut self, request: RequestId, asked: &Request) {
@@ -76,8 +76,8 @@ impl Replies {
         self.given.get(&request)
     }
 
-    pub(super) fn told(&mut self, index: u64) -> u64 {
-        core::mem::replace(&mut self.told, index)
+    pub(super) fn reported(&mut self, index: u64) -> u64 {
+        core::mem::replace(&mut self.reported, index)
     }
 
     fn any(&self, asked: impl Fn(&Request) -> bool) -> bool {
@@ -94,7 +94,7 @@ impl Replies {
         self.purged.contains(key) || self.collects()
     }
 
-    /// Whether this life was asked to clean away this allocation.
+    /// Whether this life was asked to garbage-collect this allocation.
     pub(super) fn collects_one(&self, id: AllocId) -> bool {
         self.any(|asked| matches!(asked, Request::CollectAlloc(one) if one.alloc == id))
     }
@@ -128,42 +128,37 @@ impl Checker {
     ) -> Verdict {
         let before = self.replies.given.insert(request, reply.clone());
         self.disks.answered(world, request, reply);
-        self.holds(Property::OneReplyToOneRequest, before.is_none(), || {
+        self.holds(Property::RequestGetsOneReply, before.is_none(), || {
             format!("{request:?}")
         })?;
-        self.a_refusal_says_why(request, reply)?;
+        self.refusal_has_a_reason(request, reply)?;
         let asked = self.replies.asked.get(&request).cloned();
-        self.holds(Property::AReplyAnswersARequest, asked.is_some(), || {
+        self.holds(Property::ReplyBelongsToARequest, asked.is_some(), || {
             format!("{request:?} {reply:?}")
         })?;
         let Some(asked) = asked else { return Ok(()) };
-        self.a_variable_changes_for_who_knows_it(request, &asked, reply)?;
+        self.variable_change_checks_index(request, &asked, reply)?;
         // That a signal was passed on is no change that lasts.
         if !matches!(asked, Request::Signal(_)) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
         }
-        self.a_reply_is_remembered_first(world, &asked, reply)
+        self.reply_follows_save(world, &asked, reply)
     }
 
-    /// A refusal says why.
-    fn a_refusal_says_why(&mut self, request: RequestId, reply: &Reply) -> Verdict {
+    /// Each refusal has a reason.
+    fn refusal_has_a_reason(&mut self, request: RequestId, reply: &Reply) -> Verdict {
         let Reply::Refused(Refusal::NotFound(why) | Refusal::Conflict(why) | Refusal::Invalid(why)) =
             reply
         else {
             return Ok(());
         };
-        self.holds(Property::ARefusalSaysWhy, !why.trim().is_empty(), || {
+        self.holds(Property::RefusalHasAReason, !why.trim().is_empty(), || {
             format!("{request:?}")
         })
     }
 
     /// When a request for a lasting change is answered, the disk holds the change, or a later one.
-    fn a_reply_is_remembered_first(
-        &mut self,
-        world: &World,
-        asked: &Request,
-        reply: &Reply,
-    ) -> Verdict {
+    fn reply_follows_save(&mut self, world: &World, asked: &Request, reply: &Reply) -> Verdict {
         let facts = Facts {
             world,
             replies: &self.replies,
@@ -171,7 +166,7 @@ impl Checker {
         let Some(holds) = simulated(asked).is_remembered(facts, reply) else {
             return Ok(());
         };
-        self.holds(Property::AReplyIsRememberedFirst, holds, || {
+        self.holds(Property::ReplyFollowsSave, holds, || {
             format!("{asked:?} {reply:?}")
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use drover_core::agent::{Agent, Awaiting, JobWait, Wait};
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::config::RoomLimits;
+use drover_core::config::DiskUsageLimits;
 use drover_core::ids::{AllocId, GroupName, JobKey, TaskKey};
 use drover_core::local::KEPT_EVALS;
 use drover_core::model::alloc::{ClientStatus, DesiredStatus};
@@ -28,51 +28,51 @@ impl Checker {
             return Ok(());
         }
         for job in agent.view().jobs() {
-            self.nobody_waits_in_vain(agent, job)?;
+            self.no_needless_waits(agent, job)?;
         }
         Ok(())
     }
 
     /// Looks at everything at rest.
     pub(crate) fn rest(&mut self, world: &World, agent: &Agent) -> Verdict {
-        self.awake(world);
+        self.agent_restored(world);
         self.everything(world, agent)?;
-        self.nothing_is_awaited(world, agent)?;
-        self.what_lives_is_wanted(world, agent)?;
-        self.what_lives_has_its_directories(world)?;
-        self.nothing_is_measured_of_the_dead(world, agent)?;
-        self.no_directory_is_left_behind(world, agent)?;
-        self.what_ended_is_cleaned(agent)?;
+        self.pending_is_empty_at_rest(world, agent)?;
+        self.live_process_belongs_to_running_alloc(world, agent)?;
+        self.live_process_has_its_directories(world)?;
+        self.ended_launch_has_no_statistics(world, agent)?;
+        self.every_directory_has_known_alloc(world, agent)?;
+        self.ended_launch_is_destroyed(agent)?;
         for job in agent.view().jobs() {
-            self.rollouts_end(agent, job)?;
-            self.what_is_wanted_is_there(world, agent, job)?;
-            self.what_runs_is_the_latest_version(agent, job)?;
-            self.nobody_waits_in_vain(agent, job)?;
+            self.deployments_end(agent, job)?;
+            self.wanted_copies_exist(world, agent, job)?;
+            self.running_alloc_has_latest_job_version(agent, job)?;
+            self.no_needless_waits(agent, job)?;
         }
         for alloc in agent.view().allocs() {
-            self.poststop_runs_where_main_ran(world, alloc)?;
-            self.a_quarantine_ends(world, alloc)?;
-            self.a_group_ends_with_its_leader(alloc)?;
-            self.sidecars_end_with_the_mains(alloc)?;
+            self.poststop_runs_after_main_ran(world, alloc)?;
+            self.unreadable_task_is_cleaned_up(world, alloc)?;
+            self.group_stops_with_its_leader(alloc)?;
+            self.sidecars_stop_after_main_tasks(alloc)?;
         }
-        self.a_task_knows_its_templates(world, agent)?;
-        self.who_runs_is_watched(world, agent)?;
-        self.nobody_is_watched_in_vain(world, agent)?;
-        self.the_disk_has_room(world, agent)?;
-        self.the_machine_is_known(world, agent)?;
-        self.dispatched_jobs_go(agent)?;
-        self.one_job_for_one_token(agent)?;
-        self.a_token_is_good(world, agent)?;
-        self.the_disk_holds_no_strays(world)?;
-        self.garbage_goes(world)?;
-        self.the_disk_holds_what_is_known(world, agent)
+        self.task_has_current_templates(world, agent)?;
+        self.templates_of_running_task_are_watched(world, agent)?;
+        self.templates_of_dead_task_are_not_watched(world, agent)?;
+        self.disk_usage_is_below_limit(world, agent)?;
+        self.node_attributes_match_fingerprints(world, agent)?;
+        self.finished_dispatched_jobs_are_collected(agent)?;
+        self.idempotency_token_dispatches_once(agent)?;
+        self.token_is_valid(world, agent)?;
+        self.store_has_no_orphan_records(world)?;
+        self.garbage_is_collected(world)?;
+        self.store_matches_state(world, agent)
     }
 
-    /// A disk that is too full holds nothing that could be cleaned away: what ended and is kept
+    /// A disk that is too full holds nothing that could be garbage-collected: what ended and is kept
     /// nevertheless still decides about a job.
-    fn the_disk_has_room(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let crowded = |limits: RoomLimits| world.fullness() > limits.disk_percent;
-        let crowded = self.room.is_some_and(crowded);
+    fn disk_usage_is_below_limit(&mut self, world: &World, agent: &Agent) -> Verdict {
+        let exceeded = |limits: DiskUsageLimits| world.fullness() > limits.disk_percent;
+        let exceeded = self.disk_limits.is_some_and(exceeded);
         let view = agent.view();
         let pending = agent.pending();
         let decides = |alloc: &&AllocRunner| {
@@ -87,16 +87,16 @@ impl Checker {
             let disk = view.disk_of(alloc.record());
             disk.is_some_and(|disk| disk.is_leased(alloc.record().id, now))
         };
-        let kept = ended.find(|alloc| crowded && !decides(alloc) && !leased(alloc));
-        self.holds(Property::TheDiskHasRoom, kept.is_none(), || {
+        let kept = ended.find(|alloc| exceeded && !decides(alloc) && !leased(alloc));
+        self.holds(Property::DiskUsageIsBelowLimit, kept.is_none(), || {
             let name = kept.map(|alloc| alloc.record().name.clone());
             format!("{} % are full, and {name:?} is kept", world.fullness())
         })
     }
 
-    /// Only jobs without a place, and failed allocations between two tries, wait for anything. The
+    /// At rest only unplaceable jobs and delayed reschedules are pending. The
     /// machine is asked again and again, and may be about to answer.
-    fn nothing_is_awaited(&mut self, world: &World, agent: &Agent) -> Verdict {
+    fn pending_is_empty_at_rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         let renewed = renewed(world, agent);
         let allowed = |one: &Awaiting| match &one.wait {
             Wait::Store => !renewed.is_empty(),
@@ -107,13 +107,13 @@ impl Checker {
         };
         let pending = agent.pending();
         let other = pending.awaiting.iter().find(|one| !allowed(one));
-        self.holds(Property::NothingIsAwaited, other.is_none(), || {
+        self.holds(Property::PendingIsEmptyAtRest, other.is_none(), || {
             format!("{other:?}")
         })
     }
 
-    /// What lives belongs to an allocation that shall run, and its task knows it.
-    fn what_lives_is_wanted(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// Every live process belongs to a running task of an allocation that is desired to run.
+    fn live_process_belongs_to_running_alloc(&mut self, world: &World, agent: &Agent) -> Verdict {
         for (launch, process) in world.alive() {
             let alloc = agent.view().alloc(process.key.alloc);
             let wanted = alloc.is_some_and(|alloc| {
@@ -123,41 +123,43 @@ impl Checker {
                     && known.is_some_and(|known| known.id == *launch)
                     && task.is_some_and(|task| !task.is_dead())
             });
-            self.holds(Property::WhatLivesIsWanted, wanted, || {
+            self.holds(Property::LiveProcessBelongsToRunningAlloc, wanted, || {
                 process.name.to_string()
             })?;
         }
         Ok(())
     }
 
-    /// Directories belong to allocations that the agent knows.
-    fn no_directory_is_left_behind(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// Every allocation directory belongs to an allocation that the agent knows.
+    fn every_directory_has_known_alloc(&mut self, world: &World, agent: &Agent) -> Verdict {
         let left = world
             .dirs
             .allocs
             .iter()
             .find(|id| agent.view().alloc(**id).is_none());
-        self.holds(Property::NoDirectoryIsLeftBehind, left.is_none(), || {
-            format!("{left:?}")
-        })
+        self.holds(
+            Property::EveryDirectoryHasKnownAlloc,
+            left.is_none(),
+            || format!("{left:?}"),
+        )
     }
 
-    /// Nothing is left of what ended.
-    fn what_ended_is_cleaned(&mut self, agent: &Agent) -> Verdict {
+    /// Every ended launch is destroyed.
+    fn ended_launch_is_destroyed(&mut self, agent: &Agent) -> Verdict {
         for alloc in agent.view().allocs() {
             let ended = alloc.record().desired.is_terminal() || alloc.record().status.is_terminal();
             let clean = alloc.record().finished
                 && !alloc.record().destroying
                 && !alloc.tasks().iter().any(TaskRunner::has_remains);
-            self.holds(Property::WhatEndedIsCleaned, !ended || clean, || {
+            self.holds(Property::EndedLaunchIsDestroyed, !ended || clean, || {
                 alloc.record().name.to_string()
             })?;
         }
         Ok(())
     }
 
-    /// The roll-out of the latest version is over, unless something has no place.
-    fn rollouts_end(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+    /// The deployment of the latest version has ended, unless something cannot be placed.
+    fn deployments_end(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let Some(rollout) = job.deployment.and_then(|id| view.deployment(id)) else {
             return Ok(());
@@ -165,29 +167,24 @@ impl Checker {
         let of_job = |one: &Awaiting| matches!(one.wait, Wait::Job(..));
         let waits = agent.pending().awaiting.iter().any(of_job);
         let over = rollout.status != DeploymentStatus::Running || waits;
-        self.holds(Property::RolloutsEnd, over, || {
+        self.holds(Property::DeploymentsEnd, over, || {
             format!("{} {rollout:?}", job.job.id)
         })
     }
 
-    /// Every place of a job that runs is filled, is done, or somebody knows why it is not.
-    fn what_is_wanted_is_there(
-        &mut self,
-        world: &World,
-        agent: &Agent,
-        job: &JobRecord,
-    ) -> Verdict {
+    /// Every copy of a running job has an allocation, is complete, or has a known reason why not.
+    fn wanted_copies_exist(&mut self, world: &World, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let key = job.job.key();
-        self.holds(Property::WhatIsWantedIsThere, !job.purge, || {
+        self.holds(Property::WantedCopiesExist, !job.purge, || {
             format!("{key} is still there")
         })?;
         let live = |alloc: &&AllocRunner| !alloc.record().finished;
         if job.job.stop {
             let left = view.allocs_of(&key).find(live);
             let name = left.map(|left| left.record().name.clone());
-            return self.holds(Property::WhatIsWantedIsThere, left.is_none(), || {
-                format!("{name:?} lives")
+            return self.holds(Property::WantedCopiesExist, left.is_none(), || {
+                format!("{name:?} is alive")
             });
         }
         let waits = agent.pending().awaits_job(&key);
@@ -203,57 +200,53 @@ impl Checker {
                 let filled = |alloc| fills(&job.job, alloc) || world.renews_in(alloc);
                 let filled = allocs.clone().any(filled);
                 let alive = allocs.clone().filter(live).count();
-                self.holds(
-                    Property::WhatIsWantedIsThere,
-                    filled || done || waits,
-                    || {
-                        let last = allocs.next().map(|alloc| alloc.record().clone());
-                        format!("{key} {name}[{index}]: {last:?}")
-                    },
-                )?;
-                self.holds(Property::WhatIsWantedIsThere, alive <= 1, || {
+                self.holds(Property::WantedCopiesExist, filled || done || waits, || {
+                    let last = allocs.next().map(|alloc| alloc.record().clone());
+                    format!("{key} {name}[{index}]: {last:?}")
+                })?;
+                self.holds(Property::WantedCopiesExist, alive <= 1, || {
                     format!("{key} {name}[{index}] has {alive} allocations")
                 })?;
             }
             let wanted = copies(&job.job, group);
-            let surplus = view
+            let select_for_gc = view
                 .allocs_of(&key)
                 .filter(live)
                 .any(|alloc| alloc.record().group == name && alloc.record().index >= wanted);
-            self.holds(Property::WhatIsWantedIsThere, !surplus, || {
+            self.holds(Property::WantedCopiesExist, !select_for_gc, || {
                 format!("{key} {name} has too many")
             })?;
         }
         Ok(())
     }
 
-    /// An allocation of which a record could not be read is over.
-    fn a_quarantine_ends(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+    /// An allocation with an unreadable record becomes terminal.
+    fn unreadable_task_is_cleaned_up(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
         let mut tasks = alloc.tasks().iter();
         if !tasks.any(|task| world.unread.contains(&task.spec().key)) {
             return Ok(());
         }
         let record = alloc.record();
-        self.holds(Property::AQuarantineEnds, record.finished, || {
+        self.holds(Property::UnreadableTaskIsCleanedUp, record.finished, || {
             format!("{} {:?}", record.name, alloc.phase())
         })
     }
 
-    /// What lives has its directories.
-    fn what_lives_has_its_directories(&mut self, world: &World) -> Verdict {
+    /// Every live process has its directories.
+    fn live_process_has_its_directories(&mut self, world: &World) -> Verdict {
         for (_, process) in world.alive() {
             let key = &process.key;
             let there = world.dirs.allocs.contains(&key.alloc)
                 && world.dirs.tasks.contains(&(key.alloc, key.task.clone()));
-            self.holds(Property::WhatLivesHasItsDirectories, there, || {
+            self.holds(Property::LiveProcessHasItsDirectories, there, || {
                 process.name.to_string()
             })?;
         }
         Ok(())
     }
 
-    /// What runs is of the latest version, unless that has no place or its roll-out failed.
-    fn what_runs_is_the_latest_version(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
+    /// Every running allocation has the latest job version, unless that cannot be placed or its deployment failed.
+    fn running_alloc_has_latest_job_version(&mut self, agent: &Agent, job: &JobRecord) -> Verdict {
         let view = agent.view();
         let rollout = job.deployment.and_then(|id| view.deployment(id));
         let failed = rollout.is_some_and(|one| one.status == DeploymentStatus::Failed);
@@ -266,15 +259,17 @@ impl Checker {
             runs && alloc.job_version != job.job.version
         });
         let old = old.map(|alloc| format!("{} {}", alloc.name, alloc.job_version));
-        self.holds(Property::WhatRunsIsTheLatestVersion, old.is_none(), || {
-            format!("{old:?}, not {}", job.job.version)
-        })
+        self.holds(
+            Property::RunningAllocHasLatestJobVersion,
+            old.is_none(),
+            || format!("{old:?}, not {}", job.job.version),
+        )
     }
 
     /// What comes after the end ran wherever a main task ran and ended, unless the allocation was
-    /// to leave nothing behind: its time was over, it is cleaned away, or a record of it could not
+    /// to leave nothing behind: its time was over, it is garbage-collected, or a record of it could not
     /// be read.
-    fn poststop_runs_where_main_ran(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+    fn poststop_runs_after_main_ran(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
         let record = alloc.record();
         let stage_of = |stage| {
             let tasks = alloc.tasks().iter();
@@ -301,15 +296,15 @@ impl Checker {
             let asked = self.lives.tasks.get(&task.spec().key);
             let tried = asked.is_some_and(|task| !task.launches.is_empty());
             let holds = tried || task.state().failed;
-            self.holds(Property::PoststopRunsWhereMainRan, holds, || {
+            self.holds(Property::PoststopRunsAfterMainRan, holds, || {
                 format!("{} {:?}", record.name, task.record())
             })?;
         }
         Ok(())
     }
 
-    /// Each record on the disk belongs to a job, and histories are as long as they may be.
-    fn the_disk_holds_no_strays(&mut self, world: &World) -> Verdict {
+    /// Each stored record belongs to a job, and job histories stay within their limit.
+    fn store_has_no_orphan_records(&mut self, world: &World) -> Verdict {
         let saved = world.disk.saved();
         let task_is_owned = |key: &(AllocId, _)| saved.allocs.contains_key(&key.0);
         let tasks = saved.tasks.keys().all(task_is_owned);
@@ -324,7 +319,7 @@ impl Checker {
         let collected = saved.collected.values().all(|one| of_version(&one.alloc));
         let disks = saved.disks.keys().all(|slot| owned(&slot.job));
         let owned = tasks && allocs && collected && evals && rollouts && disks;
-        self.holds(Property::TheDiskHoldsNoStrays, owned, || {
+        self.holds(Property::StoreHasNoOrphanRecords, owned, || {
             format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}")
         })?;
         for (key, job) in &saved.jobs {
@@ -333,15 +328,15 @@ impl Checker {
             let rollouts = rollouts.filter(|one| one.job == *key).count();
             let versions = job.versions.len() + 1;
             let holds = evals <= KEPT_EVALS && rollouts <= versions;
-            self.holds(Property::TheDiskHoldsNoStrays, holds, || {
+            self.holds(Property::StoreHasNoOrphanRecords, holds, || {
                 format!("{key}: {evals} evaluations, {rollouts} roll-outs, {versions} versions")
             })?;
         }
         Ok(())
     }
 
-    /// What the disk holds is what the agent knows.
-    fn the_disk_holds_what_is_known(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// The store's records match the agent's state.
+    fn store_matches_state(&mut self, world: &World, agent: &Agent) -> Verdict {
         // Who gets a new token may have been started again for it a moment ago.
         if agent.pending().awaits_store() && !renewed(world, agent).is_empty() {
             return Ok(());
@@ -366,7 +361,7 @@ impl Checker {
         let same_jobs = saved.jobs == jobs.collect();
         let same_disks = saved.disks == *agent.view().disks();
         self.holds(
-            Property::TheDiskHoldsWhatIsKnown,
+            Property::StoreMatchesState,
             same_allocs && same_tasks && same_collected && same_jobs && same_disks,
             || {
                 format!(

@@ -8,7 +8,7 @@ use drover_core::model::policy::{RestartMode, RestartRules};
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Span, Timestamp};
 
-use super::lives::{Restart, TaskMemory};
+use super::history::{Restart, TaskMemory};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -21,7 +21,7 @@ struct Interval {
 
 impl Interval {
     /// One more attempt. Returns whether the policy has room for it.
-    fn attempt(&mut self, rules: &RestartRules, wall: Timestamp) -> Room {
+    fn attempt(&mut self, rules: &RestartRules, wall: Timestamp) -> Allowance {
         if self.since.is_none_or(|since| wall > since + rules.interval) {
             *self = Interval {
                 since: Some(wall),
@@ -33,16 +33,18 @@ impl Interval {
             .since
             .is_some_and(|since| wall == since + rules.interval);
         match rules.mode {
-            _ if self.used <= rules.attempts => Room::Within,
+            _ if self.used <= rules.attempts => Allowance::Within,
             // One more, after the rest of the interval; at its last moment that is at once.
-            RestartMode::Delay if self.used == rules.attempts + 1 || last_moment => Room::Delayed,
-            RestartMode::Delay | RestartMode::Fail => Room::None,
+            RestartMode::Delay if self.used == rules.attempts + 1 || last_moment => {
+                Allowance::Delayed
+            }
+            RestartMode::Delay | RestartMode::Fail => Allowance::None,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum Allowance {
     Within,
     Delayed,
     None,
@@ -60,15 +62,15 @@ impl TaskMemory {
         for earlier in self.restarts.iter().filter(paid) {
             interval.attempt(rules, earlier.wall);
         }
-        let room = if restart.asked || restart.free {
-            Room::Delayed
+        let allowance = if restart.asked || restart.free {
+            Allowance::Delayed
         } else {
             interval.attempt(rules, restart.wall)
         };
-        restart.within = room == Room::Within;
+        restart.within = allowance == Allowance::Within;
         self.restarts.push(restart);
         let asked = self.restarts.iter().filter(|restart| restart.asked);
-        room != Room::None && asked.count() <= self.asks
+        allowance != Allowance::None && asked.count() <= self.asks
     }
 
     /// How many starts are paid for: the first, those that were told, and those that make up for
@@ -106,7 +108,7 @@ impl Checker {
     }
 
     /// The agent tells that a task is started again, at a cost or because somebody asked.
-    pub(super) fn told_restart(
+    pub(super) fn restart_reported(
         &mut self,
         world: &World,
         task: &TaskRunner,
@@ -132,15 +134,15 @@ impl Checker {
             free,
             within: false,
         };
-        let room = memory.book(&rules, restart);
-        let told = memory.restarts.clone();
-        self.holds(Property::RestartsStayWithinTheBudget, room, || {
-            format!("{:?}: {rules:?} {told:?}", task.spec().key)
+        let allowance = memory.book(&rules, restart);
+        let reported = memory.restarts.clone();
+        self.holds(Property::RestartsStayWithinPolicy, allowance, || {
+            format!("{:?}: {rules:?} {reported:?}", task.spec().key)
         })
     }
 
     /// A start is the first one, or paid for; and the pause before it was long enough.
-    pub(super) fn a_restart_has_its_price(
+    pub(super) fn restart_is_paid_for(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
@@ -152,24 +154,22 @@ impl Checker {
         memory.launches.push(launch);
         let (starts, paid) = (memory.launches.len(), memory.paid());
         let last = memory.restarts.last().copied();
-        self.holds(
-            Property::RestartsStayWithinTheBudget,
-            starts <= paid,
-            || format!("{key:?} starts {starts} times, {paid} are paid for"),
-        )?;
+        self.holds(Property::RestartsStayWithinPolicy, starts <= paid, || {
+            format!("{key:?} starts {starts} times, {paid} are paid for")
+        })?;
         let rules = alloc
             .task(&key.task)
             .map(|task| task.spec().restart_rules());
         match (last, rules) {
             (Some(last), Some(rules)) if last.within => {
-                self.a_pause_is_as_long_as_the_policy_says(world, key, &last, rules.delay)
+                self.restart_delay_is_at_least_policy_delay(world, key, &last, rules.delay)
             }
             _ => Ok(()),
         }
     }
 
-    /// Between an end and the start that follows by policy lies at least the policy's delay.
-    fn a_pause_is_as_long_as_the_policy_says(
+    /// Between an exit and the restart by policy lies at least the policy's delay.
+    fn restart_delay_is_at_least_policy_delay(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -182,7 +182,7 @@ impl Checker {
         }
         let pause = world.at - last.at;
         self.holds(
-            Property::APauseIsAsLongAsThePolicySays,
+            Property::RestartDelayIsAtLeastPolicyDelay,
             pause >= delay,
             || format!("{key:?} starts after {pause}, not {delay}"),
         )

@@ -14,7 +14,7 @@ use drover_core::scheduler::reconcile::copies;
 use drover_core::task::runner::TaskRunner;
 use drover_core::time::{Span, Timestamp};
 
-use super::lives::{Lives, Place};
+use super::history::{History, TaskPath};
 use super::{Checker, Property, Verdict};
 use crate::world::World;
 
@@ -22,7 +22,7 @@ use crate::world::World;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rollouts {
     /// Replacements of failed allocations in one place, oldest first.
-    replacements: BTreeMap<Place, Vec<(AllocId, Timestamp)>>,
+    replacements: BTreeMap<TaskPath, Vec<(AllocId, Timestamp)>>,
     /// Roll-outs that were seen to be over.
     over: BTreeSet<DeploymentId>,
     /// Allocations that are seen to be healthy in this life of the agent.
@@ -33,7 +33,7 @@ pub(super) struct Rollouts {
 
 impl Rollouts {
     /// Replacements that were not saved did not happen.
-    pub(super) fn awake(&mut self, lives: &Lives) {
+    pub(super) fn agent_restored(&mut self, lives: &History) {
         for times in self.replacements.values_mut() {
             times.retain(|(id, _)| lives.allocs.contains_key(id));
         }
@@ -56,7 +56,7 @@ impl Checker {
         if let Some(known) = self.lives.allocs.get(&record.id) {
             let in_place = known.shown.as_ref();
             let updated = in_place.is_some_and(|shown| shown.version < record.job_version);
-            self.sometimes(Property::SometimesAVersionIsTakenInPlace, updated);
+            self.sometimes(Property::SometimesAllocIsUpdatedInPlace, updated);
             return Ok(());
         }
         self.disk_of_a_new_alloc(alloc);
@@ -71,14 +71,14 @@ impl Checker {
         let memory = self.lives.allocs.entry(record.id).or_default();
         memory.renewal = renewal;
         if renewal {
-            self.a_rolling_update_keeps_its_measure(agent, alloc)
+            self.rolling_update_stays_within_max_parallel(agent, alloc)
         } else {
-            self.replacements_stay_within_the_policy(world, alloc, replaced)
+            self.reschedules_stay_within_policy(world, alloc, replaced)
         }
     }
 
-    /// No more copies than a rolling update allows are replaced before they proved themselves.
-    fn a_rolling_update_keeps_its_measure(
+    /// A rolling update has at most max_parallel copies that are not yet healthy.
+    fn rolling_update_stays_within_max_parallel(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
@@ -110,21 +110,21 @@ impl Checker {
         });
         let unproved = unproved.count();
         self.holds(
-            Property::ARollingUpdateKeepsItsMeasure,
+            Property::RollingUpdateStaysWithinMaxParallel,
             unproved <= parallel,
             || format!("{}: {unproved} of {parallel}", own.name),
         )
     }
 
-    /// A failed allocation is replaced as often as its reschedule policy allows.
-    fn replacements_stay_within_the_policy(
+    /// A failed allocation is rescheduled at most as often as its policy allows.
+    fn reschedules_stay_within_policy(
         &mut self,
         world: &World,
         alloc: &AllocRunner,
         replaced: &AllocRunner,
     ) -> Verdict {
         let before = replaced.record();
-        let place = Place::of(alloc);
+        let place = TaskPath::of(alloc);
         let failed = before.status == ClientStatus::Failed
             && before.desired == DesiredStatus::Run
             && before.job_version == alloc.record().job_version;
@@ -132,7 +132,7 @@ impl Checker {
             self.rollouts.replacements.remove(&place);
             return Ok(());
         }
-        self.sometimes(Property::SometimesAFailureIsReplaced, true);
+        self.sometimes(Property::SometimesFailedAllocIsRescheduled, true);
         let now = world.now().wall;
         let times = self.rollouts.replacements.entry(place).or_default();
         times.push((alloc.record().id, now));
@@ -144,14 +144,18 @@ impl Checker {
         let recent = times.iter().filter(|(_, time)| is_recent(*time));
         let recent = recent.count();
         self.holds(
-            Property::ReplacementsStayWithinThePolicy,
+            Property::ReschedulesStayWithinPolicy,
             recent <= attempts,
             || format!("{}: {recent} of {attempts}", alloc.record().name),
         )
     }
 
-    /// An allocation is healthy when its tasks ran as long as its policy says.
-    pub(super) fn health_takes_its_time(&mut self, world: &World, alloc: &AllocRunner) -> Verdict {
+    /// An allocation is healthy only after its tasks ran for min_healthy_time.
+    pub(super) fn healthy_alloc_ran_min_healthy_time(
+        &mut self,
+        world: &World,
+        alloc: &AllocRunner,
+    ) -> Verdict {
         let record = alloc.record();
         let healthy = record.health.is_some_and(|health| health.healthy);
         if !healthy {
@@ -179,13 +183,15 @@ impl Checker {
             is_watched(task) && !(runs && world.at - since >= time)
         });
         let late = late.map(|task| task.spec().key.task.clone());
-        self.holds(Property::HealthTakesItsTime, late.is_none(), || {
-            format!("{} {late:?} ran less than {time}", record.name)
-        })
+        self.holds(
+            Property::HealthyAllocRanMinHealthyTime,
+            late.is_none(),
+            || format!("{} {late:?} ran less than {time}", record.name),
+        )
     }
 
-    /// A roll-out succeeds when every copy of every watched group is healthy.
-    pub(super) fn a_rollout_succeeds_whole(
+    /// A deployment succeeds only when every copy of every watched group is healthy.
+    pub(super) fn successful_deployment_has_all_copies_healthy(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
@@ -200,11 +206,11 @@ impl Checker {
             return Ok(());
         }
         let failed = rollout.status == DeploymentStatus::Failed;
-        self.sometimes(Property::SometimesARolloutFails, failed);
+        self.sometimes(Property::SometimesDeploymentFails, failed);
         if rollout.status != DeploymentStatus::Successful {
             return Ok(());
         }
-        self.sometimes(Property::SometimesARolloutSucceeds, true);
+        self.sometimes(Property::SometimesDeploymentSucceeds, true);
         let job = alloc.job();
         let healthy = |group: &TaskGroup, index: u32| {
             view.allocs_of(&alloc.record().job).any(|other| {
@@ -220,12 +226,14 @@ impl Checker {
             .flat_map(|group| (0..copies(job, group)).map(move |index| (group, index)))
             .find(|(group, index)| !healthy(group, *index))
             .map(|(group, index)| format!("{} {}[{index}]", job.id, group.name));
-        self.holds(Property::ARolloutSucceedsWhole, missing.is_none(), || {
-            format!("{missing:?}")
-        })
+        self.holds(
+            Property::SuccessfulDeploymentHasAllCopiesHealthy,
+            missing.is_none(),
+            || format!("{missing:?}"),
+        )
     }
 
-    /// At most one roll-out of a job is under way, that of its latest version.
+    /// A job has at most one active deployment, that of its latest version.
     pub(super) fn rollouts(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         let running = view
@@ -236,15 +244,15 @@ impl Checker {
             let job = view.job(&rollout.job);
             let latest = job.is_some_and(|job| job.deployment == Some(rollout.id));
             let alone = of_jobs.insert(&rollout.job);
-            self.holds(Property::AJobHasOneRollout, latest && alone, || {
+            self.holds(Property::JobHasOneActiveDeployment, latest && alone, || {
                 format!("{rollout:?}")
             })?;
             let held_up = job.is_some_and(|job| is_held_up(agent, &job.job, rollout.id));
-            self.sometimes(Property::SometimesAnUpdateIsHeldUp, held_up);
+            self.sometimes(Property::SometimesUpdateWaitsForHealth, held_up);
         }
         for job in view.jobs() {
             let blocked = !view.blocked(&job.job.key()).is_empty();
-            self.sometimes(Property::SometimesAJobHasNoPlace, blocked);
+            self.sometimes(Property::SometimesPlacementFails, blocked);
         }
         Ok(())
     }

@@ -8,14 +8,14 @@ use drover_core::model::event::{EventType, MAX_EVENTS};
 use drover_core::store::record::TaskRecord;
 use drover_core::store::{Key, Record};
 
-use super::lives::{alive_in, saved_alloc, saved_task};
+use super::history::{alive_in, saved_alloc, saved_task};
 use super::{Checker, Property, Verdict};
 use crate::hooks;
 use crate::world::World;
 
 impl Checker {
     /// When a start leaves, the disk holds its launch id: a crash can never forget it.
-    pub(super) fn a_start_is_remembered_first(
+    pub(super) fn launch_is_saved_before_start(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -23,14 +23,14 @@ impl Checker {
     ) -> Verdict {
         let saved = saved_task(world, key).and_then(|task| task.launch.as_ref());
         self.holds(
-            Property::AStartIsRememberedFirst,
+            Property::LaunchIsSavedBeforeStart,
             saved.is_some_and(|saved| saved.id == launch),
             || format!("{key:?} {launch}, saved {saved:?}"),
         )
     }
 
     /// When a stop leaves, the disk says why.
-    pub(super) fn a_stop_is_remembered_first(
+    pub(super) fn stop_is_saved_before_kill(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -45,13 +45,13 @@ impl Checker {
             task.restarting || dropped || events.iter().any(|event| killing(event.kind))
         };
         let holds = saved.is_some_and(|task| holds_launch(task, launch) && says_why(task));
-        self.holds(Property::AStopIsRememberedFirst, holds, || {
+        self.holds(Property::StopIsSavedBeforeKill, holds, || {
             format!("{key:?} {launch}, saved {saved:?}")
         })
     }
 
-    /// When an end by force leaves, the disk still holds the launch.
-    pub(super) fn a_destroy_is_remembered_first(
+    /// A launch is still recorded when its destroy is sent.
+    pub(super) fn exit_is_saved_before_destroy(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -59,13 +59,13 @@ impl Checker {
     ) -> Verdict {
         let saved = saved_task(world, key);
         let holds = saved.is_some_and(|task| holds_launch(task, launch));
-        self.holds(Property::ADestroyIsRememberedFirst, holds, || {
+        self.holds(Property::ExitIsSavedBeforeDestroy, holds, || {
             format!("{key:?} {launch}, saved {saved:?}")
         })
     }
 
     /// A launch is forgotten outside when no record on the disk bears it any more.
-    pub(super) fn a_launch_is_forgotten_last(
+    pub(super) fn launch_is_forgotten_after_destroy(
         &mut self,
         world: &World,
         launch: LaunchId,
@@ -73,7 +73,7 @@ impl Checker {
         let key = world.processes.get(&launch).map(|process| &process.key);
         let saved = key.and_then(|key| saved_task(world, key));
         let holds = saved.is_none_or(|task| !holds_launch(task, launch));
-        self.holds(Property::ALaunchIsForgottenLast, holds, || {
+        self.holds(Property::LaunchIsForgottenAfterDestroy, holds, || {
             format!("{launch}, saved {saved:?}")
         })
     }
@@ -85,7 +85,7 @@ impl Checker {
         hook: &HookEffect,
     ) -> Verdict {
         let (op, alloc, task, work) = match hook {
-            HookEffect::Cancel { op } => return self.a_stop_runs_no_update_hook(world, agent, *op),
+            HookEffect::Cancel { op } => return self.stop_runs_no_update_hook(world, agent, *op),
             HookEffect::Run {
                 op,
                 alloc,
@@ -94,62 +94,68 @@ impl Checker {
             } => (op, alloc, task, work),
         };
         let known = agent.view().alloc(*alloc).is_some();
-        self.holds(Property::EffectsHaveAnOwner, known, || format!("{hook:?}"))?;
+        self.holds(Property::DriverEffectHasKnownAlloc, known, || {
+            format!("{hook:?}")
+        })?;
         let of = world.of(world.life, *op, *alloc, task.as_ref());
         hooks::of(work).check(self, world, agent, &of)
     }
 
     /// What is fetched for a task finds its directory.
-    pub(crate) fn artifacts_find_their_directory(
+    pub(crate) fn artifacts_are_fetched_into_existing_task_dir(
         &mut self,
         world: &World,
         key: &TaskKey,
     ) -> Verdict {
         let there = world.dirs.has_task(key);
-        self.holds(Property::ArtifactsFindTheirDirectory, there, || {
-            format!("{key:?}")
-        })
+        self.holds(
+            Property::ArtifactsAreFetchedIntoExistingTaskDir,
+            there,
+            || format!("{key:?}"),
+        )
     }
 
-    /// A task is set up when the directory of its allocation is there.
-    pub(crate) fn tasks_are_set_up_in_their_allocation(
+    /// Task hooks run only when the allocation's directory exists.
+    pub(crate) fn task_hooks_run_after_alloc_hooks(
         &mut self,
         world: &World,
         key: &TaskKey,
     ) -> Verdict {
         let there = world.dirs.allocs.contains(&key.alloc);
-        self.holds(Property::TasksAreSetUpInTheirAllocation, there, || {
+        self.holds(Property::TaskHooksRunAfterAllocHooks, there, || {
             format!("{key:?}")
         })
     }
 
     /// Directories are made for allocations that the disk knows: none is left by a crash.
-    pub(crate) fn directories_belong_to_what_is_saved(
+    pub(crate) fn directory_is_built_after_alloc_is_saved(
         &mut self,
         world: &World,
         alloc: AllocId,
     ) -> Verdict {
         let saved = saved_alloc(world, alloc).is_some();
-        self.holds(Property::DirectoriesBelongToWhatIsSaved, saved, || {
+        self.holds(Property::DirectoryIsBuiltAfterAllocIsSaved, saved, || {
             alloc.to_string()
         })
     }
 
-    /// A directory is removed when the disk says that its allocation is over and goes away.
-    pub(crate) fn a_removal_is_remembered_first(
+    /// An allocation's directory is removed only after it was saved as being destroyed.
+    pub(crate) fn destroying_is_saved_before_directory_removal(
         &mut self,
         world: &World,
         alloc: AllocId,
     ) -> Verdict {
         let saved = saved_alloc(world, alloc);
         let over = saved.is_some_and(|alloc| alloc.finished && alloc.destroying);
-        self.holds(Property::ARemovalIsRememberedFirst, over, || {
-            format!("{alloc}, saved {saved:?}")
-        })
+        self.holds(
+            Property::DestroyingIsSavedBeforeDirectoryRemoval,
+            over,
+            || format!("{alloc}, saved {saved:?}"),
+        )
     }
 
     /// No directory is removed while a process lives in it.
-    pub(crate) fn no_directory_is_removed_under_a_process(
+    pub(crate) fn directory_with_live_process_is_not_removed(
         &mut self,
         world: &World,
         alloc: AllocId,
@@ -157,14 +163,14 @@ impl Checker {
         let alive = alive_in(world, alloc);
         let name = alive.map(|process| process.name.to_string());
         self.holds(
-            Property::NoDirectoryIsRemovedUnderAProcess,
+            Property::DirectoryWithLiveProcessIsNotRemoved,
             name.is_none(),
             || format!("{name:?}"),
         )
     }
 
-    /// A hook that runs once in a task's life does not run again when that is saved.
-    pub(crate) fn a_finished_hook_is_not_run_again(
+    /// A once-only hook does not run again after it was saved as done.
+    pub(crate) fn done_hook_is_not_run_again(
         &mut self,
         world: &World,
         key: &TaskKey,
@@ -186,7 +192,7 @@ impl Checker {
             Some(Record::Task(saved)) => saved.hooks_done.contains_key(hook),
             _ => false,
         };
-        self.holds(Property::AFinishedHookIsNotRunAgain, !done, || {
+        self.holds(Property::DoneHookIsNotRunAgain, !done, || {
             format!("{alloc} {task}: {hook}")
         })
     }

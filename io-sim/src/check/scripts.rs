@@ -56,28 +56,41 @@ impl Checker {
         let Some(at) = number else {
             return Ok(());
         };
-        self.a_script_tells_of_a_change(task, at)?;
+        self.change_script_runs_for_template_change(task, at)?;
         let own = task.record().launch.as_ref().map(|launch| launch.id);
         let runs = runs && own == Some(launch);
         let until = world.at + program.timeout;
         let before = self.templates.scripts.insert((launch, at), (op, until));
         let alone = before.is_none_or(|(_, until)| until <= world.at);
-        self.holds(Property::AScriptRunsBesideItsTask, runs && alone, || {
-            let key = &task.spec().key;
-            let (phase, alone) = (task.phase(), if alone { "alone" } else { "beside itself" });
-            format!("{key:?} is {phase:?}, its launch is {own:?}, the script's {launch}: {alone}")
-        })
+        self.holds(
+            Property::ChangeScriptRunsOnlyWhileTaskRuns,
+            runs && alone,
+            || {
+                let key = &task.spec().key;
+                let (phase, alone) = (
+                    task.phase(),
+                    if alone {
+                        "alone"
+                    } else {
+                        "the script runs already"
+                    },
+                );
+                format!(
+                    "{key:?} is {phase:?}, its launch is {own:?}, the script's {launch}: {alone}"
+                )
+            },
+        )
     }
 
     /// The driver says what became of a script; the agent does not know that yet.
-    pub(super) fn a_script_is_over(
+    pub(super) fn change_script_ended(
         &mut self,
         world: &World,
         agent: &Agent,
         key: &TaskKey,
-        said: &DriverInput,
+        reported: &DriverInput,
     ) {
-        let DriverInput::Executed { op, launch, result } = said else {
+        let DriverInput::Executed { op, launch, result } = reported else {
             return;
         };
         // Who leaves its tasks does nothing about them any more.
@@ -103,19 +116,19 @@ impl Checker {
 
     /// Whose script failed ends for that, if that is asked for. If what is saved of it says that it
     /// is to end, the next agent sees to it.
-    pub(super) fn who_fails_with_its_script_ends(&mut self, task: &TaskRunner) -> Verdict {
+    pub(super) fn fatal_change_script_kills_task(&mut self, task: &TaskRunner) -> Verdict {
         let doomed = self.templates.doomed.remove(&task.spec().key);
         let lives_on = (doomed || task.record().failing)
             && matches!(
                 task.phase(),
                 Phase::Running | Phase::Preparing(_) | Phase::Pausing(_)
             );
-        self.holds(Property::WhoFailsWithItsScriptEnds, !lives_on, || {
+        self.holds(Property::FatalChangeScriptKillsTask, !lives_on, || {
             format!("{:?} is {:?}", task.spec().key, task.phase())
         })
     }
 
-    fn a_script_tells_of_a_change(&mut self, task: &TaskRunner, at: usize) -> Verdict {
+    fn change_script_runs_for_template_change(&mut self, task: &TaskRunner, at: usize) -> Verdict {
         let key = &task.spec().key;
         let now = task.record().templates.get(at).cloned();
         let now = now.unwrap_or_else(|| Arc::from("nothing"));
@@ -125,15 +138,15 @@ impl Checker {
             *known = now.clone();
         }
         let first = before.as_deref() == Some("");
-        self.sometimes(Property::SometimesAScriptRunsFirst, first);
-        self.sometimes(Property::SometimesATemplateRunsAScript, !first);
+        self.sometimes(Property::SometimesChangeScriptRunsAfterFirstRender, first);
+        self.sometimes(Property::SometimesTemplateRunsChangeScript, !first);
         // Versions only rise, so none is ever told a second time, whoever dies when.
         let version = now.parse().unwrap_or_default();
         let place = (key.clone(), at);
         let last = self.templates.scripted.insert(place, version);
         let so = before.as_ref() != Some(&now) && last.is_none_or(|last| last < version);
-        self.holds(Property::AScriptTellsOfAChange, so, || {
-            format!("{key:?} knew {before:?} of template {at}, and is told of {now:?}")
+        self.holds(Property::ChangeScriptRunsForTemplateChange, so, || {
+            format!("{key:?} knew {before:?} of template {at}, and is notified of {now:?}")
         })
     }
 }

@@ -24,11 +24,11 @@ pub(super) struct Services {
 type Name = (String, String, u16);
 
 impl Services {
-    pub(super) fn heard(&mut self, input: &Input) {
-        let Input::Driver(_, said) = input else {
+    pub(super) fn delivered(&mut self, input: &Input) {
+        let Input::Driver(_, reported) = input else {
             return;
         };
-        let over = match said {
+        let over = match reported {
             DriverInput::Exited { .. }
             | DriverInput::StartFailed { .. }
             | DriverInput::StartLost { .. }
@@ -37,7 +37,7 @@ impl Services {
             _ => false,
         };
         if over {
-            self.over.insert(said.launch());
+            self.over.insert(reported.launch());
         }
     }
 
@@ -67,14 +67,18 @@ impl Checker {
         }
         let now = agent.view().services();
         for one in &now {
-            self.no_service_of_a_dead_task(agent, one)?;
+            self.no_service_registered_for_dead_task(agent, one)?;
         }
-        self.a_change_of_services_has_an_index(agent, &now)
+        self.service_change_raises_index(agent, &now)
     }
 
     /// Who is registered runs, as far as the agent can know, and nobody ends it; or it is a group's, and
     /// its task is to run again.
-    fn no_service_of_a_dead_task(&mut self, agent: &Agent, one: &Registration) -> Verdict {
+    fn no_service_registered_for_dead_task(
+        &mut self,
+        agent: &Agent,
+        one: &Registration,
+    ) -> Verdict {
         let alloc = agent.view().alloc(one.alloc);
         let so = alloc.is_some_and(|alloc| {
             let mut tasks = alloc.tasks().iter().filter(|task| match &one.task {
@@ -87,23 +91,21 @@ impl Checker {
             };
             !alloc.record().is_terminal() && tasks.any(goes_on)
         });
-        self.holds(Property::NoServiceOfADeadTask, so, || format!("{one:?}"))
+        self.holds(Property::NoServiceRegisteredForDeadTask, so, || {
+            format!("{one:?}")
+        })
     }
 
     /// Whoever waits for a change of services hears of it.
-    fn a_change_of_services_has_an_index(
-        &mut self,
-        agent: &Agent,
-        now: &[Registration],
-    ) -> Verdict {
+    fn service_change_raises_index(&mut self, agent: &Agent, now: &[Registration]) -> Verdict {
         let name = |one: &Registration| (one.id.clone(), one.address.clone(), one.port);
         let names: Vec<Name> = now.iter().map(name).collect();
         let index = agent.view().index();
         let before = self.services.last.replace((names.clone(), index));
-        let Some((before, told)) = before.filter(|(before, _)| *before != names) else {
+        let Some((before, reported)) = before.filter(|(before, _)| *before != names) else {
             return Ok(());
         };
-        self.holds(Property::AChangeOfServicesHasAnIndex, told < index, || {
+        self.holds(Property::ServiceChangeRaisesIndex, reported < index, || {
             format!("at {index} it was {before:?} and is {names:?}")
         })
     }

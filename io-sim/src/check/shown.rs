@@ -13,12 +13,12 @@ use drover_core::store::record::JobRecord;
 use super::{Checker, Property, Verdict};
 
 impl Checker {
-    pub(super) fn what_is_shown_is_true(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn view_matches_world(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         for job in view.jobs() {
             let shown = view.job_status(&job.job.key());
             let so = status_of(view, job);
-            self.holds(Property::WhatIsShownIsTrue, so.contains(&shown), || {
+            self.holds(Property::ViewMatchesWorld, so.contains(&shown), || {
                 format!("job {} is {shown}, not one of {so:?}", job.job.id)
             })?;
         }
@@ -28,20 +28,20 @@ impl Checker {
                 .iter()
                 .any(|task| state_is(task, TaskLife::Running));
             let shown = alloc.is_running();
-            self.holds(Property::WhatIsShownIsTrue, shown == runs, || {
+            self.holds(Property::ViewMatchesWorld, shown == runs, || {
                 format!("{} is running: {shown}", alloc.record().id)
             })?;
         }
         for eval in view.evals() {
             let found = view.eval(eval.id);
-            self.holds(Property::WhatIsShownIsTrue, found == Some(eval), || {
+            self.holds(Property::ViewMatchesWorld, found == Some(eval), || {
                 format!("evaluation {} is {found:?}", eval.id)
             })?;
         }
         for listened in view.listened() {
             let needed = tasks_that_need(view, &listened);
             let shown = listened.tasks;
-            self.holds(Property::WhatIsShownIsTrue, shown == needed, || {
+            self.holds(Property::ViewMatchesWorld, shown == needed, || {
                 format!("{} has {shown} tasks, not {needed}", listened.name)
             })?;
         }
@@ -49,12 +49,12 @@ impl Checker {
     }
 
     /// An agent that ends keeps no deadlines any more.
-    pub(super) fn the_agent_finds_nothing_wrong_with_itself(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn agent_self_audit_finds_nothing(&mut self, agent: &Agent) -> Verdict {
         if self.leaving || agent.view().stopped() {
             return Ok(());
         }
         let found = agent.view().violations();
-        let property = Property::TheAgentFindsNothingWrongWithItself;
+        let property = Property::AgentSelfAuditFindsNothing;
         self.holds(property, found.is_empty(), || format!("{found:?}"))
     }
 }

@@ -7,8 +7,8 @@ use drover_core::model::alloc::TaskLife;
 use drover_core::store::{Key, Record};
 use drover_core::task::runner::{Phase, TaskRunner};
 
-use super::lives::{Place, Reported, alive_in, is_done, lives, saved_alloc, saved_task};
-use super::touched::Look;
+use super::history::{Reported, TaskPath, alive_in, is_done, lives, saved_alloc, saved_task};
+use super::touched::Scope;
 use super::{Checker, Property, Verdict};
 use crate::inbox::Source;
 use crate::world::World;
@@ -16,21 +16,21 @@ use crate::world::World;
 impl Checker {
     /// Looks at what a step touched; now and then at everything.
     pub(crate) fn state(&mut self, world: &World, agent: &Agent) -> Verdict {
-        self.awake(world);
-        self.look_at_the_clock(world);
+        self.agent_restored(world);
+        self.check_clock(world);
         let stale = agent.view().counters().stale;
         let before = core::mem::replace(&mut self.lives.stale, stale);
-        self.sometimes(Property::SometimesAnAnswerIsStale, before < stale);
-        self.force_follows_the_grace(world, agent)?;
-        self.the_index_never_falls_back(agent)?;
-        self.variables_outlive_the_agent(agent)?;
+        self.sometimes(Property::SometimesAnswerIsStale, before < stale);
+        self.force_kill_follows_kill_timeout(world, agent)?;
+        self.index_never_goes_back(agent)?;
+        self.variables_survive_agent_restart(agent)?;
         self.services(agent)?;
         self.evaluations(agent)?;
         self.placements_fit(agent)?;
-        self.each_launch_is_looked_for()?;
+        self.restored_launch_is_recovered()?;
         match self.touched.take() {
-            Look::Everything => self.everything(world, agent),
-            Look::Allocs(touched) => {
+            Scope::Everything => self.everything(world, agent),
+            Scope::Allocs(touched) => {
                 for id in touched {
                     self.touched_alloc(world, agent, id)?;
                 }
@@ -41,23 +41,23 @@ impl Checker {
 
     /// Looks at all there is.
     pub(super) fn everything(&mut self, world: &World, agent: &Agent) -> Verdict {
-        self.nothing_lives_without_an_owner(world, agent)?;
+        self.live_process_has_known_alloc(world, agent)?;
         for alloc in agent.view().allocs() {
             self.allocation(world, agent, alloc)?;
         }
-        self.all_is_seen();
-        self.disk_lies_in_one_place(agent)?;
+        self.all_allocs_observed();
+        self.disk_has_one_location(agent)?;
         for job in agent.view().jobs() {
-            self.no_job_goes_back(job)?;
+            self.job_version_never_goes_back(job)?;
         }
         self.rollouts(agent)?;
-        self.the_last_word_of_a_driver_counts(agent)?;
-        self.a_driver_speaks_of_itself(agent)?;
-        self.look_at_devices(agent);
-        self.who_waits_is_named(agent)?;
-        self.what_is_shown_is_true(agent)?;
-        self.the_agent_finds_nothing_wrong_with_itself(agent)?;
-        self.nothing_waits_for_a_nudge(world, agent)
+        self.last_driver_report_counts(agent)?;
+        self.driver_sets_only_own_attributes(agent)?;
+        self.probe_device_situations(agent);
+        self.waiting_alloc_is_in_pending(agent)?;
+        self.view_matches_world(agent)?;
+        self.agent_self_audit_finds_nothing(agent)?;
+        self.no_progress_needs_another_input(world, agent)
     }
 
     fn touched_alloc(&mut self, world: &World, agent: &Agent, id: AllocId) -> Verdict {
@@ -73,39 +73,43 @@ impl Checker {
 
     /// Looks at one allocation.
     fn allocation(&mut self, world: &World, agent: &Agent, alloc: &AllocRunner) -> Verdict {
-        self.deadlines_are_kept_unless_leaving(agent, alloc)?;
-        self.an_allocation_waits_for_something(agent, alloc)?;
-        self.who_waits_names_its_claims(agent, alloc)?;
-        self.an_allocation_goes_forward(alloc)?;
-        self.who_is_preempted_matters_less(agent, alloc)?;
-        self.leased_disk_stays(world, agent, alloc)?;
-        self.no_more_is_collected_than_needed(agent, alloc)?;
+        self.deadlines_are_kept_unless_shutting_down(agent, alloc)?;
+        self.nonterminal_alloc_has_deadline_or_awaited_event(agent, alloc)?;
+        self.waiting_alloc_names_ungranted_claims(agent, alloc)?;
+        self.alloc_status_goes_forward(alloc)?;
+        self.preempted_alloc_has_lower_priority(agent, alloc)?;
+        self.leased_disk_is_kept(world, agent, alloc)?;
+        self.gc_collects_no_more_than_needed(agent, alloc)?;
         self.placements(world, agent, alloc)?;
         self.placed(agent, alloc)?;
-        self.health_takes_its_time(world, alloc)?;
-        self.a_rollout_succeeds_whole(agent, alloc)?;
+        self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
+        self.successful_deployment_has_all_copies_healthy(agent, alloc)?;
         for task in alloc.tasks() {
-            self.a_task_waits_for_something(agent, task)?;
-            self.a_task_is_of_its_allocations_version(alloc, task)?;
-            self.the_dead_do_not_run(world, task)?;
-            self.who_fails_with_its_script_ends(task)?;
-            self.a_token_is_renewed_in_time(world, task)?;
-            self.what_runs_is_there(world, task)?;
-            self.states_fit_phases(task)?;
-            self.a_dead_task_stays_dead(world, task)?;
-            self.events_are_bounded_and_in_order(task)?;
-            self.what_is_remembered_of_an_end_is_true(world, task)?;
+            self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;
+            self.task_has_job_version_of_alloc(alloc, task)?;
+            self.dead_task_has_no_process(world, task)?;
+            self.fatal_change_script_kills_task(task)?;
+            self.token_is_renewed_before_expiry(world, task)?;
+            self.running_task_has_process(world, task)?;
+            self.task_state_matches_phase(task)?;
+            self.dead_task_stays_dead(world, task)?;
+            self.task_events_are_bounded_and_in_order(task)?;
+            self.saved_exit_matches_process_exit(world, task)?;
             self.note_task(world, task);
         }
         self.note_alloc(world, alloc);
         Ok(())
     }
 
-    fn deadlines_are_kept_unless_leaving(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+    fn deadlines_are_kept_unless_shutting_down(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
         if self.leaving || agent.view().stopped() {
             return Ok(());
         }
-        self.deadlines_are_kept(agent, alloc)
+        self.poll_timeout_matches_earliest_deadline(agent, alloc)
     }
 
     /// Remembers what is shown and saved of an allocation.
@@ -120,7 +124,10 @@ impl Checker {
         let saved = world.disk.records().get(&Key::Alloc(record.id));
         if is_done(alloc) && saved == Some(&Record::Alloc(record.clone())) {
             let by = (record.id, record.create_index);
-            self.lives.completed.entry(Place::of(alloc)).or_insert(by);
+            self.lives
+                .completed
+                .entry(TaskPath::of(alloc))
+                .or_insert(by);
         }
     }
 
@@ -140,47 +147,45 @@ impl Checker {
                 .for_each(|launch| self.exits.saved(launch));
         }
         let resists = task.is_dead() && task.has_remains();
-        self.sometimes(Property::SometimesSomethingResists, resists);
+        self.sometimes(Property::SometimesDestroyFails, resists);
     }
 
-    /// After a restart each launch that may be alive is looked for.
-    fn each_launch_is_looked_for(&mut self) -> Verdict {
+    /// After a restart of the agent every launch that may be alive is recovered.
+    fn restored_launch_is_recovered(&mut self) -> Verdict {
         let left = self.lives.to_find.pop_first();
-        self.holds(Property::EachLaunchIsLookedFor, left.is_none(), || {
+        self.holds(Property::RestoredLaunchIsRecovered, left.is_none(), || {
             format!("{left:?}")
         })
     }
 
-    /// Whatever lives belongs to an allocation that the agent knows.
-    fn nothing_lives_without_an_owner(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// Every live process belongs to an allocation that the agent knows.
+    fn live_process_has_known_alloc(&mut self, world: &World, agent: &Agent) -> Verdict {
         let known = |id| agent.view().alloc(id).is_some();
         let stray = world.alive().find(|(_, process)| !known(process.key.alloc));
         self.owned(stray.map(|(_, process)| process.name.to_string()))
     }
 
     fn owned(&mut self, stray: Option<String>) -> Verdict {
-        self.holds(
-            Property::NothingLivesWithoutAnOwner,
-            stray.is_none(),
-            || format!("{stray:?}"),
-        )
+        self.holds(Property::LiveProcessHasKnownAlloc, stray.is_none(), || {
+            format!("{stray:?}")
+        })
     }
 
-    /// Of a task that is over and clean nothing lives.
-    fn the_dead_do_not_run(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+    /// A dead and cleaned-up task has no live process.
+    fn dead_task_has_no_process(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         let clean = (task.is_dead() || matches!(task.phase(), Phase::Waiting | Phase::Pausing(_)))
             && !task.has_remains();
         if !clean {
             return Ok(());
         }
         let alive = lives(world, &task.spec().key);
-        self.holds(Property::TheDeadDoNotRun, !alive, || {
+        self.holds(Property::DeadTaskHasNoProcess, !alive, || {
             format!("{:?}", task.spec().key)
         })
     }
 
-    /// A task that is said to run has a process, or its end is on the way.
-    fn what_runs_is_there(&mut self, world: &World, task: &TaskRunner) -> Verdict {
+    /// A task reported as running has a process, or its exit is being delivered.
+    fn running_task_has_process(&mut self, world: &World, task: &TaskRunner) -> Verdict {
         if !matches!(task.phase(), Phase::Running) || self.leaving {
             return Ok(());
         }
@@ -188,13 +193,13 @@ impl Checker {
         let process = launch.and_then(|launch| world.processes.get(&launch));
         let lives = process.is_some_and(|process| process.alive);
         let on_its_way = launch.is_some_and(|launch| world.inbox.has(Source::Exit(launch)));
-        self.holds(Property::WhatRunsIsThere, lives || on_its_way, || {
+        self.holds(Property::RunningTaskHasProcess, lives || on_its_way, || {
             format!("{:?}", task.spec().key)
         })
     }
 
-    /// The state that is reported fits the phase.
-    pub(super) fn states_fit_phases(&mut self, task: &TaskRunner) -> Verdict {
+    /// The reported task state matches the task's phase.
+    pub(super) fn task_state_matches_phase(&mut self, task: &TaskRunner) -> Verdict {
         let state = task.state();
         let fits = match task.phase() {
             Phase::Dead(_) => state.state == TaskLife::Dead && state.finished_at.is_some(),
@@ -206,7 +211,7 @@ impl Checker {
                 state.state != TaskLife::Dead
             }
         };
-        self.holds(Property::StatesFitPhases, fits, || {
+        self.holds(Property::TaskStateMatchesPhase, fits, || {
             format!("{:?} {:?} {:?}", task.spec().key, task.phase(), state.state)
         })
     }

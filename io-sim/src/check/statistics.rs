@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drover_core::agent::Agent;
 use drover_core::alloc::runner::AllocRunner;
-use drover_core::driver::said::SaidUsage;
+use drover_core::driver::reported::ReportedUsage;
 use drover_core::ids::LaunchId;
 use drover_core::model::device::GroupId;
 use drover_core::stats::board::AllocUsage;
@@ -15,7 +15,7 @@ use drover_core::stats::usage::{Memory, Usage};
 use drover_core::time::Span;
 
 use super::{Checker, Property, Verdict};
-use crate::sampler::{Found, Look, MHZ};
+use crate::sampler::{Found, MHZ, Sampling};
 use crate::world::World;
 
 /// The most that the processes of one task work, in percent of a core.
@@ -39,18 +39,18 @@ pub(super) struct Statistics {
 impl Checker {
     /// Looks at what people see after a look at everything.
     pub(crate) fn statistics(&mut self, world: &World, agent: &Agent) -> Verdict {
-        let look = &world.sampler.look;
-        for (launch, found) in &look.launches {
-            self.note_found(*launch, found, look.at);
+        let sampling = &world.sampler.sampling;
+        for (launch, found) in &sampling.launches {
+            self.note_found(*launch, found, sampling.at);
         }
-        self.cores_are_listed_with_their_work(look, &world.sampler.cores)?;
+        self.cores_are_listed_with_usage(sampling, &world.sampler.cores)?;
         for alloc in agent.view().allocs() {
             let running = Running::of(alloc);
             let record = alloc.record();
             let usage = world.board().of(record.id, &record.devices, &running);
-            self.statistics_are_possible(&usage)?;
-            self.usage_is_of_what_runs(&usage, &running)?;
-            self.each_device_group_is_listed_once(look, alloc, &usage, &running)?;
+            self.statistics_are_plausible(&usage)?;
+            self.usage_matches_running_launches(&usage, &running)?;
+            self.each_device_group_is_listed_once(sampling, alloc, &usage, &running)?;
         }
         Ok(())
     }
@@ -68,19 +68,19 @@ impl Checker {
                     statistics.known.insert(launch, figures);
                 }
             }
-            Found::Reported(said) => {
-                if let Some(figures) = reported(said) {
+            Found::Reported(report) => {
+                if let Some(figures) = reported(report) {
                     statistics.known.insert(launch, figures);
                 }
             }
             Found::Unmeasured => drop(statistics.known.remove(&launch)),
             Found::Nothing => drop(statistics.samples.remove(&launch)),
         }
-        self.sometimes(Property::SometimesACounterGoesBack, back);
+        self.sometimes(Property::SometimesCounterGoesBack, back);
     }
 
-    /// No statistic is negative, without end, or more than the machine can do.
-    fn statistics_are_possible(&mut self, usage: &AllocUsage) -> Verdict {
+    /// No statistic is negative, infinite, or more than the machine can do.
+    fn statistics_are_plausible(&mut self, usage: &AllocUsage) -> Verdict {
         for (name, task) in &usage.tasks {
             let figures = figures(&task.usage.usage);
             let most = |name: &str| {
@@ -93,7 +93,7 @@ impl Checker {
             let odd = figures
                 .iter()
                 .find(|(name, value)| !(0.0..=most(name)).contains(*value));
-            self.holds(Property::StatisticsArePossible, odd.is_none(), || {
+            self.holds(Property::StatisticsArePlausible, odd.is_none(), || {
                 format!("{name}: {odd:?}")
             })?;
         }
@@ -101,7 +101,11 @@ impl Checker {
     }
 
     /// A task uses what was measured of its launch, an allocation what its running tasks use together.
-    fn usage_is_of_what_runs(&mut self, usage: &AllocUsage, running: &[Running]) -> Verdict {
+    fn usage_matches_running_launches(
+        &mut self,
+        usage: &AllocUsage,
+        running: &[Running],
+    ) -> Verdict {
         let nothing = Figures::new();
         let mut expected = Figures::new();
         for one in running {
@@ -124,15 +128,17 @@ impl Checker {
             let found = found.get(*name).copied().unwrap_or(-1.0);
             (found - **value).abs() > 1e-6 * value.abs().max(1.0)
         });
-        self.holds(Property::UsageIsOfWhatRuns, other.is_none(), || {
-            format!("{whose}: expected {other:?}, found {found:?}")
-        })
+        self.holds(
+            Property::UsageMatchesRunningLaunches,
+            other.is_none(),
+            || format!("{whose}: expected {other:?}, found {found:?}"),
+        )
     }
 
     /// An allocation lists each group of its running tasks' devices once.
     fn each_device_group_is_listed_once(
         &mut self,
-        look: &Look,
+        sampling: &Sampling,
         alloc: &AllocRunner,
         usage: &AllocUsage,
         running: &[Running],
@@ -143,7 +149,7 @@ impl Checker {
             let runs = running
                 .iter()
                 .any(|one| one.task.task.as_str() == held.task);
-            let mut known = look.devices.iter().filter(|_| runs);
+            let mut known = sampling.devices.iter().filter(|_| runs);
             let known =
                 known.find(|((plugin, group), _)| *plugin == held.plugin && *group == held.group);
             let Some((_, measured)) = known else {
@@ -158,7 +164,7 @@ impl Checker {
             }
         }
         self.sometimes(
-            Property::SometimesTasksShareADeviceGroup,
+            Property::SometimesTasksShareDeviceGroup,
             holders > expected.len(),
         );
         let mut found = Groups::new();
@@ -178,20 +184,20 @@ impl Checker {
         })
     }
 
-    /// Each core that was measured twice is listed with what it did in between.
-    fn cores_are_listed_with_their_work(
+    /// Each core that was measured twice is listed with its usage in between.
+    fn cores_are_listed_with_usage(
         &mut self,
-        look: &Look,
+        sampling: &Sampling,
         found: &[(String, CoreUse)],
     ) -> Verdict {
         let before = core::mem::take(&mut self.statistics.cores);
         let mut expected = BTreeMap::new();
-        for (name, now) in &look.cores {
+        for (name, now) in &sampling.cores {
             if let Some(before) = before.get(name) {
                 expected.insert(name.clone(), parts(now, before));
             }
         }
-        self.statistics.cores = look.cores.iter().cloned().collect();
+        self.statistics.cores = sampling.cores.iter().cloned().collect();
         let listed = found.iter().map(|(name, used)| {
             let parts = [used.user, used.system, used.idle, used.total];
             (
@@ -201,13 +207,13 @@ impl Checker {
         });
         let listed: BTreeMap<String, [i64; 4]> = listed.collect();
         let holds = listed == expected && listed.len() == found.len();
-        self.holds(Property::CoresAreListedWithTheirWork, holds, || {
+        self.holds(Property::CoresAreListedWithUsage, holds, || {
             format!("expected {expected:?}, found {found:?}")
         })
     }
 
-    /// In the end what lives is measured, and nothing else.
-    pub(super) fn nothing_is_measured_of_the_dead(
+    /// At rest exactly the running launches are measured.
+    pub(super) fn ended_launch_has_no_statistics(
         &mut self,
         world: &World,
         agent: &Agent,
@@ -217,7 +223,7 @@ impl Checker {
             let process = world.processes.get(launch);
             !process.is_some_and(|process| process.alive)
         });
-        self.holds(Property::NothingIsMeasuredOfTheDead, dead.is_none(), || {
+        self.holds(Property::EndedLaunchHasNoStatistics, dead.is_none(), || {
             let process = dead.and_then(|launch| world.processes.get(&launch));
             format!("{:?}", process.map(|process| &process.name))
         })
@@ -225,9 +231,9 @@ impl Checker {
 }
 
 /// What a driver's report comes to; none if it cannot be true.
-fn reported(said: &SaidUsage) -> Option<Figures> {
+fn reported(report: &ReportedUsage) -> Option<Figures> {
     let mut figures = Figures::new();
-    if let Some(cpu) = &said.total.cpu {
+    if let Some(cpu) = &report.total.cpu {
         for (name, value) in [
             ("% system", cpu.system),
             ("% user", cpu.user),
@@ -242,7 +248,7 @@ fn reported(said: &SaidUsage) -> Option<Figures> {
         set(&mut figures, "throttled periods", cpu.throttled_periods);
         set(&mut figures, "throttled time", cpu.throttled_time);
     }
-    if let Some(memory) = &said.total.memory {
+    if let Some(memory) = &report.total.memory {
         set(&mut figures, "rss", memory.rss);
         set(&mut figures, "cache", memory.cache);
         set(&mut figures, "swap", memory.swap);

@@ -22,7 +22,7 @@ use crate::world::World;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Templates {
     /// The newest that the agent was told of each task.
-    told: BTreeMap<TaskKey, HookOutput>,
+    reported: BTreeMap<TaskKey, HookOutput>,
     /// What each task knows, as far as it is saved or happened in this life.
     pub(super) known: BTreeMap<TaskKey, Vec<Arc<str>>>,
     /// Which scripts were begun in this life and when they are over at the latest.
@@ -39,7 +39,7 @@ pub(super) struct Templates {
 
 impl Templates {
     /// What an earlier agent left.
-    pub(super) fn awake(&mut self, world: &World) {
+    pub(super) fn agent_restored(&mut self, world: &World) {
         *self = Templates {
             scripted: core::mem::take(&mut self.scripted),
             ..Templates::default()
@@ -49,18 +49,18 @@ impl Templates {
                 let (alloc, task) = (*alloc, task.clone());
                 let known = record.templates.clone();
                 let key = TaskKey { alloc, task };
-                let told = known
+                let reported = known
                     .iter()
                     .enumerate()
                     .filter(|(_, known)| !known.is_empty());
-                let told = told.map(|(at, _)| (key.clone(), at));
-                self.found_told.extend(told);
+                let reported = reported.map(|(at, _)| (key.clone(), at));
+                self.found_told.extend(reported);
                 self.known.insert(key, known);
             }
         }
     }
 
-    pub(super) fn heard(&mut self, input: &Input) {
+    pub(super) fn delivered(&mut self, input: &Input) {
         if let Input::Driver(_, DriverInput::Executed { op, .. }) = input {
             self.scripts.retain(|_, (open, _)| open != op);
         }
@@ -86,9 +86,9 @@ impl Templates {
             let numbers = output.rendered.iter().map(|one| one.parse::<u32>());
             numbers.map(Result::unwrap_or_default).collect()
         };
-        let newer = |told: &HookOutput| versions(told) <= versions(output);
-        if self.told.get(&key).is_none_or(newer) {
-            self.told.insert(key, output.clone());
+        let newer = |reported: &HookOutput| versions(reported) <= versions(output);
+        if self.reported.get(&key).is_none_or(newer) {
+            self.reported.insert(key, output.clone());
         }
     }
 }
@@ -96,7 +96,7 @@ impl Templates {
 impl Checker {
     /// A task starts with what was rendered of its templates when that was decided, and that is
     /// remembered of it.
-    pub(super) fn a_start_finds_its_templates(
+    pub(super) fn start_has_its_templates(
         &mut self,
         task: &TaskRunner,
         config: &TaskConfig,
@@ -106,30 +106,30 @@ impl Checker {
             return Ok(());
         }
         let key = &task.spec().key;
-        let told = self.templates.told.contains_key(key);
+        let reported = self.templates.reported.contains_key(key);
         let known = task.record().templates.clone();
         let found = |at: usize, template: &Template| {
             let variable = config.env.get(&variable(at)).map(String::as_str);
             let remembered = known.get(at).map(|version| &**version);
             // Of what it is still to be told for the first time: only a script that left told it.
-            let untold = template.tells_first() && remembered == Some("");
+            let untold = template.notifies_first_render() && remembered == Some("");
             let place = (key.clone(), at);
             let was_told = self.templates.scripted.contains_key(&place)
                 || self.templates.found_told.contains(&place);
-            let honest = !template.tells_first() || untold || was_told;
+            let honest = !template.notifies_first_render() || untold || was_told;
             let same = !template.envvars || untold || variable == remembered;
             remembered.is_some() && honest && same
         };
         let mut templates = templates;
-        let so = told && templates.all(|(at, template)| found(at, template));
+        let so = reported && templates.all(|(at, template)| found(at, template));
         self.templates.known.insert(key.clone(), known.clone());
-        self.holds(Property::AStartFindsItsTemplates, so, || {
-            format!("{key:?} starts with {known:?}, was told: {told}")
+        self.holds(Property::StartHasItsTemplates, so, || {
+            format!("{key:?} starts with {known:?}, was notified: {reported}")
         })
     }
 
-    /// Of each change of a template a task is told once, and only in the way that it wants.
-    pub(super) fn a_change_is_told_once(
+    /// Each template change is applied to a task once, by its change mode.
+    pub(super) fn template_change_is_applied_once(
         &mut self,
         task: &TaskRunner,
         event: &TaskEvent,
@@ -143,12 +143,14 @@ impl Checker {
             return Ok(());
         }
         let key = &task.spec().key;
-        let told = self.templates.told.get(key);
-        let told = told.map(|told| told.rendered.clone()).unwrap_or_default();
+        let reported = self.templates.reported.get(key);
+        let reported = reported
+            .map(|reported| reported.rendered.clone())
+            .unwrap_or_default();
         let known = self.templates.known.entry(key.clone()).or_default();
         let before = known.clone();
         let templates = task.spec().task().templates.iter().enumerate();
-        *known = told.clone();
+        *known = reported.clone();
         for (at, _) in templates.clone().filter(|(_, one)| one.script().is_some()) {
             // Those are told by their scripts, which leave later.
             if let (Some(now), Some(before)) = (known.get_mut(at), before.get(at)) {
@@ -156,7 +158,7 @@ impl Checker {
             }
         }
         let known = before;
-        let mut changed = templates.filter(|(at, _)| known.get(*at) != told.get(*at));
+        let mut changed = templates.filter(|(at, _)| known.get(*at) != reported.get(*at));
         let wanted = changed.any(|(_, template)| template.change_mode == mode);
         if mode == ChangeMode::Restart {
             // It is as if somebody had asked: it costs nothing, and a task that succeeds before it is
@@ -165,21 +167,21 @@ impl Checker {
             self.lives.asked_again.insert(key.alloc);
         }
         self.sometimes(
-            Property::SometimesATemplateRestarts,
+            Property::SometimesTemplateRestartsTask,
             mode == ChangeMode::Restart,
         );
         self.sometimes(
-            Property::SometimesATemplateSignals,
+            Property::SometimesTemplateSignalsTask,
             mode == ChangeMode::Signal,
         );
-        self.holds(Property::AChangeIsToldOnce, wanted, || {
-            format!("{key:?} knows {known:?} and is told of {told:?} by {mode:?}")
+        self.holds(Property::TemplateChangeIsAppliedOnce, wanted, || {
+            format!("{key:?} knows {known:?} and is notified of {reported:?} by {mode:?}")
         })
     }
 
     /// What runs knows what is rendered now: it was started with it or told of it, and that is
     /// remembered.
-    pub(super) fn a_task_knows_its_templates(&mut self, world: &World, agent: &Agent) -> Verdict {
+    pub(super) fn task_has_current_templates(&mut self, world: &World, agent: &Agent) -> Verdict {
         let allocs = agent.view().allocs();
         let running = |task: &&TaskRunner| {
             let templates = !task.spec().task().templates.is_empty();
@@ -191,21 +193,27 @@ impl Checker {
                 continue;
             };
             let saved = &task.record().templates;
-            let told = self.templates.known.get(key).cloned().unwrap_or_default();
+            let reported = self.templates.known.get(key).cloned().unwrap_or_default();
             let mut templates = task.spec().task().templates.iter().enumerate();
             let knows = templates.all(|(at, template)| {
-                template.change_mode == ChangeMode::Noop || told.get(at) == now.get(at)
+                template.change_mode == ChangeMode::Noop || reported.get(at) == now.get(at)
             });
             let so = *saved == now && knows;
-            self.holds(Property::ATaskKnowsItsTemplates, so, || {
-                format!("{key:?} was told {told:?}, saved {saved:?}, and {now:?} is rendered")
+            self.holds(Property::TaskHasCurrentTemplates, so, || {
+                format!(
+                    "{key:?} was notified of {reported:?}, saved {saved:?}, and {now:?} is rendered"
+                )
             })?;
         }
         Ok(())
     }
 
-    /// Whose templates can change, those are watched while it runs.
-    pub(super) fn who_runs_is_watched(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// The templates of a running task are watched if they can change.
+    pub(super) fn templates_of_running_task_are_watched(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let allocs = agent.view().allocs();
         let running = |task: &&TaskRunner| {
             let mut templates = task.spec().task().templates.iter();
@@ -215,13 +223,15 @@ impl Checker {
         for task in allocs.flat_map(|alloc| alloc.tasks()).filter(running) {
             let key = &task.spec().key;
             let watch = world.watched().find(|(one, _)| *one == key);
-            self.holds(Property::WhoRunsIsWatched, watch.is_some(), || {
-                format!("{key:?}")
-            })?;
+            self.holds(
+                Property::TemplatesOfRunningTaskAreWatched,
+                watch.is_some(),
+                || format!("{key:?}"),
+            )?;
             let waits = watch.and_then(|(_, op)| Some(world.templates.watched_as(op)?.1));
             let wanted = waits_of(task);
             self.holds(
-                Property::AWatchFollowsItsJob,
+                Property::TemplateWatchUsesCurrentJobVersion,
                 waits == Some(&wanted),
                 || format!("{key:?}: {wanted:?} is wanted, {waits:?} was asked"),
             )?;
@@ -229,8 +239,8 @@ impl Checker {
         Ok(())
     }
 
-    /// While a task runs, its templates are watched as its job wants: stopping runs no hook of updates.
-    pub(super) fn a_stop_runs_no_update_hook(
+    /// The template watch of a running task keeps its settings while the allocation stops: a stop runs no update hook.
+    pub(super) fn stop_runs_no_update_hook(
         &mut self,
         world: &World,
         agent: &Agent,
@@ -251,22 +261,28 @@ impl Checker {
             Phase::Running | Phase::Delaying(_) | Phase::Stopping(_)
         );
         let wanted = waits == waits_of(task);
-        self.holds(Property::AStopRunsNoUpdateHook, !runs || !wanted, || {
+        self.holds(Property::StopRunsNoUpdateHook, !runs || !wanted, || {
             format!("{key:?} is watched no more in {:?}", task.phase())
         })
     }
 
-    /// Of what is over, templates are not watched.
-    pub(super) fn nobody_is_watched_in_vain(&mut self, world: &World, agent: &Agent) -> Verdict {
+    /// The templates of a dead task are not watched.
+    pub(super) fn templates_of_dead_task_are_not_watched(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let over = |key: &&TaskKey| {
             let alloc = agent.view().alloc(key.alloc);
             let task = alloc.and_then(|alloc| alloc.task(&key.task));
             task.is_none_or(TaskRunner::is_dead)
         };
         let vain = world.watched().map(|(key, _)| key).find(over);
-        self.holds(Property::NobodyIsWatchedInVain, vain.is_none(), || {
-            format!("{vain:?}")
-        })
+        self.holds(
+            Property::TemplatesOfDeadTaskAreNotWatched,
+            vain.is_none(),
+            || format!("{vain:?}"),
+        )
     }
 }
 

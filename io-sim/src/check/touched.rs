@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input};
-use drover_core::effect::{Effect, HookEffect, StoreEffect, Told};
+use drover_core::effect::{Effect, HookEffect, Notification, StoreEffect};
 use drover_core::ids::{AllocId, JobKey};
 use drover_core::store::{Batch, Key};
 
@@ -20,7 +20,7 @@ pub(super) struct Touched {
 }
 
 /// What is looked at.
-pub(super) enum Look {
+pub(super) enum Scope {
     /// All there is.
     Everything,
     /// These allocations, which may be gone by now.
@@ -33,14 +33,14 @@ impl Touched {
     }
 
     /// What to look at now; the next step begins with nothing.
-    pub(super) fn take(&mut self) -> Look {
+    pub(super) fn take(&mut self) -> Scope {
         self.steps += 1;
         let allocs = core::mem::take(&mut self.allocs);
         let everything = core::mem::take(&mut self.everything);
         if everything || self.steps.is_multiple_of(EVERYTHING_EVERY) {
-            Look::Everything
+            Scope::Everything
         } else {
-            Look::Allocs(allocs)
+            Scope::Allocs(allocs)
         }
     }
 
@@ -58,7 +58,7 @@ impl Touched {
             Some(Input::Request(_, asked)) => self.request(agent, asked),
             Some(Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
-            // Who found no place may have one now.
+            // Who could not be placed may have one now.
             Some(Input::Node(_)) => self.everything(),
             // Several may be due at once, of which only the first has its name here.
             None => self.everything(),
@@ -78,14 +78,16 @@ impl Touched {
 
     pub(super) fn effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::Driver(_, key, _) | Effect::Tell(Told::Event(key, _)) => self.alloc(key.alloc),
+            Effect::Driver(_, key, _) | Effect::Notify(Notification::Event(key, _)) => {
+                self.alloc(key.alloc)
+            }
             Effect::Hook(HookEffect::Run { alloc, .. }) => self.alloc(*alloc),
             Effect::Store(StoreEffect::Commit(_, batch)) => self.batch(Some(batch)),
             Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)
-            | Effect::Tell(Told::Index(_))
+            | Effect::Notify(Notification::Index(_))
             | Effect::Stopped => {}
         }
     }

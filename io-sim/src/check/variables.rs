@@ -25,7 +25,7 @@ pub(super) struct Variables {
 
 impl Variables {
     /// What an earlier agent left.
-    pub(super) fn awake(&mut self, world: &World) {
+    pub(super) fn agent_restored(&mut self, world: &World) {
         let records = world.disk.records().iter();
         let variable = |(key, record): (&Key, &Record)| match (key, record) {
             (Key::Variable(key), Record::Variable(one)) => Some((key.clone(), one.clone())),
@@ -50,7 +50,7 @@ impl Variables {
 
 impl Checker {
     /// Who says what is there, and is wrong, is refused, and who is right or does not say is not.
-    pub(super) fn a_variable_changes_for_who_knows_it(
+    pub(super) fn variable_change_checks_index(
         &mut self,
         request: RequestId,
         asked: &Request,
@@ -67,14 +67,14 @@ impl Checker {
         let right = expect.is_none_or(|expect| expect == there);
         let refused = matches!(reply, Reply::Refused(Refusal::Conflict(_)));
         self.holds(
-            Property::AVariableChangesForWhoKnowsIt,
+            Property::VariableChangeChecksIndex,
             right != refused,
             || format!("{expect:?} was expected, {there} was there, and the answer is {reply:?}"),
         )
     }
 
     /// What an agent finds when it begins.
-    pub(super) fn variables_outlive_the_agent(&mut self, agent: &Agent) -> Verdict {
+    pub(super) fn variables_survive_agent_restart(&mut self, agent: &Agent) -> Verdict {
         let Some(saved) = self.variables.saved.take() else {
             return Ok(());
         };
@@ -83,7 +83,7 @@ impl Checker {
         if saved.is_empty() && so {
             return Ok(());
         }
-        self.holds(Property::VariablesOutliveTheAgent, so, || {
+        self.holds(Property::VariablesSurviveAgentRestart, so, || {
             format!("{} were saved, {} are known", saved.len(), known.len())
         })
     }

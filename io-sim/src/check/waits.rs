@@ -14,47 +14,57 @@ use super::{Checker, Property, Verdict};
 use crate::world::World;
 
 impl Checker {
-    /// The agent wants to be called when the first of its machines does.
-    pub(super) fn deadlines_are_kept(&mut self, agent: &Agent, alloc: &AllocRunner) -> Verdict {
+    /// `poll_timeout` is the earliest deadline of all components.
+    pub(super) fn poll_timeout_matches_earliest_deadline(
+        &mut self,
+        agent: &Agent,
+        alloc: &AllocRunner,
+    ) -> Verdict {
         let Some(first) = agent.view().next_timer(alloc) else {
             return Ok(());
         };
         let called = agent.poll_timeout().map(|(at, _)| at);
         self.holds(
-            Property::DeadlinesAreKept,
+            Property::PollTimeoutMatchesEarliestDeadline,
             called.is_some_and(|at| at <= first),
             || format!("first {first:?}, called {called:?}"),
         )
     }
 
     /// No allocation is stuck: a deadline, claims that others hold, or a task that is not over.
-    pub(super) fn an_allocation_waits_for_something(
+    pub(super) fn nonterminal_alloc_has_deadline_or_awaited_event(
         &mut self,
         agent: &Agent,
         alloc: &AllocRunner,
     ) -> Verdict {
         let record = alloc.record();
         let holds = agent.view().waits(alloc);
-        self.holds(Property::AnAllocationWaitsForSomething, holds, || {
-            let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
-            format!("{} {:?} {phases:?}", record.name, alloc.phase())
-        })
+        self.holds(
+            Property::NonterminalAllocHasDeadlineOrAwaitedEvent,
+            holds,
+            || {
+                let phases: Vec<_> = alloc.tasks().iter().map(|task| task.phase()).collect();
+                format!("{} {:?} {phases:?}", record.name, alloc.phase())
+            },
+        )
     }
 
     /// Every phase of a task that neither runs nor waits for its turn has a timer or awaits an answer.
-    pub(super) fn a_task_waits_for_something(
+    pub(super) fn nonterminal_task_has_deadline_or_awaited_event(
         &mut self,
         agent: &Agent,
         task: &TaskRunner,
     ) -> Verdict {
         let holds = agent.view().task_waits(task);
-        self.holds(Property::ATaskWaitsForSomething, holds, || {
-            format!("{:?} {:?}", task.spec().key, task.phase())
-        })
+        self.holds(
+            Property::NonterminalTaskHasDeadlineOrAwaitedEvent,
+            holds,
+            || format!("{:?} {:?}", task.spec().key, task.phase()),
+        )
     }
 
-    /// Whoever is neither over nor running is named with what it waits for, and nobody else is.
-    pub(super) fn who_waits_is_named(&mut self, agent: &Agent) -> Verdict {
+    /// `pending()` names exactly the allocations and tasks that wait, and what for.
+    pub(super) fn waiting_alloc_is_in_pending(&mut self, agent: &Agent) -> Verdict {
         let pending = agent.pending();
         let (mut node, mut allocs, mut tasks) = (false, BTreeSet::new(), BTreeSet::new());
         for one in &pending.awaiting {
@@ -65,15 +75,15 @@ impl Checker {
                 Wait::Task(key, _) => drop(tasks.insert(key)),
             }
         }
-        let settled = agent.view().is_settled();
-        self.holds(Property::WhoWaitsIsNamed, settled || node, || {
+        let settled = agent.view().is_fingerprinted();
+        self.holds(Property::WaitingAllocIsInPending, settled || node, || {
             format!("{pending:?}")
         })?;
         for alloc in agent.view().allocs() {
             for task in alloc.tasks() {
                 let key = &task.spec().key;
                 let holds = tasks.contains(key) == waits(task);
-                self.holds(Property::WhoWaitsIsNamed, holds, || {
+                self.holds(Property::WaitingAllocIsInPending, holds, || {
                     format!("{key:?} {:?}: {pending:?}", task.phase())
                 })?;
             }
@@ -86,10 +96,10 @@ impl Checker {
                 AllocPhase::Tasks | AllocPhase::Destroyed => false,
             };
             let awaits_place = matches!(alloc.phase(), AllocPhase::Finished) && busy;
-            self.sometimes(Property::SometimesCleaningAwayWaits, awaits_place);
+            self.sometimes(Property::SometimesGcWaitsForPermit, awaits_place);
             let id = alloc.record().id;
             let holds = allocs.contains(&id) == busy;
-            self.holds(Property::WhoWaitsIsNamed, holds, || {
+            self.holds(Property::WaitingAllocIsInPending, holds, || {
                 format!("{id} {:?}: {pending:?}", alloc.phase())
             })?;
         }
@@ -99,7 +109,11 @@ impl Checker {
     /// A task that can go on without the outside has gone on. An answer that nobody awaits makes
     /// the agent look at the allocation again: nothing may come of it. So what hangs elsewhere
     /// cannot be what an allocation waits for.
-    pub(super) fn nothing_waits_for_a_nudge(&mut self, world: &World, agent: &Agent) -> Verdict {
+    pub(super) fn no_progress_needs_another_input(
+        &mut self,
+        world: &World,
+        agent: &Agent,
+    ) -> Verdict {
         let now = world.now();
         let due = agent.poll_timeout().is_some_and(|(at, _)| at <= now.at);
         if due || self.leaving || agent.view().stopped() {
@@ -119,7 +133,7 @@ impl Checker {
         let effect = nudged.poll_effect();
         let same = nudged.view().allocs().eq(agent.view().allocs());
         self.holds(
-            Property::NothingWaitsForANudge,
+            Property::NoProgressNeedsAnotherInput,
             effect.is_none() && same,
             || format!("{effect:?}, same state {same}"),
         )

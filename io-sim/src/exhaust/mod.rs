@@ -226,7 +226,7 @@ impl Sim {
                     .flat_map(|agent| agent.view().operations().iter()),
             )
             .with(&world.disk)
-            .with_each(self.launches_that_matter())
+            .with_each(self.relevant_launches())
             .with(&world.dirs)
             .with(&world.faults)
             .with_each(world.inbox.queues())
@@ -237,7 +237,7 @@ impl Sim {
 
     /// What lives, and what somebody may still ask for: launches that are remembered. Of all others
     /// nothing will ever be heard.
-    fn launches_that_matter(&self) -> impl Iterator<Item = &Process> {
+    fn relevant_launches(&self) -> impl Iterator<Item = &Process> {
         let saved = self.world.disk.records().values();
         let saved = saved.filter_map(|record| match record {
             Record::Task(task) => task.launch.as_ref(),

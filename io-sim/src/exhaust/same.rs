@@ -13,7 +13,7 @@ use std::hash::Hasher;
 use drover_core::time::Now;
 use serde::ser::{self, Serialize};
 
-use crate::hash::Fold;
+use crate::hash::StateHasher;
 use crate::names::Names;
 
 /// Fields whose values decide nothing.
@@ -29,7 +29,7 @@ const IGNORED: &[&str] = &[
 
 /// The hash of a state at a time.
 pub(super) struct Same {
-    hash: Fold,
+    hash: StateHasher,
     now: Now,
     names: BTreeMap<String, u64>,
     numbers: BTreeMap<(&'static str, u64), u64>,
@@ -44,12 +44,12 @@ const NAMELESS: u64 = u64::MAX;
 impl Same {
     pub(super) fn at(now: Now, names: &Names) -> Same {
         let number = |(id, name): (String, &str)| {
-            let mut hash = Fold::default();
+            let mut hash = StateHasher::default();
             hash.write(name.as_bytes());
             (id, hash.finish())
         };
         Same {
-            hash: Fold::default(),
+            hash: StateHasher::default(),
             now,
             names: names.all().map(number).collect(),
             numbers: BTreeMap::new(),
@@ -64,7 +64,7 @@ impl Same {
         self.unordered = true;
         let mut sum = 0_u64;
         for part in parts {
-            self.hash = Fold::default();
+            self.hash = StateHasher::default();
             let _ = part.serialize(&mut self);
             sum = sum.wrapping_add(self.hash.finish());
         }
@@ -115,7 +115,7 @@ pub(super) struct Never;
 
 impl Display for Never {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a state cannot be looked at")
+        f.write_str("a state cannot be inspected")
     }
 }
 

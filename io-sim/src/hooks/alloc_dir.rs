@@ -16,7 +16,7 @@ impl Simulated for BuildAllocDir {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
-        checker.directories_belong_to_what_is_saved(world, of.alloc)
+        checker.directory_is_built_after_alloc_is_saved(world, of.alloc)
     }
 }
 
@@ -31,7 +31,7 @@ impl Simulated for RemoveAllocDir {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
-        checker.a_removal_is_remembered_first(world, of.alloc)?;
-        checker.no_directory_is_removed_under_a_process(world, of.alloc)
+        checker.destroying_is_saved_before_directory_removal(world, of.alloc)?;
+        checker.directory_with_live_process_is_not_removed(world, of.alloc)
     }
 }

@@ -19,8 +19,8 @@ impl Simulated for FetchArtifacts {
     }
 
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
-        let limit = world.patience.artifacts;
-        if world.strikes(Fault::StallFetch, &of.entity) {
+        let limit = world.timeouts.artifacts;
+        if world.fires(Fault::StallFetch, &of.entity) {
             // Whoever serves it says no more: only a cancellation ends that.
             return Span(2 * limit.0);
         }
@@ -28,8 +28,8 @@ impl Simulated for FetchArtifacts {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        if world.strikes(Fault::FailFetch, &of.entity) {
-            return Err(Failure::recoverable("the server says 503"));
+        if world.fires(Fault::FailFetch, &of.entity) {
+            return Err(Failure::recoverable("the server answered 503"));
         }
         let key = of.key_with_dir(world)?;
         let mut to = self.artifacts.iter();
@@ -40,7 +40,7 @@ impl Simulated for FetchArtifacts {
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
         let Some(key) = of.key() else { return Ok(()) };
-        checker.artifacts_find_their_directory(world, &key)?;
-        checker.a_finished_hook_is_not_run_again(world, &key, Artifacts.name())
+        checker.artifacts_are_fetched_into_existing_task_dir(world, &key)?;
+        checker.done_hook_is_not_run_again(world, &key, Artifacts.name())
     }
 }

@@ -15,7 +15,7 @@ impl Simulated for AskRemote {
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
-        let remote = world.remote_says(self.previous.alloc, &of.entity, self.index)?;
+        let remote = world.remote_answered(self.previous.alloc, &of.entity, self.index)?;
         Ok(HookOutput {
             remote,
             ..HookOutput::default()
@@ -23,6 +23,6 @@ impl Simulated for AskRemote {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
-        checker.questions_have_a_pause(world, of.alloc, &self.previous)
+        checker.requests_to_other_nodes_have_a_backoff(world, of.alloc, &self.previous)
     }
 }

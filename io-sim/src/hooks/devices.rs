@@ -15,7 +15,7 @@ use crate::world::World;
 impl Simulated for Reserve {
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {
         let mut given = machine::reservation(&self.devices);
-        if world.strikes(Fault::OddReservation, &of.entity) {
+        if world.fires(Fault::OddReservation, &of.entity) {
             given.mounts.push(Mount::default());
         }
         Ok(given)
@@ -23,6 +23,6 @@ impl Simulated for Reserve {
 
     fn check(&self, checker: &mut Checker, _: &World, agent: &Agent, of: &Of<'_>) -> Verdict {
         let Some(key) = of.key() else { return Ok(()) };
-        checker.what_is_reserved_is_held(agent, &key, &self.devices)
+        checker.reserved_device_is_held(agent, &key, &self.devices)
     }
 }

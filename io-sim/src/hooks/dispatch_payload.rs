@@ -21,7 +21,7 @@ impl Simulated for WritePayload {
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
         let Some(key) = of.key() else { return Ok(()) };
-        checker.a_payload_is_written_before_all_starts(world, &key)?;
-        checker.a_finished_hook_is_not_run_again(world, &key, DispatchPayload.name())
+        checker.dispatch_payload_is_written_once(world, &key)?;
+        checker.done_hook_is_not_run_again(world, &key, DispatchPayload.name())
     }
 }

@@ -23,7 +23,7 @@ impl Simulated for FetchDisk {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
-        checker.directories_belong_to_what_is_saved(world, of.alloc)?;
-        checker.a_remote_disk_moves_at_rest(world, &self.previous)
+        checker.directory_is_built_after_alloc_is_saved(world, of.alloc)?;
+        checker.disk_of_previous_node_is_fetched_when_unused(world, &self.previous)
     }
 }

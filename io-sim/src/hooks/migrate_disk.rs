@@ -23,7 +23,7 @@ impl Simulated for InheritDisk {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, agent: &Agent, of: &Of<'_>) -> Verdict {
-        checker.directories_belong_to_what_is_saved(world, of.alloc)?;
-        checker.a_disk_moves_at_rest(world, agent, &self.from)
+        checker.directory_is_built_after_alloc_is_saved(world, of.alloc)?;
+        checker.sticky_disk_moves_when_unused(world, agent, &self.from)
     }
 }

@@ -77,7 +77,7 @@ pub(crate) trait Simulated {
 
     /// How long it takes.
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
-        world.latency(&of.entity, world.patience.hook)
+        world.latency(&of.entity, world.timeouts.hook)
     }
 
     /// Does it. Doing it twice is doing it once.
@@ -152,7 +152,7 @@ impl World {
         let of = self.of(self.life, asked.op, asked.alloc, asked.task.as_ref());
         let entity = of.entity.clone();
         let work = self::of(&asked.work);
-        if self.strikes(Fault::HangHook, &entity) {
+        if self.fires(Fault::HangHook, &entity) {
             return work.failed(self, &of);
         }
         let delay = work.time(self, &of);
@@ -167,7 +167,7 @@ impl World {
         let at = laters.find(|(_, due)| matches!(&due.what, Later::Hook(it) if it.op == op));
         let at = at.map(|(at, _)| *at);
         if let Some(due) = at.and_then(|at| self.later.remove(&at)) {
-            let delay = self.latency(&due.entity, self.patience.hook);
+            let delay = self.latency(&due.entity, self.timeouts.hook);
             self.after(delay, &due.entity, due.what);
         }
     }
@@ -177,7 +177,7 @@ impl World {
         let work = self::of(&asked.work);
         let result = if self.cancelled.contains(&of.op) && work.can_be_cancelled() {
             Err(Failure::recoverable("cancelled"))
-        } else if self.strikes(Fault::FailHook, &of.entity) {
+        } else if self.fires(Fault::FailHook, &of.entity) {
             Err(Failure::recoverable("the hook failed"))
         } else {
             work.work(self, &of)
@@ -192,8 +192,8 @@ impl World {
             result,
         });
         if work.streams() && life == self.life {
-            return self.say(Source::Stream(of.op), self.at, &of.entity, input);
+            return self.deliver(Source::Stream(of.op), self.at, &of.entity, input);
         }
-        self.answer(life, of.op, &of.entity, self.patience.hook, input);
+        self.answer(life, of.op, &of.entity, self.timeouts.hook, input);
     }
 }

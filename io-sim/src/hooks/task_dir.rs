@@ -24,12 +24,12 @@ impl Simulated for BuildTaskDir {
     }
 
     fn check(&self, checker: &mut Checker, world: &World, _: &Agent, of: &Of<'_>) -> Verdict {
-        checker.directories_belong_to_what_is_saved(world, of.alloc)?;
+        checker.directory_is_built_after_alloc_is_saved(world, of.alloc)?;
         let Some(key) = of.key() else { return Ok(()) };
-        checker.tasks_are_set_up_in_their_allocation(world, &key)?;
+        checker.task_hooks_run_after_alloc_hooks(world, &key)?;
         match self.made {
             true => Ok(()),
-            false => checker.a_finished_hook_is_not_run_again(world, &key, TaskDir.name()),
+            false => checker.done_hook_is_not_run_again(world, &key, TaskDir.name()),
         }
     }
 }

@@ -16,7 +16,7 @@ impl Simulated for Rendering {
     fn time(&self, world: &mut World, of: &Of<'_>) -> Span {
         let missing = of.key();
         let missing = missing.and_then(|key| world.lacks_something(of.op, &key, &of.entity));
-        missing.unwrap_or_else(|| world.latency(&of.entity, world.patience.hook))
+        missing.unwrap_or_else(|| world.latency(&of.entity, world.timeouts.hook))
     }
 
     fn work(&self, world: &mut World, of: &Of<'_>) -> Result<HookOutput, Failure> {

@@ -8,10 +8,10 @@ use drover_core::scheduler::reconcile::copies;
 use drover_core::time::Span;
 use serde::Serialize;
 
-use super::blame::Setting;
+use super::attribution::Setting;
 use super::measure::{Cause, Failed, GroupOutcome, Late};
 use super::play::LATE;
-use super::{Outcome, Rehearsal, Trouble, tell};
+use super::{Outcome, Rehearsal, Trouble, report};
 
 /// What came of a trouble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -129,7 +129,7 @@ impl Block {
         let seeds: Vec<u64> = sound().map(|outcome| outcome.seed).collect();
         let groups = job.task_groups.iter().enumerate().map(|(at, group)| {
             let of_group: Vec<_> = sound().filter_map(|o| o.groups.get(at)).collect();
-            fared(job, group, &of_group, &seeds)
+            outcome_text(job, group, &of_group, &seeds)
         });
         let mut tally = Tally::default();
         for outcome in outcomes {
@@ -151,7 +151,12 @@ impl Block {
     }
 }
 
-fn fared(job: &Job, group: &TaskGroup, outcomes: &[&GroupOutcome], seeds: &[u64]) -> GroupBlock {
+fn outcome_text(
+    job: &Job,
+    group: &TaskGroup,
+    outcomes: &[&GroupOutcome],
+    seeds: &[u64],
+) -> GroupBlock {
     let lasting = outcomes.iter().filter(|o| o.back_after.is_some());
     let mut all: Vec<Span> = lasting.map(|outcome| outcome.worst).collect();
     all.sort();
@@ -252,7 +257,7 @@ impl Tally {
     }
 
     fn findings(self, rehearsal: &Rehearsal, runs: usize) -> Vec<Finding> {
-        let one = |(found, times): (Found, Times)| tell::finding(rehearsal, &found, &times, runs);
+        let one = |(found, times): (Found, Times)| report::finding(rehearsal, &found, &times, runs);
         let mut findings: Vec<Finding> = self.0.into_iter().filter_map(one).collect();
         findings.sort_by_key(|finding| (finding.kind, core::cmp::Reverse(finding.runs)));
         findings

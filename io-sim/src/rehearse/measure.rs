@@ -54,7 +54,7 @@ pub enum Cause {
     /// A task waits for the rest of its restart interval.
     Interval,
     /// There is no place for it.
-    NoPlace(String),
+    PlacementFailed(String),
     /// Something is under way.
     UnderWay,
 }
@@ -94,7 +94,7 @@ pub(super) struct Watcher<'a> {
     job: &'a Job,
     key: JobKey,
     groups: Vec<Group>,
-    places: BTreeMap<AllocId, (usize, u32)>,
+    slots: BTreeMap<AllocId, (usize, u32)>,
     succeeded: BTreeSet<(AllocId, TaskName)>,
     living: BTreeSet<LaunchId>,
     index: u64,
@@ -127,7 +127,7 @@ impl<'a> Watcher<'a> {
             job,
             key: job.key(),
             groups: job.task_groups.iter().map(of_group).collect(),
-            places: BTreeMap::new(),
+            slots: BTreeMap::new(),
             succeeded: BTreeSet::new(),
             living: BTreeSet::new(),
             index: 0,
@@ -139,15 +139,15 @@ impl<'a> Watcher<'a> {
     }
 
     /// Looks at the world after a step.
-    pub(super) fn look(&mut self, sim: &Sim) {
-        self.order.look_at_stops(self.job, sim);
+    pub(super) fn observe(&mut self, sim: &Sim) {
+        self.order.check_stops(self.job, sim);
         let mut others = false;
         if let Some(view) = sim.view()
             && view.index() != self.index
         {
             self.index = view.index();
-            self.look_for_failures(view);
-            others = self.look_for_successors(view);
+            self.find_failures(view);
+            others = self.find_replacements(view);
         }
         if self.living == sim.world.living && !others {
             return;
@@ -166,15 +166,14 @@ impl<'a> Watcher<'a> {
         }
         let new: Vec<LaunchId> = self.living.difference(&before).copied().collect();
         for launch in new {
-            self.order
-                .look_at_start(self.job, &self.places, sim, launch);
+            self.order.check_start(self.job, &self.slots, sim, launch);
         }
         self.count(sim);
     }
 
     /// Finds out which place an allocation fills.
     fn learn(&mut self, sim: &Sim, id: AllocId) {
-        if self.places.contains_key(&id) {
+        if self.slots.contains_key(&id) {
             return;
         }
         let known = sim.view().and_then(|view| view.alloc(id));
@@ -187,7 +186,7 @@ impl<'a> Watcher<'a> {
         if let Some(record) = record
             && let Some(group) = self.groups.iter().position(|g| g.name == record.group)
         {
-            self.places.insert(id, (group, record.index));
+            self.slots.insert(id, (group, record.index));
         }
     }
 
@@ -209,7 +208,7 @@ impl<'a> Watcher<'a> {
         }
         let mut up: BTreeSet<(usize, u32)> = BTreeSet::new();
         for (alloc, (alive, succeeded)) in mains {
-            let Some((at, index)) = self.places.get(&alloc).copied() else {
+            let Some((at, index)) = self.slots.get(&alloc).copied() else {
                 continue;
             };
             let Some(group) = self.groups.get_mut(at) else {
@@ -233,18 +232,18 @@ impl<'a> Watcher<'a> {
     /// Whether no other allocation came for its copy since. What one did that came before counts no more.
     fn is_newest(&self, alloc: AllocId) -> bool {
         let newest = |(group, index): &(usize, u32)| self.groups.get(*group)?.newest.get(index);
-        let newest = self.places.get(&alloc).and_then(newest);
+        let newest = self.slots.get(&alloc).and_then(newest);
         newest.is_none_or(|(_, newest)| *newest == alloc)
     }
 
     fn stage(&self, alloc: AllocId, task: &TaskName) -> Option<Stage> {
-        let (group, _) = self.places.get(&alloc)?;
+        let (group, _) = self.slots.get(&alloc)?;
         let group = self.job.task_groups.get(*group)?;
         let task = group.tasks.iter().find(|t| t.name == task.as_str())?;
         Some(task.stage())
     }
 
-    fn look_for_failures(&mut self, view: View<'_>) {
+    fn find_failures(&mut self, view: View<'_>) {
         for alloc in view.allocs_of(&self.key) {
             let record = alloc.record();
             if is_unhealthy(alloc) {
@@ -269,7 +268,7 @@ impl<'a> Watcher<'a> {
     }
 
     /// Finds out which allocation is the newest of each copy. Returns whether one is another than it was.
-    fn look_for_successors(&mut self, view: View<'_>) -> bool {
+    fn find_replacements(&mut self, view: View<'_>) -> bool {
         for group in &mut self.groups {
             let Group { done, newest, .. } = group;
             // What was not saved went with its agent, and its index is given anew.
@@ -302,7 +301,7 @@ impl<'a> Watcher<'a> {
 
     /// The name of the group that an allocation belongs to.
     pub(super) fn group_of(&self, alloc: AllocId) -> Option<&str> {
-        let (group, _) = self.places.get(&alloc)?;
+        let (group, _) = self.slots.get(&alloc)?;
         let group = self.job.task_groups.get(*group)?;
         Some(&group.name)
     }
@@ -374,7 +373,7 @@ impl Group {
                 let mut blocked = view.blocked(key).iter();
                 let why = blocked.find(|(group, _)| *group == self.name.as_str());
                 return waits(match why {
-                    Some((_, why)) => Cause::NoPlace(why.to_string()),
+                    Some((_, why)) => Cause::PlacementFailed(why.to_string()),
                     None => Cause::UnderWay,
                 });
             };
@@ -415,7 +414,7 @@ fn pauses(task: &TaskRunner) -> Option<Late> {
 /// The task that made an allocation fail, why, and whether its restart policy decided so.
 fn why_failed(alloc: &AllocRunner) -> Option<(String, String, bool)> {
     let failed = || alloc.tasks().iter().filter(|task| task.state().failed);
-    let said = |task: &TaskRunner, what: &dyn Fn(&TaskEvent) -> bool| {
+    let find_event = |task: &TaskRunner, what: &dyn Fn(&TaskEvent) -> bool| {
         let mut events = task.state().events.iter().rev();
         let event = events.find(|event| what(event))?;
         let name = task.spec().key.task.as_str().to_owned();
@@ -423,8 +422,8 @@ fn why_failed(alloc: &AllocRunner) -> Option<(String, String, bool)> {
     };
     let by_policy = |event: &TaskEvent| event.kind == EventType::NotRestarting;
     let otherwise = |event: &TaskEvent| event.fails_task;
-    let of_policy = failed().find_map(|task| said(task, &by_policy));
+    let of_policy = failed().find_map(|task| find_event(task, &by_policy));
     let decided = of_policy.is_some();
-    let found = of_policy.or_else(|| failed().find_map(|task| said(task, &otherwise)));
+    let found = of_policy.or_else(|| failed().find_map(|task| find_event(task, &otherwise)));
     found.map(|(task, reason)| (task, reason, decided))
 }

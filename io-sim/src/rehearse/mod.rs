@@ -2,23 +2,23 @@
 //! is measured. Data in, data out; whoever wants thousands of runs calls [`Rehearsal::run`] so
 //! often, from as many threads as there are, and hands what came of them to [`Block::of`].
 //!
-//! The tasks are simulated ones ([`crate::habits`]). A seed makes a *plan* of a trouble
+//! The tasks are simulated ones ([`crate::task_faults`]). A seed makes a *plan* of a trouble
 //! (`plan.rs`): spells of bad habits, and what happens when. `play.rs` runs it, then leaves the job
 //! alone until it is whole or eight days are over. After each step `measure.rs` counts the copies
 //! whose processes live (or, of batch jobs, whose newest allocation did its work), and `order.rs`
 //! checks what began or was asked to end too early. Neither believes what the agent says of its
-//! tasks. Many outcomes become findings (`findings.rs`), sentences (`tell.rs`) and settings
-//! (`blame.rs`); places in the file are found by `agent/src/cli/rehearse.rs`.
+//! tasks. Many outcomes become findings (`findings.rs`), sentences (`with_story.rs`) and settings
+//! (`attribution.rs`); places in the file are found by `agent/src/cli/rehearse.rs`.
 //!
 //! A new trouble is a variant of [`Trouble`] with its sentence, and its plan.
 
-mod blame;
+mod attribution;
 mod findings;
 mod measure;
 mod order;
 mod plan;
 mod play;
-mod tell;
+mod report;
 mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use drover_core::model::job::Job;
 use drover_core::time::Span;
 
-use crate::habits;
+use crate::task_faults;
 use crate::trace::Event;
 
-pub use blame::{Setting, rounded};
+pub use attribution::{Setting, rounded};
 pub use findings::{Block, Finding, GroupBlock, Kind, Worst};
 pub use measure::{Cause, Failed, GroupOutcome, Late};
 pub use order::Disorder;
@@ -72,7 +72,7 @@ pub struct Outcome {
 impl Rehearsal {
     /// A job that is canonical and valid. Copies that would be too many are left out.
     pub fn new(job: &Job) -> Rehearsal {
-        let mut pretended = habits::pretend(job);
+        let mut pretended = task_faults::pretend(job);
         let size = |job: &Job| -> usize {
             let groups = job.task_groups.iter();
             let tasks = |count: i64| usize::try_from(count).unwrap_or(0);
@@ -122,13 +122,13 @@ impl Rehearsal {
     }
 
     /// Runs the job under this trouble once. The same seed gives the same run. The story is kept if
-    /// `tell`.
-    pub fn run(&self, trouble: Trouble, seed: u64, tell: bool) -> Outcome {
-        self.play(&self.plan(trouble, seed), seed, tell)
+    /// `with_story`.
+    pub fn run(&self, trouble: Trouble, seed: u64, with_story: bool) -> Outcome {
+        self.play(&self.plan(trouble, seed), seed, with_story)
     }
 
     /// The same for a plan that somebody else made.
-    pub fn play(&self, plan: &Plan, seed: u64, tell: bool) -> Outcome {
-        play::play(&self.pretended, plan, seed, tell)
+    pub fn play(&self, plan: &Plan, seed: u64, with_story: bool) -> Outcome {
+        play::play(&self.pretended, plan, seed, with_story)
     }
 }

@@ -23,7 +23,7 @@ pub struct Disorder {
 }
 
 /// Where each allocation belongs: the group's place in the job, and which copy.
-pub(super) type Places = BTreeMap<AllocId, (usize, u32)>;
+pub(super) type CopySlots = BTreeMap<AllocId, (usize, u32)>;
 
 /// Looks for disorder.
 #[derive(Clone, Debug, Default)]
@@ -36,10 +36,10 @@ pub(super) struct Order {
 
 impl Order {
     /// A process began.
-    pub(super) fn look_at_start(
+    pub(super) fn check_start(
         &mut self,
         job: &Job,
-        places: &Places,
+        slots: &CopySlots,
         sim: &Sim,
         launch: LaunchId,
     ) {
@@ -47,7 +47,7 @@ impl Order {
             return;
         };
         let alloc = process.key.alloc;
-        let Some((at, index)) = places.get(&alloc).copied() else {
+        let Some((at, index)) = slots.get(&alloc).copied() else {
             return;
         };
         let Some(group) = job.task_groups.get(at) else {
@@ -58,7 +58,7 @@ impl Order {
         };
         let other = |(_, other): &(&LaunchId, &Process)| {
             let alloc_there = other.key.alloc;
-            alloc_there != alloc && places.get(&alloc_there) == Some(&(at, index))
+            alloc_there != alloc && slots.get(&alloc_there) == Some(&(at, index))
         };
         if let Some((_, old)) = sim.world.alive().find(other) {
             let what = format!(
@@ -73,7 +73,7 @@ impl Order {
     }
 
     /// Processes were asked to end: the leader goes first.
-    pub(super) fn look_at_stops(&mut self, job: &Job, sim: &Sim) {
+    pub(super) fn check_stops(&mut self, job: &Job, sim: &Sim) {
         for (launch, process) in sim.world.alive() {
             if !process.stopping || !self.stopping.insert(*launch) {
                 continue;

@@ -40,7 +40,7 @@ fn job() -> Job {
 /// A world in which these processes began in this order, each with how it ended, if it did.
 fn found(began: &[(AllocId, &str, Option<i32>)]) -> Vec<String> {
     let (job, mut sim, mut order) = (job(), Sim::new(1), Order::default());
-    let places = Places::from([(FIRST, (0, 0)), (SECOND, (0, 0))]);
+    let slots = CopySlots::from([(FIRST, (0, 0)), (SECOND, (0, 0))]);
     for (number, (alloc, task, ends)) in (1..).zip(began) {
         let key = TaskKey {
             alloc: *alloc,
@@ -50,7 +50,7 @@ fn found(began: &[(AllocId, &str, Option<i32>)]) -> Vec<String> {
         let process = sim.world.process(&key, launch);
         (process.starts, process.alive) = (1, true);
         sim.world.living.insert(launch);
-        order.look_at_start(&job, &places, &sim, launch);
+        order.check_start(&job, &slots, &sim, launch);
         if let Some(code) = ends {
             sim.world.end(launch, ExitResult::code(*code));
         }
@@ -59,7 +59,7 @@ fn found(began: &[(AllocId, &str, Option<i32>)]) -> Vec<String> {
 }
 
 #[test]
-fn the_right_order_is_no_disorder() {
+fn correct_order_is_not_reported() {
     let right = [
         (FIRST, "prepare", Some(1)),
         (FIRST, "prepare", Some(0)),
@@ -74,7 +74,7 @@ fn the_right_order_is_no_disorder() {
 }
 
 #[test]
-fn a_main_task_before_the_end_of_what_prepares() {
+fn main_before_prestart_end_is_reported() {
     for ends in [None, Some(1)] {
         let found = found(&[(FIRST, "prepare", ends), (FIRST, "main", None)]);
         let wanted = "main began before the prestart task prepare had succeeded";
@@ -83,7 +83,7 @@ fn a_main_task_before_the_end_of_what_prepares() {
 }
 
 #[test]
-fn a_copy_beside_the_one_that_it_replaces() {
+fn overlapping_replacement_is_reported() {
     let found = found(&[
         (FIRST, "prepare", Some(0)),
         (FIRST, "main", None),
@@ -96,7 +96,7 @@ fn a_copy_beside_the_one_that_it_replaces() {
 }
 
 #[test]
-fn what_follows_the_start_before_it_and_what_cleans_up_before_the_end() {
+fn early_poststart_and_poststop_are_reported() {
     let early = found(&[(FIRST, "prepare", Some(0)), (FIRST, "announce", None)]);
     assert_eq!(early, ["announce began before main had"]);
     let early = found(&[

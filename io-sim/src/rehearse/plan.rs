@@ -9,9 +9,9 @@ use drover_core::time::Span;
 use super::Trouble;
 use crate::dice;
 use crate::faults::{Fault, Faults};
-use crate::habits::{Habit, Spell};
+use crate::task_faults::{FaultWindow, TaskFault};
 
-/// How long a job that begins in peace is left alone.
+/// How long a job that begins after all faults is left alone.
 const HEAD_START: Span = Span::secs(900);
 /// How long trouble lasts that has no length of its own.
 const HOUR: Span = Span::secs(3600);
@@ -20,7 +20,7 @@ const HOUR: Span = Span::secs(3600);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// What tasks do otherwise than usual, and when.
-    pub spells: Vec<Spell>,
+    pub fault_windows: Vec<FaultWindow>,
     /// What happens, and when, since the beginning; in order.
     pub happenings: Vec<(Span, Happening)>,
     /// What else goes wrong, by chance.
@@ -64,9 +64,9 @@ impl fmt::Display for Happening {
             Happening::AgentDown(span) => write!(f, "the agent is killed, for {span}"),
             Happening::Reboot(span) => write!(f, "the machine starts again, which takes {span}"),
             Happening::DiskFull(span) => write!(f, "the disk is full, for {span}"),
-            Happening::Restart => f.write_str("somebody restarts an allocation's tasks"),
-            Happening::StopAlloc => f.write_str("somebody stops an allocation"),
-            Happening::Renew => f.write_str("somebody hands in a new version of the job"),
+            Happening::Restart => f.write_str("an operator restarts an allocation's tasks"),
+            Happening::StopAlloc => f.write_str("an operator stops an allocation"),
+            Happening::Renew => f.write_str("an operator registers a new version of the job"),
         }
     }
 }
@@ -98,11 +98,11 @@ impl Plan {
                 let of = dice.victim(Whom::Anybody);
                 // What only prepares starts again with a new allocation.
                 self.happenings.push((from, Happening::StopAlloc));
-                self.bad_starts(dice, from, of.clone(), of, Habit::CrashesAtStart)
+                self.bad_starts(dice, from, of.clone(), of, TaskFault::CrashesAtStart)
             }
             Trouble::RegistryDown => {
                 let ends = dice.victim(Whom::WhoLasts);
-                self.bad_starts(dice, from, ends, None, Habit::CannotStart)
+                self.bad_starts(dice, from, ends, None, TaskFault::CannotStart)
             }
             Trouble::CrashNowAndThen => self.crashes(dice, from),
             Trouble::SlowStart => self.slow_starts(dice, from),
@@ -135,15 +135,15 @@ impl Plan {
         from: Span,
         ends: Option<(String, String)>,
         of: Option<(String, String)>,
-        habit: Habit,
+        fault: TaskFault,
     ) -> Span {
         let to = plus(from, dice.outage());
         self.happenings.extend(dice.ends(from, ends));
-        self.spells.push(Spell {
+        self.fault_windows.push(FaultWindow {
             of,
             from,
             to,
-            habit,
+            fault,
         });
         to
     }
@@ -160,11 +160,11 @@ impl Plan {
     fn slow_starts(&mut self, dice: &mut Dice<'_>, from: Span) -> Span {
         let lengths = [5, 30, 120, 480].map(Span::secs);
         let (to, slow) = (plus(from, HOUR), dice.span("slow", &lengths));
-        self.spells.push(Spell {
+        self.fault_windows.push(FaultWindow {
             of: None,
             from,
             to,
-            habit: Habit::StartsAfter(slow),
+            fault: TaskFault::StartsAfter(slow),
         });
         for _ in 0..2 {
             let (at, of) = (dice.moment(from), dice.victim(Whom::WhoLasts));
@@ -207,11 +207,11 @@ impl Plan {
 
     fn hung_stops(&mut self, dice: &mut Dice<'_>, from: Span) -> Span {
         let to = plus(from, HOUR);
-        self.spells.push(Spell {
+        self.fault_windows.push(FaultWindow {
             of: None,
             from: Span::ZERO,
             to,
-            habit: Habit::IgnoresStop,
+            fault: TaskFault::IgnoresStop,
         });
         for _ in 0..=dice.below("acts", 3) {
             let act = match dice.below("act", 3) {

@@ -26,7 +26,7 @@ const STEADY: Span = Span::secs(900);
 const FOR_EVER: Span = Span::secs(8 * 24 * 3600);
 
 /// Plays it.
-pub(super) fn play(job: &Job, plan: &Plan, seed: u64, tell: bool) -> Outcome {
+pub(super) fn play(job: &Job, plan: &Plan, seed: u64, with_story: bool) -> Outcome {
     let node = Node {
         dynamic_ports: (20_000, 32_000),
         ..node()
@@ -35,7 +35,7 @@ pub(super) fn play(job: &Job, plan: &Plan, seed: u64, tell: bool) -> Outcome {
     // What the job did is asked for at the end, days later.
     config.retention = None;
     let mut sim = Sim::with_config(seed, config);
-    if tell {
+    if with_story {
         sim.world.trace.keep();
     }
     let mut run = Run {
@@ -79,14 +79,18 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn all(&mut self, plan: &Plan) -> Verdict {
-        self.sim.world.habits.spells.clone_from(&plan.spells);
+        self.sim
+            .world
+            .task_faults
+            .fault_windows
+            .clone_from(&plan.fault_windows);
         self.register();
         for (at, happening) in &plan.happenings {
             self.until(*at)?;
             self.happens(happening, plan)?;
         }
         self.until(plan.over)?;
-        self.peace()?;
+        self.converge()?;
         self.until(Span(plan.over.0 + LATE.0))?;
         self.watcher.ask_why(&self.sim);
         self.settle(Span(plan.over.0 + FOR_EVER.0))
@@ -100,7 +104,7 @@ impl Run<'_> {
                 return Ok(());
             }
             let idle = self.sim.step(self.sim.world.at + Span(left))? == Stepped::Idle;
-            self.watcher.look(&self.sim);
+            self.watcher.observe(&self.sim);
             if idle {
                 return Ok(());
             }
@@ -108,12 +112,12 @@ impl Run<'_> {
     }
 
     /// Nothing goes wrong from now on.
-    fn peace(&mut self) -> Verdict {
+    fn converge(&mut self) -> Verdict {
         let at = self.sim.world.elapsed;
-        self.sim.world.trace.tell(at, Way::Fault, || {
+        self.sim.world.trace.write(at, Way::Fault, || {
             (Column::Agent, "the trouble is over".to_owned())
         });
-        self.sim.world.peace = true;
+        self.sim.world.converging = true;
         self.sim.world.disk.full_until = None;
         if self.sim.agent().is_none() {
             self.sim.restart()?;
@@ -144,7 +148,7 @@ impl Run<'_> {
     fn step(&mut self, until: Span) -> Result<Stepped, Violation> {
         let left = Span((until.0 - self.sim.world.elapsed.0).max(0));
         let stepped = self.sim.step(self.sim.world.at + left)?;
-        self.watcher.look(&self.sim);
+        self.watcher.observe(&self.sim);
         Ok(stepped)
     }
 
@@ -172,7 +176,7 @@ impl Run<'_> {
         self.sim
             .world
             .trace
-            .tell(at, Way::Fault, || (Column::Agent, happening.to_string()));
+            .write(at, Way::Fault, || (Column::Agent, happening.to_string()));
         match happening {
             Happening::Ends {
                 group,
@@ -202,7 +206,7 @@ impl Run<'_> {
                 self.register();
             }
         }
-        self.watcher.look(&self.sim);
+        self.watcher.observe(&self.sim);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ quit              end";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// With these words.
-    Said(String),
+    Text(String),
     /// No.
     Quit,
 }
@@ -76,9 +76,11 @@ impl<'r> Debugger<'r> {
         let (command, first, second) = (words.next(), words.next(), words.next());
         let number = |word: Option<&str>, default: usize| match word {
             None => Ok(default),
-            Some(word) => word.parse().map_err(|_| format!("{word:?} is no number")),
+            Some(word) => word
+                .parse()
+                .map_err(|_| format!("{word:?} is not a number")),
         };
-        let said = match command.unwrap_or("step") {
+        let text = match command.unwrap_or("step") {
             "step" | "s" => number(first, 1).map(|count| self.forward(count)),
             "back" | "b" => number(first, 1).map(|count| self.back(count)),
             "go" | "g" => number(first, 0).map(|to| self.go(to)),
@@ -101,7 +103,7 @@ impl<'r> Debugger<'r> {
             "quit" | "q" | "exit" => return Answer::Quit,
             other => Err(format!("no command is called {other:?}; try help")),
         };
-        Answer::Said(said.unwrap_or_else(|why| why))
+        Answer::Text(text.unwrap_or_else(|why| why))
     }
 
     /// Plays on, and says what happened and why it stops.
@@ -111,15 +113,17 @@ impl<'r> Debugger<'r> {
             let before: Vec<_> = self.states();
             let Some(played) = self.player.step() else {
                 let end = "the end".to_owned();
-                return last.map_or(end.clone(), |played| format!("{}\n{end}", told(&played)));
+                return last.map_or(end.clone(), |played| {
+                    format!("{}\n{end}", step_line(&played))
+                });
             };
             let why = self.stops(&before, &played);
             if let Some(why) = why {
-                return format!("{}\nstopped: {why}", told(&played));
+                return format!("{}\nstopped: {why}", step_line(&played));
             }
             last = Some(played);
         }
-        last.map_or_else(String::new, |played| told(&played))
+        last.map_or_else(String::new, |played| step_line(&played))
     }
 
     /// What each break is about, before or after a step.
@@ -161,7 +165,7 @@ impl<'r> Debugger<'r> {
         }
         self.player.go_to(number - 1);
         match self.player.step() {
-            Some(played) => told(&played),
+            Some(played) => step_line(&played),
             None => "the end".to_owned(),
         }
     }
@@ -227,7 +231,7 @@ impl<'r> Debugger<'r> {
         };
         let pending = agent.pending();
         if pending.is_empty() {
-            return "nobody waits for anything".to_owned();
+            return "nothing is pending".to_owned();
         }
         let line = |one: &Awaiting| match one.until {
             Some(until) => format!("{} until {}", one.wait, until.0),
@@ -243,7 +247,7 @@ impl<'r> Debugger<'r> {
 }
 
 /// A step as lines.
-fn told(played: &Played<'_>) -> String {
+fn step_line(played: &Played<'_>) -> String {
     let line = |line: Event| {
         let sign = match line.way {
             Way::In => "->",

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_named() {
+    fn diff_names_only_differences() {
         let before = json!({"a": {"b": 1, "c": [1, 2]}, "gone": "x", "same": [true]});
         let after = json!({"a": {"b": 2, "c": [1, 3, 4]}, "new": null, "same": [true]});
         assert_eq!(

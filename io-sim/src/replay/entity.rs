@@ -203,7 +203,7 @@ impl Entity {
             | Effect::Hook(_)
             | Effect::Node(_)
             | Effect::Reply(..)
-            | Effect::Tell(_)
+            | Effect::Notify(_)
             | Effect::Stopped => self.is_in(effect),
         }
     }

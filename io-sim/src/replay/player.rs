@@ -112,7 +112,7 @@ impl<'r> Player<'r> {
             }
             Event::Step(_, step) => (None, step.now, step.input.as_ref(), step.outcome),
         };
-        let told = self.input_line(begins, input);
+        let input_line = self.input_line(begins, input);
         let before = match begins {
             Some(_) => self.agent.take(),
             None => None,
@@ -147,8 +147,8 @@ impl<'r> Player<'r> {
         if begins.is_some() {
             self.names.learn_all(&agent);
         }
-        let line = self.line(now, Way::In, told);
-        let effects = self.said(now, &agent, effects);
+        let line = self.line(now, Way::In, input_line);
+        let effects = self.effect_lines(now, &agent, effects);
         self.agent = Some(agent);
         let difference = difference(other, one, &effects);
         Some(Played {
@@ -178,7 +178,7 @@ impl<'r> Player<'r> {
         match (begins, &self.agent) {
             (Some(segment), _) => {
                 let words = match segment.header.start {
-                    Start::Restore { .. } => "the agent begins",
+                    Start::Restore { .. } => "the agent starts",
                     Start::Snapshot { .. } if segment.header.gap => "goes on; steps are missing",
                     Start::Snapshot { .. } => "goes on",
                 };
@@ -199,13 +199,13 @@ impl<'r> Player<'r> {
         }
     }
 
-    fn said(
+    fn effect_lines(
         &mut self,
         now: Now,
         agent: &Agent,
         effects: Vec<Effect>,
     ) -> Vec<(Effect, Option<trace::Event>)> {
-        let said = effects.into_iter().map(|effect| {
+        let effect_lines = effects.into_iter().map(|effect| {
             self.names.learn(agent, &effect);
             if let Effect::Driver(_, key, asked) = &effect {
                 self.names.launch(key, asked.launch());
@@ -214,7 +214,7 @@ impl<'r> Player<'r> {
             let line = words.map(|words| self.line(now, Way::Out, words));
             (effect, line)
         });
-        said.collect()
+        effect_lines.collect()
     }
 }
 
@@ -236,7 +236,7 @@ pub fn outcome(effects: &[Effect], agent: Option<&Agent>) -> Outcome {
         | Effect::Hook(_)
         | Effect::Node(_)
         | Effect::Reply(..)
-        | Effect::Tell(_)
+        | Effect::Notify(_)
         | Effect::Stopped => None,
     });
     Outcome {

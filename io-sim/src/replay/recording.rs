@@ -101,7 +101,7 @@ pub enum Unreadable {
 
 /// What is said of a beginning that was cut off or changed.
 const TORN: &str =
-    "its beginning is not whole; the agent died while it was written, or it was damaged since";
+    "its header is incomplete: the agent died while it was written, or it was damaged since";
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,7 +114,7 @@ impl fmt::Display for Unreadable {
                 path.display()
             ),
             Unreadable::Torn(path) => {
-                write!(f, "there is nothing to play in {}: {TORN}", path.display())
+                write!(f, "nothing can be played in {}: {TORN}", path.display())
             }
             Unreadable::NoRecording(name, why) => write!(f, "{name} is no recording: {why}"),
             Unreadable::Damaged(path, damages) => {
@@ -257,7 +257,7 @@ fn no_beginning(bytes: &[u8]) -> Beginning {
             "its format is {format}, and this version reads {FORMAT}; drover {version} wrote it, and \
              plays it"
         )),
-        None => Beginning::unknown("it does not begin as one"),
+        None => Beginning::unknown("it has no header"),
     }
 }
 

@@ -38,7 +38,7 @@ use crate::check::Facts;
 
 /// A request, as the reference model knows it.
 pub(crate) trait Simulated {
-    /// Whether the disk holds what this answer says, or something later. None if the answer says nothing of
+    /// Whether the disk holds what this answer says, or something later. None if the answer is empty of
     /// the kind.
     fn is_remembered(&self, facts: Facts<'_>, reply: &Reply) -> Option<bool>;
 }

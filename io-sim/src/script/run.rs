@@ -31,7 +31,7 @@ pub struct Ran {
 }
 
 impl Script {
-    /// Plays it: trouble for a while, then peace.
+    /// Plays it: trouble for a while, then convergence.
     pub fn run(&self, watch: Watch) -> Ran {
         let config = listening(Config::new(0, node(), "/alloc"));
         let mut sim = Sim::with_resources(self.seed, config, self.has);
@@ -67,7 +67,7 @@ impl Script {
             act.what.get().act(sim, &mut jobs)?;
         }
         sim.run(self.then)?;
-        sim.peace()
+        sim.converge()
     }
 }
 

@@ -110,7 +110,7 @@ impl Sim {
     fn send(&mut self, source: Source, input: Input) {
         let at = self.world.at;
         let entity = Arc::from("people");
-        self.world.say(source, at, &entity, input);
+        self.world.deliver(source, at, &entity, input);
     }
 
     fn request(&mut self) -> RequestId {

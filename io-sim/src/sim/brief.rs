@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input, TimerName};
-use drover_core::effect::{Effect, HookEffect, Reply, StoreEffect, Told};
+use drover_core::effect::{Effect, HookEffect, Notification, Reply, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::input::{DriverInput, Found, StoreInput};
 use drover_core::model::alloc::ExitResult;
@@ -18,11 +18,11 @@ use crate::words::words;
 pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Column, String) {
     match input {
         None => timer(names, agent),
-        Some(Input::Driver(key, said)) => {
-            let launch = run_of(names, said.launch());
+        Some(Input::Driver(key, reported)) => {
+            let launch = run_of(names, reported.launch());
             (
                 Column::Of(names.task(key)),
-                format!("{} {launch}", heard(said)),
+                format!("{} {launch}", driver_input(reported)),
             )
         }
         Some(Input::Hook(hook)) => {
@@ -40,8 +40,8 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
             Column::People,
             format!("{} {}", request.0, asks(names, asked)),
         ),
-        Some(Input::Node(news)) => (Column::Agent, words(news)),
-        Some(Input::Template(key, news)) => (Column::Of(names.task(key)), words(news)),
+        Some(Input::Node(report)) => (Column::Agent, words(report)),
+        Some(Input::Template(key, report)) => (Column::Of(names.task(key)), words(report)),
         Some(Input::Shutdown(mode)) => (Column::People, format!("end: {mode:?}")),
     }
 }
@@ -103,9 +103,9 @@ fn run_of(names: &Names, launch: LaunchId) -> String {
     }
 }
 
-fn heard(said: &DriverInput) -> String {
-    let what = said.name();
-    match (said, said.failure()) {
+fn driver_input(reported: &DriverInput) -> String {
+    let what = reported.name();
+    match (reported, reported.failure()) {
         (_, Some(failure)) => format!("{what} ({})", failure.message),
         (DriverInput::Exited { result, .. }, _) => format!("exited {}", ended(result)),
         (
@@ -121,7 +121,7 @@ fn heard(said: &DriverInput) -> String {
             },
             _,
         ) => format!("script ended with {code}"),
-        (DriverInput::Said { message, .. }, _) => format!("says: {message}"),
+        (DriverInput::Event { message, .. }, _) => format!("event: {message}"),
         _ => what.to_owned(),
     }
 }
@@ -129,7 +129,7 @@ fn heard(said: &DriverInput) -> String {
 fn ended(exit: &ExitResult) -> String {
     match exit.code {
         Some(code) => format!("with {code}"),
-        None => "somehow".to_owned(),
+        None => "with an unknown status".to_owned(),
     }
 }
 
@@ -168,11 +168,11 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
             };
             (Column::People, format!("{} {what}", request.0))
         }
-        Effect::Tell(Told::Event(key, event)) => (
+        Effect::Notify(Notification::Event(key, event)) => (
             Column::Of(names.task(key)),
-            format!("tell {}: {}", event.kind.as_str(), event.display_message),
+            format!("emit {}: {}", event.kind.as_str(), event.display_message),
         ),
-        Effect::Tell(Told::Index(_)) => return None,
+        Effect::Notify(Notification::Index(_)) => return None,
         Effect::Stopped => (Column::Agent, "done".to_owned()),
     })
 }
@@ -194,18 +194,18 @@ fn records(names: &Names, batch: &Batch) -> String {
             format!("{}/{name} {state} {launch}", names.alloc(*id))
         }
         (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
-        (Key::Collected(id), None) => format!("record of {} gone", names.alloc(*id)),
+        (Key::Collected(id), None) => format!("record of {} removed", names.alloc(*id)),
         (Key::Disk(slot), Some(_)) => format!("disk of {slot}"),
-        (Key::Disk(slot), None) => format!("disk of {slot} gone"),
-        (Key::Alloc(id), _) => format!("{} gone", names.alloc(*id)),
-        (Key::Task(id, name), _) => format!("{}/{name} gone", names.alloc(*id)),
+        (Key::Disk(slot), None) => format!("disk of {slot} removed"),
+        (Key::Alloc(id), _) => format!("{} removed", names.alloc(*id)),
+        (Key::Task(id, name), _) => format!("{}/{name} removed", names.alloc(*id)),
         (Key::Meta, _) => "meta".to_owned(),
         (Key::Job(job), Some(_)) => format!("job {}", job.id),
-        (Key::Job(job), None) => format!("job {} gone", job.id),
+        (Key::Job(job), None) => format!("job {} removed", job.id),
         (Key::Eval(_), _) => "eval".to_owned(),
         (Key::Deployment(_), _) => "deployment".to_owned(),
         (Key::Variable(key), Some(_)) => format!("variable {}", key.path),
-        (Key::Variable(key), None) => format!("variable {} gone", key.path),
+        (Key::Variable(key), None) => format!("variable {} removed", key.path),
     };
     batch.iter().map(one).collect::<Vec<_>>().join(", ")
 }

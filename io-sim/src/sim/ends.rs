@@ -36,7 +36,7 @@ impl Sim {
             if stepped == Stepped::Idle || self.world.elapsed.0 > end {
                 let holds = what(self);
                 let pending = self.agent.as_ref().map(Agent::pending);
-                return ensure(holds, "what_is_expected_happens", || format!("{pending:?}"));
+                return ensure(holds, "expected_outcome_happens", || format!("{pending:?}"));
             }
         }
         Ok(())
@@ -46,22 +46,24 @@ impl Sim {
     ///
     /// # Errors
     /// What is violated by it.
-    pub fn peace(&mut self) -> Verdict {
-        self.calm()?;
+    pub fn converge(&mut self) -> Verdict {
+        self.run_until_quiescent()?;
         self.tape.plays_the_same(self.is_deep())?;
         let renewed = self.renews();
         let before = self.living_without_clock();
         let commits = self.changes_on_disk();
         self.restart()?;
-        self.calm()?;
+        self.run_until_quiescent()?;
         let after = self.living_without_clock();
-        ensure(before == after, "a_restart_at_rest_changes_nothing", || {
-            format!("{before:?} {after:?}")
-        })?;
+        ensure(
+            before == after,
+            "agent_restart_at_rest_changes_nothing",
+            || format!("{before:?} {after:?}"),
+        )?;
         let wrote = self.changes_on_disk() - commits;
         ensure(
             wrote <= 3 || renewed || self.renews(),
-            "a_restart_at_rest_changes_nothing",
+            "agent_restart_at_rest_changes_nothing",
             || format!("{wrote} commits"),
         )
     }
@@ -91,8 +93,8 @@ impl Sim {
     ///
     /// # Errors
     /// What is violated by it.
-    pub fn calm(&mut self) -> Verdict {
-        self.world.peace = true;
+    pub fn run_until_quiescent(&mut self) -> Verdict {
+        self.world.converging = true;
         self.world.disk.full = false;
         self.world.disk.full_until = None;
         if self.agent.is_none() || self.stopped {
@@ -106,13 +108,13 @@ impl Sim {
         self.run(Span::secs(2 * 3600 - 600))?;
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.
-            self.run(self.world.patience.disk)?;
+            self.run(self.world.timeouts.disk)?;
         }
         match &self.agent {
             Some(agent) => {
                 for (request, (life, input)) in &self.requests {
                     let open = *life == self.world.life && self.checker.reply(*request).is_none();
-                    ensure(!open, "one_reply_to_one_request", || format!("{input:?}"))?;
+                    ensure(!open, "request_gets_one_reply", || format!("{input:?}"))?;
                 }
                 self.checker.rest(&self.world, agent)
             }

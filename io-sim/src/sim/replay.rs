@@ -12,7 +12,7 @@ use drover_recorder::{FORMAT, Header, Start, Step};
 
 use super::{Sim, mark_of};
 use crate::check::{Verdict, ensure};
-use crate::hash::Fold;
+use crate::hash::StateHasher;
 use crate::replay::{Segment, outcome};
 
 /// Of so many states in a recording the first is hashed.
@@ -23,7 +23,7 @@ const HASHED_EACH: usize = 7;
 pub(super) struct Tape {
     began: Option<(Config, Saved, Now)>,
     inputs: Vec<(Now, Option<Input>)>,
-    effects: Fold,
+    effects: StateHasher,
 }
 
 impl Tape {
@@ -44,13 +44,13 @@ impl Tape {
         self.effects.write_u64(hash);
     }
 
-    /// Another agent that is told the same does the same.
+    /// The same inputs lead to the same effects.
     pub(super) fn plays_the_same(&self, deep: bool) -> Verdict {
         let Some((config, saved, now)) = &self.began else {
             return Ok(());
         };
         let mut agent = Agent::restore(config.clone(), saved.clone(), *now);
-        let mut effects = Fold::default();
+        let mut effects = StateHasher::default();
         let mut drain = |agent: &mut Agent| {
             while let Some(effect) = agent.poll_effect() {
                 effects.write_u64(mark_of(&effect, deep));

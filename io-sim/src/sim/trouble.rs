@@ -17,20 +17,19 @@ impl Sim {
             self.crash_at = None;
         }
         let in_step = core::mem::take(&mut self.died_in_step);
-        let reboots = self.world.strikes(Fault::Reboot, "machine");
-        if planned || in_step || reboots || self.world.strikes(Fault::Crash, "agent") {
+        let reboots = self.world.fires(Fault::Reboot, "machine");
+        if planned || in_step || reboots || self.world.fires(Fault::Crash, "agent") {
             self.dies(reboots);
-        } else if self.world.strikes(Fault::WallJump, "clock") {
+        } else if self.world.fires(Fault::WallJump, "clock") {
             let hour = Span::secs(3600);
             let grid = [Span::secs(-1), hour, Span(-hour.0), Span::secs(20_000)];
             let by = self.world.choices.one_of(&grid, Point::Wall, "clock");
             self.world.jump_wall(by.unwrap_or(Span::ZERO));
-        } else if self.world.strikes(Fault::FlapDriver, "driver") {
+        } else if self.world.fires(Fault::FlapDriver, "driver") {
             self.flap_driver();
-        } else if self.world.strikes(Fault::LosePlugin, "driver") {
+        } else if self.world.fires(Fault::LosePlugin, "driver") {
             self.lose_plugin();
-        } else if self.world.has_templates()
-            && self.world.strikes(Fault::ChangeTemplate, "templates")
+        } else if self.world.has_templates() && self.world.fires(Fault::ChangeTemplate, "templates")
         {
             self.world.a_template_changes();
         } else if self.listens() {
@@ -40,11 +39,11 @@ impl Sim {
 
     /// What goes wrong with what the agent listens to.
     fn machine_trouble(&mut self) {
-        if self.world.strikes(Fault::EndNews, "machine") {
+        if self.world.fires(Fault::EndNews, "machine") {
             self.world.a_stream_ends();
-        } else if self.world.strikes(Fault::OddNews, "machine") {
-            self.world.odd_news();
-        } else if self.world.strikes(Fault::FlapDevice, "machine") {
+        } else if self.world.fires(Fault::OddNews, "machine") {
+            self.world.malformed_report();
+        } else if self.world.fires(Fault::FlapDevice, "machine") {
             self.world.device_changes();
         }
     }

@@ -16,7 +16,7 @@
 //! A number of a driver's configuration that comes from a variable of more than three digits is the
 //! known case in which replay differs; it says where. `sim-tests/tests/redaction.rs` shows in
 //! random worlds that hiding changes no decision, and that every field and variant of a line is
-//! read again (`sim-tests/src/specimen.rs`). `agent/tests/recorded_secrets.rs` plants a secret in
+//! read again (`sim-tests/src/specimen.rs`). `agent/tests/recording_redaction.rs` plants a secret in
 //! every field of a job.
 
 mod policy;

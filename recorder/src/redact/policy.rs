@@ -73,15 +73,14 @@ pub(super) fn fields(owner: &str) -> Fields {
         | "Meta" | "Node" | "DriverInfo" | "DriverNetwork" | "Constraint" | "UpdateStrategy"
         | "ReschedulePolicy" | "PeriodicConfig" | "Port" | "Launch" | "Local" | "Ledger"
         | "InFlight" | "Agent" | "Broadcasts" | "Sender" | "Outcome" | "Header" | "JobRecord"
-        | "Saved" | "Restore" | "Handed" | "VariableKey" | "VariableMeta" | "ParameterizedJob"
-        | "DispatchPayload" | "PlacementFailure" | "Shortage" | "GroupId" | "DeviceRequest"
-        | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode" | "SaidGroup"
-        | "SaidDevice" | "SaidAttribute" | "Attribute" | "Group" | "Device" | "Fingerprint"
-        | "Processors" | "Core" | "Interface" | "Address" | "ProbeConfig" | "DriverFingerprint"
-        | "Machine" | "Fingerprints" | "FoundPlugin" | "Drivers" | "Driver" | "Devices"
-        | "Plugin" | "NodeInput" | "Reply" | "Slot" | "Disk" | "Elsewhere" | "Lease" => {
-            Fields::all(Rule::Show)
-        }
+        | "Saved" | "Restore" | "Takeover" | "VariableKey" | "VariableMeta"
+        | "ParameterizedJob" | "DispatchPayload" | "PlacementFailure" | "Shortage" | "GroupId"
+        | "DeviceRequest" | "Preference" | "AssignedDevices" | "Mount" | "DeviceNode"
+        | "ReportedGroup" | "ReportedDevice" | "ReportedAttribute" | "Attribute" | "Group"
+        | "Device" | "Fingerprint" | "Processors" | "Core" | "Interface" | "Address"
+        | "ProbeConfig" | "DriverFingerprint" | "Machine" | "Fingerprints" | "FoundPlugin"
+        | "Drivers" | "Driver" | "Devices" | "Plugin" | "NodeInput" | "Reply" | "Slot" | "Disk"
+        | "Elsewhere" | "Lease" => Fields::all(Rule::Show),
         // Names that stand elsewhere.
         "Reads" => Fields::all(Rule::HideTexts),
         "Job" => Fields::listed(JOB, Rule::HideAll),
@@ -90,7 +89,7 @@ pub(super) fn fields(owner: &str) -> Fields {
         "Network" => Fields::listed(&[(&["Mode", "Hostname"], Rule::Show)], Rule::HideAll),
         "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
         // Why a probe failed is somebody else's words.
-        "Probe" => Fields::listed(&[(&["trouble"], Rule::HideTexts)], Rule::Show),
+        "Probe" => Fields::listed(&[(&["last_error"], Rule::HideTexts)], Rule::Show),
         "NodeEvent" => Fields::listed(&[(&["message"], Rule::HideTexts)], Rule::Show),
         "Identity" => Fields::listed(&[(&["ExtraClaims"], Rule::HideAll)], Rule::Show),
         "TaskConfig" => others_hidden!(
@@ -220,7 +219,7 @@ pub(super) fn of_entry(rule: Rule, key: &str) -> Rule {
 }
 
 /// Whether the rules of maps look at keys.
-pub(super) fn looks_at_keys(rule: Rule) -> bool {
+pub(super) fn hides_keys(rule: Rule) -> bool {
     matches!(rule, Rule::EventDetails | Rule::DriverConfig)
 }
 
@@ -244,7 +243,7 @@ mod tests {
 
     /// What is somebody else's data or words is hidden; what it stands in is shown.
     #[test]
-    fn what_may_hold_a_secret_is_hidden() {
+    fn possible_secret_is_hidden() {
         let table = [
             ("Job", "ID", Rule::Show),
             ("Job", "Priority", Rule::HideTexts),
@@ -260,7 +259,7 @@ mod tests {
             ("Network", "DNS", Rule::HideAll),
             ("Resources", "CPU", Rule::HideTexts),
             ("Resources", "NUMA", Rule::HideAll),
-            ("Probe", "trouble", Rule::HideTexts),
+            ("Probe", "last_error", Rule::HideTexts),
             ("Probe", "found", Rule::Show),
             ("NodeEvent", "message", Rule::HideTexts),
             ("NodeEvent", "subsystem", Rule::Show),
@@ -295,8 +294,8 @@ mod tests {
             ("VariableMeta", "modify_index", Rule::Show),
             ("Variable", "items", Rule::HideTexts),
             ("PutVariable", "items", Rule::HideTexts),
-            ("Told", "alloc", Rule::Show),
-            ("Told", "event", Rule::HideTexts),
+            ("Notification", "alloc", Rule::Show),
+            ("Notification", "event", Rule::HideTexts),
             ("Unheard", "of", Rule::HideTexts),
         ];
         for (owner, field, rule) in table {
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_drivers_configuration_only_what_is_checked_may_be_shown() {
+    fn driver_config_shows_checked_values_only() {
         for (name, rule) in [
             ("kill_after", Rule::Checked),
             ("exit_code", Rule::Checked),

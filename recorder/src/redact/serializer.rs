@@ -208,7 +208,7 @@ impl<C> Parts<C> {
     }
 
     fn key<'v, T: Serialize + ?Sized>(&mut self, key: &'v T) -> Redacted<'v, T> {
-        if policy::looks_at_keys(self.cx.rule) {
+        if policy::hides_keys(self.cx.rule) {
             let text = serde_json::to_string(key).unwrap_or_default();
             self.entry = policy::of_entry(self.cx.rule, text.trim_matches('"'));
         }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_core_decides_by_stays() {
+    fn values_used_by_core_are_kept() {
         let key = TokenKey::new(7);
         for plain in [
             "",

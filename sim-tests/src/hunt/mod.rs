@@ -12,7 +12,7 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use drover_io_sim::Fold;
+use drover_io_sim::StateHasher;
 use patch::Patch;
 use seek::{Found, Workshop};
 use table::Row;
@@ -102,7 +102,7 @@ fn some(bugs: Vec<Patch>, many: usize, by: &str) -> Vec<Option<Patch>> {
     let searched = |bug: &Patch| bug.scenario.is_none() && bug.test.is_none();
     let mut bugs: Vec<Patch> = bugs.into_iter().filter(searched).collect();
     bugs.sort_by_cached_key(|bug| {
-        let mut hash = Fold::default();
+        let mut hash = StateHasher::default();
         hash.write(by.as_bytes());
         hash.write(bug.name.as_bytes());
         hash.finish()

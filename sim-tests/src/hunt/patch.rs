@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Patch {
     /// The name of its file, without the ending.
     pub name: String,
-    /// What the bug is, and where the field met it: the lines before the first diff.
+    /// What the bug is, and where Nomad met it: the lines before the first diff.
     pub story: String,
     /// The scenario that is known to notice it, if its story ends with a line that says so.
     pub scenario: Option<String>,

@@ -32,7 +32,7 @@ pub(super) struct Found {
 const PROFILE: &str = "hunt";
 /// A searching program hangs if it takes this much longer than it was told; making what it found
 /// smaller takes some of it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Tests that say that something differs, and not that it is wrong: which bugs are planted, and that
 /// an agent does what an earlier one did.
 const NO_JUDGES: &[&str] = &["planted_bugs-", "recordings-"];
@@ -136,7 +136,7 @@ impl Workshop {
             "--threads",
             "1",
         ]);
-        let limit = Duration::from_secs(seconds) + PATIENCE;
+        let limit = Duration::from_secs(seconds) + TIMEOUT;
         let began = Instant::now();
         let Some(output) = run(search, limit).map_err(|why| shown(&program, &why))? else {
             return Ok(Found {
@@ -149,8 +149,8 @@ impl Workshop {
         };
         let line = output.lines().rfind(|line| line.starts_with('{'));
         let line = line.ok_or_else(|| format!("the search says nothing: {output}"))?;
-        let said: Value = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
-        Ok(as_said(&said))
+        let message: Value = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
+        Ok(as_reported(&message))
     }
 
     /// Runs the scenarios, and names the first that fails: the one that is known to fail before all
@@ -214,11 +214,12 @@ impl Workshop {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-        let said = lines
+        let message = lines
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let tests = said.filter(|said| said["profile"]["test"] == true);
-        let programs = tests.filter_map(|said| Some(PathBuf::from(said["executable"].as_str()?)));
+        let tests = message.filter(|message| message["profile"]["test"] == true);
+        let programs =
+            tests.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)));
         let is_of = |program: &Path, names: &[&str]| {
             let name = program.file_name().unwrap_or_default().to_string_lossy();
             names.iter().any(|other| name.starts_with(other))
@@ -232,15 +233,15 @@ impl Workshop {
 }
 
 /// What the program's line of JSON says.
-fn as_said(said: &Value) -> Found {
-    let search = serde_json::from_value(said["search"].clone()).ok();
+fn as_reported(message: &Value) -> Found {
+    let search = serde_json::from_value(message["search"].clone()).ok();
     Found {
-        found: said["found"] == true,
-        property: said["property"].as_str().unwrap_or_default().to_owned(),
+        found: message["found"] == true,
+        property: message["property"].as_str().unwrap_or_default().to_owned(),
         search: search.map_or(String::new(), name_of),
-        runs: said["runs"].as_u64().unwrap_or_default(),
-        seconds: said["seconds"].as_f64().unwrap_or_default(),
-        schedule_len: said["schedule_len"].as_u64(),
+        runs: message["runs"].as_u64().unwrap_or_default(),
+        seconds: message["seconds"].as_f64().unwrap_or_default(),
+        schedule_len: message["schedule_len"].as_u64(),
     }
 }
 

@@ -64,7 +64,7 @@ impl Writer<'_> {
                 }
             },
             Value::Count(..) | Value::Scratch => {
-                let message = format!("JSON cannot say {}", value.type_name());
+                let message = format!("JSON cannot represent {}", value.type_name());
                 Err(Fault::failed(message))
             }
         }

@@ -107,7 +107,7 @@ impl Writer<'_> {
                 self.out.push("]")
             }
             Value::Nil | Value::Absent | Value::Count(..) | Value::Scratch => {
-                let message = format!("TOML cannot say {} in a list", value.type_name());
+                let message = format!("TOML cannot represent {} in a list", value.type_name());
                 Err(Fault::failed(message))
             }
         }

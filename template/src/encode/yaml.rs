@@ -144,7 +144,7 @@ fn shape(value: &Value) -> Result<Shape, Fault> {
             Shown::Fields | Shown::Text(_) => Shape::Map(small(record.fields.iter())),
         },
         Value::Count(..) | Value::Scratch => {
-            let message = format!("YAML cannot say {}", value.type_name());
+            let message = format!("YAML cannot represent {}", value.type_name());
             return Err(Fault::failed(message));
         }
     })

@@ -39,7 +39,7 @@ impl<'a> Render<'a> {
             }
             _ => self.word(first, dot),
         };
-        found.map_err(|fault| fault.at(first.place))
+        found.map_err(|fault| fault.at(first.position))
     }
 
     fn arguments(
@@ -77,7 +77,7 @@ impl<'a> Render<'a> {
                 self.fields(value, names, Vec::new())
             }
         };
-        found.map_err(|fault| fault.at(word.place))
+        found.map_err(|fault| fault.at(word.position))
     }
 
     fn variable(&self, slot: usize) -> Value {

@@ -21,7 +21,7 @@ impl<'a> Render<'a> {
         let value = self.pipe(&range.over, dot)?;
         let begin = self.variables.len();
         let items = self.items(&value, range);
-        let any = match items.map_err(|fault| fault.at(range.place))? {
+        let any = match items.map_err(|fault| fault.at(range.position))? {
             Items::Numbers(from, to, make) => {
                 let numbers = (from..to).map(|int| (make(int.wrapping_sub(from)), make(int)));
                 self.turns(range, numbers)?
@@ -94,7 +94,7 @@ impl<'a> Render<'a> {
     }
 
     fn turn(&mut self, range: &'a Loop, key: Value, value: Value) -> Result<Flow, Fault> {
-        self.cx.spend(1).map_err(|fault| fault.at(range.place))?;
+        self.cx.spend(1).map_err(|fault| fault.at(range.position))?;
         match &range.over.sets {
             Sets::Nothing => {}
             Sets::New { first, count } => {

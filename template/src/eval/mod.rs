@@ -8,7 +8,7 @@ mod looping;
 use std::collections::BTreeSet;
 
 use crate::ast::{Body, Choice, Node, Pipe, Sets};
-use crate::error::{ErrorKind, Fault, Place};
+use crate::error::{ErrorKind, Fault, Position};
 use crate::format::{self, Sink};
 use crate::need::{Need, Source};
 use crate::options::{DEPTH, Options};
@@ -90,15 +90,19 @@ impl<'a> Render<'a> {
                 let text = self.text.get(range.clone()).unwrap_or_default();
                 self.out
                     .push(text)
-                    .map_err(|fault| fault.at(Place(range.start)))?;
+                    .map_err(|fault| fault.at(Position(range.start)))?;
             }
             Node::Action(pipe) => self.show(pipe, dot)?,
             Node::If(choice) => return self.scope(|render| render.choose(choice, dot, false)),
             Node::With(choice) => return self.scope(|render| render.choose(choice, dot, true)),
             Node::Range(range) => return self.scope(|render| render.range(range, dot)),
-            Node::Template { place, name, data } => {
+            Node::Template {
+                position,
+                name,
+                data,
+            } => {
                 let called = self.call(name, data.as_ref(), dot);
-                called.map_err(|fault| fault.at(*place))?;
+                called.map_err(|fault| fault.at(*position))?;
             }
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
@@ -111,9 +115,9 @@ impl<'a> Render<'a> {
         if pipe.sets != Sets::Nothing {
             return Ok(());
         }
-        let place = place_of(pipe);
-        self.cx.spend(1).map_err(|fault| fault.at(place))?;
-        format::show(&mut self.out, &value).map_err(|fault| fault.at(place))
+        let position = position_of(pipe);
+        self.cx.spend(1).map_err(|fault| fault.at(position))?;
+        format::show(&mut self.out, &value).map_err(|fault| fault.at(position))
     }
 
     /// One level deeper, with variables of its own.
@@ -167,7 +171,9 @@ impl<'a> Render<'a> {
     fn pipe(&mut self, pipe: &'a Pipe, dot: &Value) -> Result<Value, Fault> {
         let mut value = None;
         for command in &pipe.commands {
-            self.cx.spend(1).map_err(|fault| fault.at(command.place))?;
+            self.cx
+                .spend(1)
+                .map_err(|fault| fault.at(command.position))?;
             value = Some(self.command(command, dot, value)?);
         }
         let value = value.unwrap_or(Value::Absent);
@@ -194,8 +200,8 @@ impl<'a> Render<'a> {
     }
 }
 
-fn place_of(pipe: &Pipe) -> Place {
+fn position_of(pipe: &Pipe) -> Position {
     pipe.commands
         .last()
-        .map_or(Place::default(), |command| command.place)
+        .map_or(Position::default(), |command| command.position)
 }

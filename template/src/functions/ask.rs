@@ -95,9 +95,7 @@ pub(super) const TABLE: &[Function] = &[
 
 /// A question whose answer is of another sort.
 fn odd(need: &Need) -> Fault {
-    Fault::failed(format!(
-        "the answer for {need} is of a sort that does not fit"
-    ))
+    Fault::failed(format!("the answer for {need} has the wrong type"))
 }
 
 fn env(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Option<Vec<u8>>> {

@@ -12,7 +12,7 @@ pub(super) const TABLE: &[Function] = &[
         name: "and",
         takes: &[Any],
         more: Some((Any, usize::MAX)),
-        says: "the first value that is false, or the last; none after it is looked at",
+        description: "the first value that is false, or the last; later ones are not evaluated",
         run: Run::And,
         cheap: true,
     },
@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Function] = &[
         name: "or",
         takes: &[Any],
         more: Some((Any, usize::MAX)),
-        says: "the first value that is true, or the last; none after it is looked at",
+        description: "the first value that is true, or the last; later ones are not evaluated",
         run: Run::Or,
         cheap: true,
     },
@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "index",
         &[Any],
-        "the entry of a list, map or text at each place in turn",
+        "the entry of a list, map or text at each index in turn",
         index,
     )
     .cheap()
@@ -49,7 +49,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "slice",
         &[Any],
-        "a part of a text or list: from one place up to another",
+        "a slice of a text or list: from one index up to another",
         slice,
     )
     .and_up_to(3, Any),
@@ -88,16 +88,16 @@ fn len(_: &mut Cx<'_>, args: Args<'_>) -> Result {
 }
 
 /// A place in something of a length.
-fn place(of: &Value, most: usize) -> Result<usize> {
+fn position(of: &Value, most: usize) -> Result<usize> {
     let at = match of {
         Value::Int(int, _) => usize::try_from(*int).ok(),
         Value::Uint(uint, _) => usize::try_from(*uint).ok(),
         other => {
-            let message = format!("{} is no place in a list", other.type_name());
+            let message = format!("{} is not a list index", other.type_name());
             return Err(Fault::failed(message));
         }
     };
-    let outside = || Fault::failed("the place is outside: compare it with len first");
+    let outside = || Fault::failed("the index is out of range: compare it with len first");
     at.filter(|at| *at <= most).ok_or_else(outside)
 }
 
@@ -105,7 +105,7 @@ fn index(_: &mut Cx<'_>, args: Args<'_>) -> Result {
     let mut value = args.get(0)?.clone();
     for key in args.from(1) {
         let last = |len: usize| match len.checked_sub(1) {
-            Some(last) => place(key, last),
+            Some(last) => position(key, last),
             None => Err(Fault::failed("there is nothing in it")),
         };
         value = match &value {
@@ -142,7 +142,7 @@ fn slice(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
             return Err(Fault::failed(message));
         }
     };
-    let bound = |at: usize, or: usize| args.0.get(at).map_or(Ok(or), |of| place(of, len));
+    let bound = |at: usize, or: usize| args.0.get(at).map_or(Ok(or), |of| position(of, len));
     let (from, to) = (bound(1, 0)?, bound(2, len)?);
     let room = bound(3, len)?;
     if from > to || to > room {
@@ -150,7 +150,7 @@ fn slice(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
     }
     if args.len() > 3 && matches!(args.get(0)?, Value::Text(_)) {
         return Err(Fault::failed(
-            "a text has no room beyond its end: leave the last place out",
+            "a text has no capacity: leave the last index out",
         ));
     }
     match args.get(0)? {

@@ -16,7 +16,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "base64Decode",
         &[Text],
-        "what a text in base64 says",
+        "the text decoded from base64",
         |cx, args| decode(cx, args, &STANDARD),
     ),
     function(
@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "base64URLDecode",
         &[Text],
-        "what a text in the base64 of URLs says",
+        "the text decoded from URL-safe base64",
         |cx, args| decode(cx, args, &URL_SAFE),
     ),
     function("sha256Hex", &[Text], "the SHA-256 of a text", |cx, args| {

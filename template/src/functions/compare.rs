@@ -87,7 +87,7 @@ fn equal(one: &Value, other: &Value) -> Result<bool> {
     }
 }
 
-/// The order of two numbers or texts. What is no number at all is neither less nor greater.
+/// The order of two numbers or texts. What is not a number at all is neither less nor greater.
 fn order(args: Args<'_>) -> Result<Ordering> {
     let (one, other) = (args.get(0)?, args.get(1)?);
     if let (Some(one), Some(other)) = (int(one), int(other)) {

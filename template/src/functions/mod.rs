@@ -40,7 +40,7 @@ pub(crate) struct Function {
     /// What more it may be given, and how many at most.
     pub(crate) more: Option<(Param, usize)>,
     /// What it does, for the page about functions.
-    pub(crate) says: &'static str,
+    pub(crate) description: &'static str,
     pub(crate) run: Run,
     /// Whether it is as fast for a large value as for a small one, but for what it writes.
     pub(crate) cheap: bool,
@@ -61,14 +61,14 @@ type Plain = fn(&mut Cx<'_>, Args<'_>) -> Result;
 const fn function(
     name: &'static str,
     takes: &'static [Param],
-    says: &'static str,
+    description: &'static str,
     run: Plain,
 ) -> Function {
     Function {
         name,
         takes,
         more: None,
-        says,
+        description,
         run: Run::Plain(run),
         cheap: false,
     }

@@ -69,13 +69,13 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "parseJSON",
         &[Text],
-        "what a JSON text says; nothing is an empty map",
+        "the value of a JSON text; an empty text is an empty map",
         parse_json,
     ),
     function(
         "parseYAML",
         &[Text],
-        "what a YAML text says; nothing is an empty map",
+        "the value of a YAML text; an empty text is an empty map",
         parse_yaml,
     ),
 ];
@@ -146,8 +146,8 @@ fn parse_yaml(cx: &mut Cx<'_>, args: Args<'_>) -> Result {
         },
     };
     let json: Json = serde_saphyr::from_str_with_options(&text, options).map_err(|error| {
-        let place = error.location().map(|at| (at.line(), at.column()));
-        Fault::failed(match place {
+        let position = error.location().map(|at| (at.line(), at.column()));
+        Fault::failed(match position {
             Some((line, column)) => {
                 format!("the text is no YAML, at its line {line}, column {column}")
             }

@@ -105,5 +105,5 @@ pub(crate) fn reason(name: &str) -> Option<&'static str> {
     TABLE
         .iter()
         .find(|function| function.name == name)
-        .map(|function| function.says)
+        .map(|function| function.description)
 }

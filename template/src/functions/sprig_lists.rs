@@ -136,7 +136,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_slice",
         &[List],
-        "the values from one place up to another",
+        "the values from one index up to another",
         slice,
     )
     .and_up_to(2, Int),

@@ -65,14 +65,14 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_substr",
         &[Int, Int, Text],
-        "its bytes from one place up to another",
+        "its bytes from one index up to another",
         substr,
     ),
     function("sprig_repeat", &[Int, Text], "the text many times", repeat),
     function(
         "sprig_replace",
         &[Text, Text, Text],
-        "with the second text in each place of the first",
+        "with the second text in place of each first one",
         |cx, args| text::replace(cx, &args.str(2)?, &args.str(0)?, &args.str(1)?),
     ),
     function(
@@ -167,7 +167,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_regexFind",
         &[Text, Text],
-        "the first place that a regular expression describes",
+        "the first match of a regular expression",
         |cx, args| {
             let regex = cx.regex(args.text(0)?, args.text(1)?.len())?;
             let found = regex
@@ -179,7 +179,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_regexFindAll",
         &[Text, Text, Int],
-        "as many places that a regular expression describes; all for -1",
+        "as many matches of a regular expression; all for -1",
         |cx, args| {
             let within = args.text(1)?;
             let regex = cx.regex(args.text(0)?, within.len())?;
@@ -196,7 +196,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_regexReplaceAll",
         &[Text, Text, Text],
-        "the second text, with the third, in which `$1` is a group, in each place that the first describes",
+        "the second text, with the third, in which `$1` is a group, for each match of the first",
         |cx, args| text::regex_replace(cx, args, 2, 1),
     ),
     function(

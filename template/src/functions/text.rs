@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "replaceAll",
         &[Text, Text, Text],
-        "the last text, with the second in each place of the first",
+        "the last text, with the second in place of each first one",
         |cx, args| replace(cx, &args.str(2)?, &args.str(0)?, &args.str(1)?),
     ),
     function(
@@ -53,7 +53,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "regexReplaceAll",
         &[Text, Text, Text],
-        "the last text, with the second, in which `$1` is a group, in each place that the first describes",
+        "the last text, with the second, in which `$1` is a group, for each match of the first",
         |cx, args| regex_replace(cx, args, 1, 2),
     ),
     function("toLower", &[Text], "in small letters", |cx, args| {

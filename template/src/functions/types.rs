@@ -168,7 +168,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_b64dec",
         &[Text],
-        "what a text in base64 says",
+        "the text decoded from base64",
         |cx, args| checksums::decode(cx, args, &STANDARD),
     ),
     function(
@@ -207,7 +207,7 @@ pub(super) const TABLE: &[Function] = &[
     function(
         "sprig_fromJson",
         &[Text],
-        "what a JSON text says",
+        "the value of a JSON text",
         |cx, args| parse::json(cx, args.text(0)?),
     ),
 ];

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ast::{Body, Choice, Loop, Node};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, Position};
 use crate::lex::{self, Kind, Token};
 use crate::literal;
 use crate::options::{DEPTH, Options};
@@ -41,7 +41,7 @@ pub(crate) fn parse(text: &str, options: &Options) -> Result<Parsed, Fault> {
             named: parser.named,
         }),
         other => Err(Fault::syntax(
-            end.place,
+            end.position,
             format!(
                 "{{{{{}}}}} without a block that it belongs to",
                 other.name()
@@ -53,7 +53,7 @@ pub(crate) fn parse(text: &str, options: &Options) -> Result<Parsed, Fault> {
 /// What ended a body.
 #[derive(Clone, Copy)]
 struct End {
-    place: Place,
+    position: Position,
     keyword: Keyword,
 }
 
@@ -113,12 +113,12 @@ impl<'a> Parser<'a> {
 
     fn deeper<T>(
         &mut self,
-        place: Place,
+        position: Position,
         inside: impl FnOnce(&mut Self) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         if self.depth >= DEPTH {
             let message = format!("more than {DEPTH} blocks or parentheses inside of each other");
-            return Err(Fault::limit(message).at(place));
+            return Err(Fault::limit(message).at(position));
         }
         self.depth += 1;
         let found = inside(self)?;
@@ -132,24 +132,24 @@ impl<'a> Parser<'a> {
         let mut body = Body::new();
         loop {
             let token = self.take();
-            let place = token.place();
+            let position = token.position();
             match token.kind {
                 Kind::Text => body.push(Node::Text(token.range.clone())),
                 Kind::Open => {
                     self.skip_space();
-                    if let Some(keyword) = self.action(place, &mut body)? {
-                        return Ok((body, End { place, keyword }));
+                    if let Some(keyword) = self.action(position, &mut body)? {
+                        return Ok((body, End { position, keyword }));
                     }
                 }
                 _ => {
                     let keyword = Keyword::Nothing;
-                    return Ok((body, End { place, keyword }));
+                    return Ok((body, End { position, keyword }));
                 }
             }
         }
     }
 
-    fn action(&mut self, place: Place, body: &mut Body) -> Result<Option<Keyword>, Fault> {
+    fn action(&mut self, position: Position, body: &mut Body) -> Result<Option<Keyword>, Fault> {
         let token = self.peek();
         let word = match token.kind {
             Kind::Word => self.words(token),
@@ -161,14 +161,14 @@ impl<'a> Parser<'a> {
         match word {
             "end" => return self.close(word).map(|()| Some(Keyword::End)),
             "else" => return Ok(Some(Keyword::Else)),
-            "if" => body.push(Node::If(self.choice(place, "if")?)),
-            "with" => body.push(Node::With(self.choice(place, "with")?)),
-            "range" => body.push(Node::Range(self.range(place)?)),
-            "template" => body.push(self.template(place)?),
-            "block" => body.push(self.block(place)?),
-            "define" => self.define(place)?,
-            "break" => body.push(self.jump(place, word, Node::Break)?),
-            "continue" => body.push(self.jump(place, word, Node::Continue)?),
+            "if" => body.push(Node::If(self.choice(position, "if")?)),
+            "with" => body.push(Node::With(self.choice(position, "with")?)),
+            "range" => body.push(Node::Range(self.range(position)?)),
+            "template" => body.push(self.template(position)?),
+            "block" => body.push(self.block(position)?),
+            "define" => self.define(position)?,
+            "break" => body.push(self.jump(position, word, Node::Break)?),
+            "continue" => body.push(self.jump(position, word, Node::Continue)?),
             _ => body.push(Node::Action(self.pipe(Kind::Close, false, "the action")?)),
         }
         Ok(None)
@@ -181,13 +181,13 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let message = format!("nothing may follow {of:?} here: close the action");
-        Err(Fault::syntax(token.place(), message))
+        Err(Fault::syntax(token.position(), message))
     }
 
-    fn jump(&mut self, place: Place, word: &str, node: Node) -> Result<Node, Fault> {
+    fn jump(&mut self, position: Position, word: &str, node: Node) -> Result<Node, Fault> {
         if self.loops == 0 {
             let message = format!("{{{{{word}}}}} has a meaning inside of {{{{range}}}} only");
-            return Err(Fault::syntax(place, message));
+            return Err(Fault::syntax(position, message));
         }
         self.close(word)?;
         Ok(node)
@@ -196,20 +196,20 @@ impl<'a> Parser<'a> {
     /// A block's inside: one level deeper, with variables of its own.
     fn scope<T>(
         &mut self,
-        place: Place,
+        position: Position,
         inside: impl FnOnce(&mut Self) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let variables = self.variables.len();
         self.blocks += 1;
-        let found = self.deeper(place, inside)?;
+        let found = self.deeper(position, inside)?;
         self.blocks -= 1;
         self.variables.truncate(variables);
         Ok(found)
     }
 
     /// `if` and `with`, after the word.
-    fn choice(&mut self, place: Place, word: &'static str) -> Result<Choice, Fault> {
-        self.scope(place, |parser| {
+    fn choice(&mut self, position: Position, word: &'static str) -> Result<Choice, Fault> {
+        self.scope(position, |parser| {
             let mut arms = Vec::new();
             let mut otherwise = Body::new();
             loop {
@@ -219,11 +219,11 @@ impl<'a> Parser<'a> {
                 match end.keyword {
                     Keyword::Else if parser.chains(word) => {}
                     Keyword::Else => {
-                        otherwise = parser.last(place, word)?;
+                        otherwise = parser.last(position, word)?;
                         return Ok(Choice { arms, otherwise });
                     }
                     Keyword::End => return Ok(Choice { arms, otherwise }),
-                    Keyword::Nothing => return Err(unclosed(place, word)),
+                    Keyword::Nothing => return Err(unclosed(position, word)),
                 }
             }
         })
@@ -249,32 +249,32 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows a plain `else`, up to the end.
-    fn last(&mut self, place: Place, word: &str) -> Result<Body, Fault> {
+    fn last(&mut self, position: Position, word: &str) -> Result<Body, Fault> {
         self.close("else")?;
         let (body, end) = self.inner()?;
         match end.keyword {
             Keyword::End => Ok(body),
-            Keyword::Nothing => Err(unclosed(place, word)),
+            Keyword::Nothing => Err(unclosed(position, word)),
             Keyword::Else => {
                 let message = format!("a second {{{{else}}}} in one {{{{{word}}}}}");
-                Err(Fault::syntax(end.place, message))
+                Err(Fault::syntax(end.position, message))
             }
         }
     }
 
-    fn range(&mut self, place: Place) -> Result<Loop, Fault> {
-        self.scope(place, |parser| {
+    fn range(&mut self, position: Position) -> Result<Loop, Fault> {
+        self.scope(position, |parser| {
             let over = parser.pipe(Kind::Close, true, "range")?;
             parser.loops += 1;
             let (body, end) = parser.inner()?;
             parser.loops -= 1;
             let otherwise = match end.keyword {
-                Keyword::Nothing => return Err(unclosed(place, "range")),
+                Keyword::Nothing => return Err(unclosed(position, "range")),
                 Keyword::End => Body::new(),
-                Keyword::Else => parser.last(place, "range")?,
+                Keyword::Else => parser.last(position, "range")?,
             };
             Ok(Loop {
-                place,
+                position,
                 over,
                 body,
                 otherwise,
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn template(&mut self, place: Place) -> Result<Node, Fault> {
+    fn template(&mut self, position: Position) -> Result<Node, Fault> {
         let name = self.template_name("template")?;
         self.skip_space();
         let data = match self.peek().kind {
@@ -292,7 +292,11 @@ impl<'a> Parser<'a> {
             }
             _ => Some(self.pipe(Kind::Close, false, "template")?),
         };
-        Ok(Node::Template { place, name, data })
+        Ok(Node::Template {
+            position,
+            name,
+            data,
+        })
     }
 
     fn template_name(&mut self, word: &str) -> Result<Arc<[u8]>, Fault> {
@@ -304,54 +308,58 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let message = || format!("{{{{{word}}}}} wants a name in quotes");
-        name.ok_or_else(|| Fault::syntax(token.place(), message()))
+        name.ok_or_else(|| Fault::syntax(token.position(), message()))
     }
 
-    fn define(&mut self, place: Place) -> Result<(), Fault> {
+    fn define(&mut self, position: Position) -> Result<(), Fault> {
         if self.blocks > 0 {
             let message = "{{define}} inside of a block: move it to the top of the template";
-            return Err(Fault::syntax(place, message));
+            return Err(Fault::syntax(position, message));
         }
         let name = self.template_name("define")?;
         self.close("define")?;
-        self.defined(place, name, "define")
+        self.defined(position, name, "define")
     }
 
-    fn block(&mut self, place: Place) -> Result<Node, Fault> {
+    fn block(&mut self, position: Position) -> Result<Node, Fault> {
         let name = self.template_name("block")?;
         let pipe = self.pipe(Kind::Close, false, "block")?;
-        self.defined(place, name.clone(), "block")?;
+        self.defined(position, name.clone(), "block")?;
         let data = Some(pipe);
-        Ok(Node::Template { place, name, data })
+        Ok(Node::Template {
+            position,
+            name,
+            data,
+        })
     }
 
     /// The body of a template with a name: nothing of what is around it is seen in it.
-    fn defined(&mut self, place: Place, name: Arc<[u8]>, word: &str) -> Result<(), Fault> {
+    fn defined(&mut self, position: Position, name: Arc<[u8]>, word: &str) -> Result<(), Fault> {
         let variables = std::mem::replace(&mut self.variables, vec!["$"]);
         let loops = std::mem::take(&mut self.loops);
-        let (body, end) = self.scope(place, Self::body)?;
+        let (body, end) = self.scope(position, Self::body)?;
         self.variables = variables;
         self.loops = loops;
         match end.keyword {
-            Keyword::End => self.keep(place, name, body),
-            Keyword::Nothing => Err(unclosed(place, word)),
+            Keyword::End => self.keep(position, name, body),
+            Keyword::Nothing => Err(unclosed(position, word)),
             Keyword::Else => {
                 let message = format!("{{{{{word}}}}} has no {{{{else}}}}");
-                Err(Fault::syntax(end.place, message))
+                Err(Fault::syntax(end.position, message))
             }
         }
     }
 
     /// One that says nothing may be defined again.
-    fn keep(&mut self, place: Place, name: Arc<[u8]>, body: Body) -> Result<(), Fault> {
-        let says = |body: &Body| !body.iter().all(|node| is_blank(node, self.text));
+    fn keep(&mut self, position: Position, name: Arc<[u8]>, body: Body) -> Result<(), Fault> {
+        let is_not_blank = |body: &Body| !body.iter().all(|node| is_blank(node, self.text));
         let known = self.named.get(&name);
-        if known.is_some_and(says) && says(&body) {
+        if known.is_some_and(is_not_blank) && is_not_blank(&body) {
             let name = String::from_utf8_lossy(&name);
             let message = format!("there are two templates {name:?}: give one another name");
-            return Err(Fault::syntax(place, message));
+            return Err(Fault::syntax(position, message));
         }
-        if known.is_none() || says(&body) {
+        if known.is_none() || is_not_blank(&body) {
             self.named.insert(name, body);
         }
         Ok(())
@@ -365,9 +373,9 @@ fn is_blank(node: &Node, text: &str) -> bool {
     }
 }
 
-fn unclosed(place: Place, word: &str) -> Fault {
+fn unclosed(position: Position, word: &str) -> Fault {
     let message = format!("{{{{{word}}}}} is not closed: add {{{{end}}}}");
-    Fault::syntax(place, message)
+    Fault::syntax(position, message)
 }
 
 /// Whether an action that begins with this word is no pipeline.

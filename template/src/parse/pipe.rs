@@ -26,7 +26,7 @@ impl<'a> Parser<'a> {
             let token = self.peek();
             if token.kind == end && commands.is_empty() && !of.is_empty() {
                 let message = format!("{of} has no value: write one");
-                return Err(Fault::syntax(token.place(), message));
+                return Err(Fault::syntax(token.position(), message));
             }
             commands.push(self.command(end)?);
             self.skip_space();
@@ -67,14 +67,14 @@ impl<'a> Parser<'a> {
                 }
                 Kind::Comma if names.len() == 1 => {
                     let message = "only {{range}} sets two variables";
-                    return Err(Fault::syntax(after.place(), message));
+                    return Err(Fault::syntax(after.position(), message));
                 }
                 _ => break,
             }
         }
         if names.len() > 1 {
             let message = "expected := or = after the variables";
-            return Err(Fault::syntax(self.peek().place(), message));
+            return Err(Fault::syntax(self.peek().position(), message));
         }
         self.at = begin;
         Ok(None)
@@ -97,11 +97,11 @@ impl<'a> Parser<'a> {
     fn slot(&self, name: &str, token: &Token) -> Result<usize, Fault> {
         let found = self.variables.iter().rposition(|known| *known == name);
         let message = || format!("there is no variable {name} here: set it first with :=");
-        found.ok_or_else(|| Fault::syntax(token.place(), message()))
+        found.ok_or_else(|| Fault::syntax(token.position(), message()))
     }
 
     fn command(&mut self, end: Kind) -> Result<Command, Fault> {
-        let place = self.peek().place();
+        let position = self.peek().position();
         let mut words = Vec::new();
         loop {
             self.skip_space();
@@ -118,11 +118,11 @@ impl<'a> Parser<'a> {
         }
         if words.is_empty() {
             return Err(Fault::syntax(
-                self.peek().place(),
+                self.peek().position(),
                 "a command is missing here",
             ));
         }
-        Ok(Command { place, words })
+        Ok(Command { position, words })
     }
 
     fn unexpected(&self, token: &Token) -> Fault {
@@ -134,17 +134,17 @@ impl<'a> Parser<'a> {
             }
             _ => format!("{:?} is not expected here", self.words(token)),
         };
-        Fault::syntax(token.place(), message)
+        Fault::syntax(token.position(), message)
     }
 
     /// One word, with the fields that follow it.
     fn word(&mut self) -> Result<Word, Fault> {
         let token = self.take();
-        let place = token.place();
+        let position = token.position();
         let kind = self.term(token)?;
         let fields = self.fields();
         if fields.is_empty() {
-            return Ok(Word { place, kind });
+            return Ok(Word { position, kind });
         }
         let kind = match kind {
             WordKind::Fields(mut names) => {
@@ -153,14 +153,14 @@ impl<'a> Parser<'a> {
             }
             WordKind::Variable(slot, _) => WordKind::Variable(slot, fields),
             WordKind::Function(_) | WordKind::Group(_) => {
-                WordKind::Chain(Box::new(Word { place, kind }), fields)
+                WordKind::Chain(Box::new(Word { position, kind }), fields)
             }
             _ => {
                 let message = "a constant has no fields";
-                return Err(Fault::syntax(place, message));
+                return Err(Fault::syntax(position, message));
             }
         };
-        Ok(Word { place, kind })
+        Ok(Word { position, kind })
     }
 
     fn fields(&mut self) -> Vec<Arc<[u8]>> {
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
 
     fn term(&mut self, token: &Token) -> Result<WordKind, Fault> {
         let words = self.words(token);
-        let wrong = |what: &str| Fault::syntax(token.place(), format!("{words} is no {what}"));
+        let wrong = |what: &str| Fault::syntax(token.position(), format!("{words} is no {what}"));
         match token.kind {
             Kind::Dot => Ok(WordKind::Dot),
             Kind::Field => Ok(WordKind::Fields(vec![field(words)])),
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
                     .ok_or_else(|| wrong("text: look at its backslashes"))
             }
             Kind::Raw => Ok(WordKind::Text(literal::raw(words))),
-            Kind::OpenParen => self.deeper(token.place(), |parser| {
+            Kind::OpenParen => self.deeper(token.position(), |parser| {
                 let pipe = parser.pipe(Kind::CloseParen, false, "the parenthesis")?;
                 Ok(WordKind::Group(Box::new(pipe)))
             }),
@@ -212,7 +212,7 @@ fn field(words: &str) -> Arc<[u8]> {
 fn function(name: &str, token: &Token) -> Result<WordKind, Fault> {
     if let Some(why) = functions::refused(name) {
         let message = format!("the function {name:?} is refused: it {why}");
-        return Err(Fault::refused(message).at(token.place()));
+        return Err(Fault::refused(message).at(token.position()));
     }
     let found = functions::find(name).map(WordKind::Function);
     found.ok_or_else(|| {
@@ -220,7 +220,7 @@ fn function(name: &str, token: &Token) -> Result<WordKind, Fault> {
             true => format!("{name:?} stands at the beginning of an action only"),
             false => format!("there is no function {name:?}; text is written in quotes"),
         };
-        Fault::syntax(token.place(), message)
+        Fault::syntax(token.position(), message)
     })
 }
 
@@ -240,7 +240,7 @@ fn check_stages(commands: &[Command]) -> Result<(), Fault> {
         };
         if !takes {
             let message = "what follows \"|\" must be a function";
-            return Err(Fault::syntax(command.place, message));
+            return Err(Fault::syntax(command.position, message));
         }
     }
     Ok(())

@@ -49,10 +49,10 @@ pub struct AgentArgs {
     /// Where plugins are; in the data directory unless given
     #[arg(long, value_name = "DIR")]
     pub plugin_dir: Option<PathBuf>,
-    /// How much the agent tells: error, warn, info, debug or trace; info unless given
+    /// How much the agent logs: error, warn, info, debug or trace; info unless given
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// Whether it tells it in JSON
+    /// Whether it logs in JSON
     #[arg(long)]
     pub log_json: bool,
 }
@@ -85,7 +85,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(unit))
         .filter(|_| unit > 0)
-        .ok_or_else(|| "a number with K, M or G behind it is wanted, such as 16M".to_owned())
+        .ok_or_else(|| "expected a number followed by K, M or G, such as 16M".to_owned())
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     use super::bytes;
 
     #[test]
-    fn sizes_have_units() {
+    fn size_with_unit_is_parsed() {
         let sizes = ["0", "4096", "512K", "16M", "2G"].map(bytes);
         let expected = [0, 4096, 512 << 10, 16 << 20, 2 << 30].map(Ok);
         assert_eq!(sizes, expected);

@@ -177,18 +177,18 @@ fn first_try(trouble: Trouble) -> (String, [usize; 2]) {
             .await?;
         assert_eq!([runs("one").await, runs("two").await], [1, 0]);
         *troubles.lock().expect("nobody panicked") = Some(trouble.clone());
-        let (said, outcome, took) = moved().await;
+        let (message, outcome, took) = moved().await;
         let failure = outcome.expect_err("the first try fails");
         assert!(
             troubles.lock().expect("nobody panicked").is_none(),
-            "{said}"
+            "{message}"
         );
         assert!(took < ANSWER + Duration::from_secs(15), "it took {took:?}");
         turmoil::repair(trouble.node, COMMAND);
         let where_it_runs = [runs("one").await, runs("two").await];
-        let (said, outcome, _) = moved().await;
-        assert_eq!(outcome, Ok(0), "the second try: {said}");
-        assert_eq!([runs("one").await, runs("two").await], [0, 1], "{said}");
+        let (message, outcome, _) = moved().await;
+        assert_eq!(outcome, Ok(0), "the second try: {message}");
+        assert_eq!([runs("one").await, runs("two").await], [0, 1], "{message}");
         *sees.lock().expect("nobody panicked") = Some((failure.message, where_it_runs));
         Ok(())
     });
@@ -200,7 +200,7 @@ fn first_try(trouble: Trouble) -> (String, [usize; 2]) {
 }
 
 #[test]
-fn move_that_fails_before_the_other_node_has_the_job_changes_nothing() {
+fn job_move_failing_before_takeover_changes_nothing() {
     for (node, request) in [
         ("one", "GET /v1/jobs"),
         ("one", "GET /v1/job/web"),
@@ -223,7 +223,7 @@ fn move_that_fails_before_the_other_node_has_the_job_changes_nothing() {
 }
 
 #[test]
-fn move_whose_takeover_gets_no_answer_says_that_nobody_knows_and_can_be_repeated() {
+fn job_move_with_unanswered_takeover_can_be_repeated() {
     for fate in FATES {
         let (node, request) = ("two", "PUT /v1/jobs");
         let (why, [here, _]) = first_try(Trouble {
@@ -238,7 +238,7 @@ fn move_whose_takeover_gets_no_answer_says_that_nobody_knows_and_can_be_repeated
 }
 
 #[test]
-fn move_whose_stop_gets_no_answer_says_who_waits_and_can_be_repeated() {
+fn job_move_with_unanswered_stop_can_be_repeated() {
     for fate in FATES {
         let (node, request) = ("one", "DELETE /v1/job/web");
         let (why, [_, there]) = first_try(Trouble {
@@ -256,7 +256,7 @@ fn move_whose_stop_gets_no_answer_says_who_waits_and_can_be_repeated() {
 }
 
 #[test]
-fn moved_job_that_cannot_be_followed_stays_moved() {
+fn unmonitored_job_move_stays_moved() {
     for fate in FATES {
         let (node, request) = ("two", "GET /v1/job/web/allocations");
         let (why, runs) = first_try(Trouble {
@@ -266,7 +266,7 @@ fn moved_job_that_cannot_be_followed_stays_moved() {
         });
         assert_eq!(runs, [0, 1], "{fate:?}: {why}");
         assert!(
-            why.contains("has the job, and cannot be asked"),
+            why.contains("has the job, but its status cannot be queried"),
             "{fate:?}: {why}"
         );
     }

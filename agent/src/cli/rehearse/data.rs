@@ -45,7 +45,7 @@ fn block(report: &Report<'_>, block: &Block) -> Value {
 
 fn setting(report: &Report<'_>, setting: &Setting) -> Value {
     json!({
-        "Line": report.place_of(&setting.paths).map(|(_, line)| line),
+        "Line": report.position_of(&setting.paths).map(|(_, line)| line),
         "Paths": setting.paths,
         "Text": setting.text,
         "Suggestion": setting.suggestion,

@@ -10,9 +10,9 @@ use drover_io_sim::rehearse::{Block, Outcome, Rehearsal, Trouble};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Who waits longer than this is shown how far it is.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// A world without trouble is tried so often at most: only the order of things differs.
-const CALM_RUNS: usize = 10;
+const FAULTLESS_RUNS: usize = 10;
 
 /// Runs a job under each of these troubles so often, from this seed on.
 pub(super) fn rehearse(
@@ -39,7 +39,7 @@ pub(super) fn rehearse(
 
 fn often(trouble: Trouble, runs: usize) -> usize {
     match trouble {
-        Trouble::Nothing => runs.min(CALM_RUNS),
+        Trouble::Nothing => runs.min(FAULTLESS_RUNS),
         _ => runs,
     }
 }
@@ -100,7 +100,7 @@ impl Progress {
     }
 
     fn one_more(&self) {
-        if self.since.elapsed() > PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
+        if self.since.elapsed() > TIMEOUT && !self.shown.swap(true, Ordering::Relaxed) {
             // Shows nothing where the error output is no terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }

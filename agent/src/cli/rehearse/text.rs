@@ -18,7 +18,7 @@ pub(super) fn body(report: &Report<'_>, block: &Block) -> String {
     }
     let mut text = String::new();
     for group in &block.groups {
-        let _ = writeln!(text, "  {}", fared(group, block.runs));
+        let _ = writeln!(text, "  {}", outcome_text(group, block.runs));
     }
     for finding in &block.findings {
         text.push_str(&told(report, block, finding));
@@ -26,7 +26,7 @@ pub(super) fn body(report: &Report<'_>, block: &Block) -> String {
     text
 }
 
-fn fared(group: &GroupBlock, runs: usize) -> String {
+fn outcome_text(group: &GroupBlock, runs: usize) -> String {
     let name = &group.group;
     let always = group.lost == 0;
     let worst = match &group.worst {
@@ -62,15 +62,15 @@ fn told(report: &Report<'_>, block: &Block, finding: &Finding) -> String {
     };
     let _ = writeln!(text, "  {sign}  {whose}{}", finding.what);
     for setting in &finding.settings {
-        let _ = writeln!(text, "        by {}", blamed(report, setting));
+        let _ = writeln!(text, "        by {}", attributed(report, setting));
     }
     let again = report.again(block.trouble, finding.seed);
     let _ = writeln!(text, "        see {again}");
     text
 }
 
-fn blamed(report: &Report<'_>, setting: &Setting) -> String {
-    match report.place_of(&setting.paths) {
+fn attributed(report: &Report<'_>, setting: &Setting) -> String {
+    match report.position_of(&setting.paths) {
         Some((file, line)) => format!("{file}:{line}: {}", setting.text),
         None => {
             let of_group = |path: &&String| !path.contains(".task[");
@@ -89,7 +89,7 @@ pub(super) fn help(report: &Report<'_>, blocks: &[Block]) -> String {
     let mut seen: Vec<(String, &str)> = Vec::new();
     let findings = blocks.iter().flat_map(|block| &block.findings);
     for setting in findings.flat_map(|finding| &finding.settings) {
-        let one = (blamed(report, setting), setting.suggestion.as_str());
+        let one = (attributed(report, setting), setting.suggestion.as_str());
         if !seen.contains(&one) {
             seen.push(one);
         }

@@ -50,11 +50,11 @@ impl Keys {
             // Whether it worked or not: keys come.
             let _ = stty(&["-icanon", "-echo", "min", "1"]);
         }
-        let (say, pressed) = mpsc::channel(16);
+        let (sender, pressed) = mpsc::channel(16);
         // It waits for a key until the program ends.
         std::thread::spawn(move || {
             for byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
-                if say.blocking_send(byte).is_err() {
+                if sender.blocking_send(byte).is_err() {
                     return;
                 }
             }

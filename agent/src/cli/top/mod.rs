@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::screen::clean;
 use super::table::table;
 use super::usage::host_memory;
-use crate::http::shapes::HostStats;
+use crate::http::dto::HostStats;
 use crate::runtime::Signals;
 use crate::times;
 
@@ -41,8 +41,8 @@ const HELP: &str = "c CPU  m memory  d devices  r restarts  n name  q quit";
 pub(super) async fn run(cx: &mut Context, args: TopArgs) -> Outcome {
     let order = args.sort.unwrap_or_default();
     if args.once || !cx.screen.is_moving() {
-        let shown = Shown::look(cx).await?;
-        cx.screen.say(&shown.text(order))?;
+        let shown = Shown::refresh(cx).await?;
+        cx.screen.print_line(&shown.text(order))?;
         return Ok(0);
     }
     let keys = Keys::begin();
@@ -53,16 +53,16 @@ pub(super) async fn run(cx: &mut Context, args: TopArgs) -> Outcome {
 }
 
 async fn watch(cx: &mut Context, mut order: Order, mut keys: Keys) -> Outcome {
-    let failed = |error| Failure::said(format!("cannot catch signals: {error}"));
+    let failed = |error| Failure::new(format!("cannot catch signals: {error}"));
     let mut signals = Signals::catch().map_err(failed)?;
     let mut tick = interval(PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut shown = Shown::look(cx).await?;
+    let mut shown = Shown::refresh(cx).await?;
     loop {
         cx.screen.bytes(&frame(&shown.text(order), keys.height()))?;
         tokio::select! {
             () = signals.next() => return Ok(0),
-            _ = tick.tick() => shown = Shown::look(cx).await?,
+            _ = tick.tick() => shown = Shown::refresh(cx).await?,
             key = keys.next() => match key {
                 Key::Quit => return Ok(0),
                 Key::Sort(by) => order = by,
@@ -93,7 +93,7 @@ struct Shown {
 }
 
 impl Shown {
-    async fn look(cx: &Context) -> Result<Shown, Failure> {
+    async fn refresh(cx: &Context) -> Result<Shown, Failure> {
         let host = cx.client.get("/v1/client/stats", &[]).await?;
         let rows = gather(cx).await?;
         Ok(Shown { host, rows })
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_sorted_by_what_was_asked_for() {
+    fn tasks_are_sorted_by_requested_column() {
         let rows = vec![
             row("a", Some(1.0), None, 5),
             row("b", None, Some(4096), 9),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_fits_and_others_cannot_move_the_cursor() {
+    fn frame_fits_screen_without_control_sequences() {
         let drawn = String::from_utf8(frame("one\ntwo\x1b[2J\nthree\nfour", 4)).unwrap();
         assert_eq!(drawn.matches("\r\n").count(), 3);
         assert!(!drawn.contains("three") && !drawn.contains("\x1b[2J"));

@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::table::short;
 use super::super::usage::{bytes, is_busy_known, memory_used};
-use crate::http::shapes::{AllocStats, AllocStub, ResourceUsage, TaskStateShape};
+use crate::http::dto::{AllocStats, AllocStub, ResourceUsage, TaskStateDto};
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -82,13 +82,13 @@ impl Row {
 }
 
 /// What a task waits for that does not run: its last event says so, or what is said of the allocation.
-fn waits_for(alloc: &AllocStub, state: &TaskStateShape) -> String {
-    let said = state.events.last().map(|event| match event.kind.as_str() {
+fn waits_for(alloc: &AllocStub, state: &TaskStateDto) -> String {
+    let message = state.events.last().map(|event| match event.kind.as_str() {
         "Received" | "Task Setup" => String::new(),
         _ => event.display_message.clone(),
     });
-    let said = said.filter(|said| !said.is_empty());
-    let words = said.unwrap_or_else(|| match alloc.client_description.as_str() {
+    let message = message.filter(|message| !message.is_empty());
+    let words = message.unwrap_or_else(|| match alloc.client_description.as_str() {
         "" => "its turn".to_owned(),
         words => words.to_owned(),
     });

@@ -9,7 +9,7 @@ use drover_core::model::node::Node;
 use drover_core::stats::running::Running;
 use drover_core::task::runner::TaskRunner;
 use drover_core::task::spec::TaskSpec;
-use drover_io_real::door::Pulse;
+use drover_io_real::agent_handle::CoreMetrics;
 use drover_io_real::facts;
 use drover_io_real::stats::Depth;
 
@@ -23,23 +23,23 @@ use crate::http::errors::ApiError;
 use crate::http::stats::mhz_of_a_core;
 
 /// What of the state metrics are made of. Nothing is written down while the core waits.
-struct Seen {
+struct StateSnapshot {
     node: Node,
     sum: Sum,
-    tasks: Vec<TaskSeen>,
+    tasks: Vec<TaskSnapshot>,
     counters: Counters,
     violations: Vec<Violation>,
 }
 
 /// A task.
-pub(super) struct TaskSeen {
+pub(super) struct TaskSnapshot {
     pub(super) spec: TaskSpec,
     pub(super) runs: u64,
     pub(super) restarts: u64,
     /// Whether it failed, if it is over.
     pub(super) failed: Option<bool>,
     /// What is to be measured, if it runs.
-    pub(super) looked: Option<Running>,
+    pub(super) sampled: Option<Running>,
 }
 
 /// Gathers everything.
@@ -48,37 +48,45 @@ pub(super) struct TaskSeen {
 /// The agent has stopped.
 pub(super) async fn gather(api: &Api) -> Result<Metrics, ApiError> {
     let telemetry = &api.settings.telemetry;
-    let seen = api.door.ask(|view: View<'_>| see(view)).await?;
+    let seen = api.agent_handle.ask(|view: View<'_>| see(view)).await?;
     let mhz = mhz_of_a_core(&seen.node);
     let host_name = host_name(telemetry, &seen.node);
     let node = Labels::new(node_labels(&seen.node), host_name.as_deref());
     let mut metrics = Metrics::default();
-    seen.sum.tell(&mut metrics, &node, &seen.node);
-    core(&mut metrics, &node, seen.counters, &api.door.pulse());
+    seen.sum.write(&mut metrics, &node, &seen.node);
+    core(
+        &mut metrics,
+        &node,
+        seen.counters,
+        &api.agent_handle.core_metrics(),
+    );
     broken(&mut metrics, &node, &seen.violations);
     let sampler = &api.measures.tasks;
     if telemetry.allocations {
-        let looked = seen.tasks.iter().filter_map(|it| it.looked.clone());
-        sampler.look(looked.collect(), Depth::Totals, mhz).await;
+        let sampled = seen.tasks.iter().filter_map(|it| it.sampled.clone());
+        sampler.refresh(sampled.collect(), Depth::Totals, mhz).await;
     }
     for task in &seen.tasks {
         let map = task_labels(&task.spec, &telemetry.metadata);
         let labels = Labels::new(map, host_name.as_deref());
         lived(&mut metrics, &labels, task);
-        if let Some(looked) = task.looked.as_ref().filter(|_| telemetry.allocations) {
-            let usage = sampler.board().launch(&looked.task, looked.launch).cloned();
+        if let Some(sampled) = task.sampled.as_ref().filter(|_| telemetry.allocations) {
+            let usage = sampler
+                .board()
+                .launch(&sampled.task, sampled.launch)
+                .cloned();
             task_used(&mut metrics, &labels, &task.spec, usage.as_deref(), mhz);
         }
     }
     if telemetry.node {
-        machine(&mut metrics, &node, &*api.measures.host.look(mhz).await);
+        machine(&mut metrics, &node, &*api.measures.host.sample(mhz).await);
     }
     Ok(metrics)
 }
 
 /// What the state says.
-fn see(view: View<'_>) -> Seen {
-    let mut seen = Seen {
+fn see(view: View<'_>) -> StateSnapshot {
+    let mut seen = StateSnapshot {
         node: view.node().clone(),
         sum: Sum::default(),
         tasks: Vec::new(),
@@ -92,39 +100,44 @@ fn see(view: View<'_>) -> Seen {
     seen
 }
 
-fn see_tasks(alloc: AllocView<'_>, tasks: &mut Vec<TaskSeen>) {
+fn see_tasks(alloc: AllocView<'_>, tasks: &mut Vec<TaskSnapshot>) {
     let mut running = Running::of(alloc);
     let seen = |task: &TaskRunner| {
         let state = task.state();
         let at = running.iter().position(|it| it.task == task.spec().key);
-        TaskSeen {
+        TaskSnapshot {
             spec: task.spec().clone(),
             runs: u64::from(task.record().runs.0),
             restarts: state.restarts,
             failed: (state.state == TaskLife::Dead).then_some(state.failed),
-            looked: at.map(|at| running.swap_remove(at)),
+            sampled: at.map(|at| running.swap_remove(at)),
         }
     };
     tasks.extend(alloc.tasks().iter().map(seen));
 }
 
 /// How the core does.
-pub(super) fn core(metrics: &mut Metrics, node: &Labels, counters: Counters, pulse: &Pulse) {
+pub(super) fn core(
+    metrics: &mut Metrics,
+    node: &Labels,
+    counters: Counters,
+    core_metrics: &CoreMetrics,
+) {
     metrics.counter("drover.core.steps", node, counters.steps);
     metrics.counter("drover.core.stale_answers", node, counters.stale);
     metrics.counter("drover.core.overdue_operations", node, counters.overdue);
-    metrics.gauge("drover.queue.answers", node, pulse.answers as f64);
-    metrics.gauge("drover.queue.requests", node, pulse.requests as f64);
+    metrics.gauge("drover.queue.answers", node, core_metrics.answers as f64);
+    metrics.gauge("drover.queue.requests", node, core_metrics.requests as f64);
     for (name, longest, timing) in [
         (
             "drover.core.step_seconds",
             "drover.core.longest_step_seconds",
-            pulse.steps,
+            core_metrics.steps,
         ),
         (
             "drover.core.question_seconds",
             "drover.core.longest_question_seconds",
-            pulse.questions,
+            core_metrics.questions,
         ),
     ] {
         metrics.gauge(longest, node, timing.longest.as_secs_f64());
@@ -142,7 +155,7 @@ pub(super) fn broken(metrics: &mut Metrics, node: &Labels, violations: &[Violati
 }
 
 /// What became of a task so far.
-fn lived(metrics: &mut Metrics, labels: &Labels, task: &TaskSeen) {
+fn lived(metrics: &mut Metrics, labels: &Labels, task: &TaskSnapshot) {
     let ended = |failed| u64::from(task.failed == Some(failed));
     for (name, count) in [
         ("nomad.client.allocs.running", task.runs),

@@ -101,7 +101,7 @@ fn millis(time: Duration) -> f64 {
 /// All metrics, at this time.
 pub(super) fn shape(metrics: &Metrics, now: Timestamp) -> Shape<'_> {
     let (mut gauges, mut counters) = (Vec::new(), Vec::new());
-    for (name, (kind, series)) in &metrics.told {
+    for (name, (kind, series)) in &metrics.samples {
         for (labels, value) in series {
             let (value, labels) = (*value, labels.map(*kind));
             match kind {

@@ -32,8 +32,8 @@ use drover_io_real::timing::Timing;
 use super::Api;
 use super::answer::Answer;
 use super::errors::ApiError;
-use super::kept::About;
 use super::params::Params;
+use super::response_cache::About;
 use super::stats;
 use crate::config::telemetry::Filter;
 use crate::times;
@@ -54,7 +54,7 @@ enum Kind {
 /// Metrics by name, each with its series.
 #[derive(Debug, Default)]
 struct Metrics {
-    told: BTreeMap<&'static str, (Kind, Series)>,
+    samples: BTreeMap<&'static str, (Kind, Series)>,
     /// How long things took, by name.
     timed: BTreeMap<&'static str, Timed>,
 }
@@ -71,7 +71,7 @@ type Series = Vec<(Labels, f64)>;
 
 impl Metrics {
     fn add(&mut self, kind: Kind, name: &'static str, labels: &Labels, value: f64) {
-        let (_, series) = self.told.entry(name).or_insert((kind, Vec::new()));
+        let (_, series) = self.samples.entry(name).or_insert((kind, Vec::new()));
         series.push((labels.clone(), value));
     }
 
@@ -90,7 +90,7 @@ impl Metrics {
 
     /// Leaves out what people do not want.
     fn retain(&mut self, filter: &Filter) {
-        self.told.retain(|name, _| filter.allows(name));
+        self.samples.retain(|name, _| filter.allows(name));
         self.timed.retain(|name, _| filter.allows(name));
     }
 }
@@ -113,8 +113,8 @@ pub(super) async fn metrics(State(api): State<Api>, params: Params) -> Answer {
         return Err(ApiError::new(status, words));
     }
     let about = About::Metrics(text);
-    if let Some(kept) = api.measures.kept().get(about, 0) {
-        return Ok(response(text, kept));
+    if let Some(response_cache) = api.measures.response_cache().get(about, 0) {
+        return Ok(response(text, response_cache));
     }
     let mut gathered = gather::gather(&api).await?;
     gathered.retain(&telemetry.filter);
@@ -122,8 +122,8 @@ pub(super) async fn metrics(State(api): State<Api>, params: Params) -> Answer {
         true => Bytes::from(text::text(&gathered)),
         false => stats::encode(&json::shape(&gathered, times::now()))?,
     };
-    let kept = api.measures.kept();
-    kept.put_for(about, 0, encoded.clone(), telemetry.interval);
+    let response_cache = api.measures.response_cache();
+    response_cache.put_for(about, 0, encoded.clone(), telemetry.interval);
     Ok(response(text, encoded))
 }
 

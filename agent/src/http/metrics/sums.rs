@@ -60,7 +60,7 @@ impl Sum {
         self.disk += disk.map_or(0.0, |disk| disk.size_mb as f64);
     }
 
-    pub(super) fn tell(&self, metrics: &mut Metrics, labels: &Labels, node: &Node) {
+    pub(super) fn write(&self, metrics: &mut Metrics, labels: &Labels, node: &Node) {
         let held = [
             ("nomad.client.allocated.cpu", self.cpu),
             ("nomad.client.allocated.memory", self.memory),

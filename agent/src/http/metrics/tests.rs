@@ -7,7 +7,9 @@ use std::time::Duration;
 use drover_core::agent::Agent;
 use drover_core::config::Config;
 use drover_core::cx::Counters;
-use drover_core::device::said_stats::{SaidInstance, SaidObject, SaidStats, SaidValue};
+use drover_core::device::reported_stats::{
+    ReportedInstance, ReportedObject, ReportedStats, ReportedValue,
+};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::model::device::{AssignedDevices, GroupId};
 use drover_core::model::float::Float;
@@ -23,7 +25,7 @@ use drover_core::stats::usage::{Cpu, Memory, TaskUsage, Usage};
 use drover_core::store::Saved;
 use drover_core::task::spec::TaskSpec;
 use drover_core::time::Now;
-use drover_io_real::door::Pulse;
+use drover_io_real::agent_handle::CoreMetrics;
 use drover_io_real::timing::Timer;
 
 use super::labels::Labels;
@@ -32,7 +34,7 @@ use super::used::{machine, task_used};
 use super::{Metrics, gather, json, text};
 use crate::config::telemetry::Metadata;
 use crate::http::Settings;
-use crate::http::shapes::{AllocStats, HostStats, NodeShape};
+use crate::http::dto::{AllocStats, HostStats, NodeDto};
 use crate::testing::BEGAN;
 
 fn shown(value: &impl serde::Serialize) -> String {
@@ -95,29 +97,29 @@ fn usage() -> TaskUsage {
 }
 
 /// Two devices; of one, next to nothing was said.
-fn devices() -> Vec<SaidStats> {
-    let value = |value: SaidValue| BTreeMap::from([("value".to_owned(), value)]);
-    let zero = SaidValue {
+fn devices() -> Vec<ReportedStats> {
+    let value = |value: ReportedValue| BTreeMap::from([("value".to_owned(), value)]);
+    let zero = ReportedValue {
         int_numerator: Some(0),
         int_denominator: Some(100),
         unit: "%".to_owned(),
         description: "busy".to_owned(),
-        ..SaidValue::default()
+        ..ReportedValue::default()
     };
-    let odd = SaidValue {
+    let odd = ReportedValue {
         float_numerator: Some(Float::new(0.5)),
         string: Some(String::new()),
         bool: Some(false),
-        ..SaidValue::default()
+        ..ReportedValue::default()
     };
-    let full = SaidInstance {
+    let full = ReportedInstance {
         summary: Some(zero.clone()),
-        stats: Some(SaidObject {
+        stats: Some(ReportedObject {
             nested: [(
                 "inner".to_owned(),
-                SaidObject {
+                ReportedObject {
                     attributes: value(odd),
-                    ..SaidObject::default()
+                    ..ReportedObject::default()
                 },
             )]
             .into(),
@@ -125,13 +127,13 @@ fn devices() -> Vec<SaidStats> {
         }),
         time: Some(BEGAN),
     };
-    vec![SaidStats {
+    vec![ReportedStats {
         vendor: "acme".to_owned(),
         kind: "gpu".to_owned(),
         name: "big".to_owned(),
         instances: [
             ("a".to_owned(), full),
-            ("b".to_owned(), SaidInstance::default()),
+            ("b".to_owned(), ReportedInstance::default()),
         ]
         .into(),
     }]
@@ -153,7 +155,7 @@ fn running(names: &[&str]) -> Vec<Running> {
 /// Two tasks, each with a device of one group; and a third that has ended.
 fn board() -> (Board, Vec<AssignedDevices>) {
     let mut board = Board::default();
-    board.devices.say("acme", devices()).unwrap();
+    board.devices.report("acme", devices()).unwrap();
     for one in running(&["one", "two", "over"]) {
         board.note(one.task, one.launch, Arc::new(usage()));
     }
@@ -171,27 +173,27 @@ fn board() -> (Board, Vec<AssignedDevices>) {
 }
 
 #[test]
-fn the_shape_of_an_allocation() {
+fn allocation_metrics_match_snapshot() {
     let (board, held) = board();
     let usage = board.of(AllocId(1), &held, &running(&["one", "two"]));
     insta::assert_snapshot!("allocation", shown(&AllocStats::of(&usage)));
 }
 
 #[test]
-fn the_shape_of_nothing_measured() {
+fn empty_metrics_match_snapshot() {
     let nothing = Board::default().of(AllocId(1), &[], &running(&["one"]));
     insta::assert_snapshot!("nothing", shown(&AllocStats::of(&nothing)));
 }
 
 #[test]
-fn the_shape_of_the_machine_and_its_devices() {
+fn host_metrics_match_snapshot() {
     let (board, _) = board();
     let stats = HostStats::of(&host(), &board.devices.all());
     insta::assert_snapshot!("host", shown(&stats));
 }
 
 #[test]
-fn the_shape_of_a_node() {
+fn node_metrics_match_snapshot() {
     let attributes = [
         ("cpu.numcores", "2"),
         ("driver.raw_exec", "1"),
@@ -217,10 +219,7 @@ fn the_shape_of_a_node() {
         version: "1.0".to_owned(),
         ..Settings::default()
     };
-    insta::assert_snapshot!(
-        "node",
-        shown(&NodeShape::of(agent.view(), &settings).full())
-    );
+    insta::assert_snapshot!("node", shown(&NodeDto::of(agent.view(), &settings).full()));
 }
 
 /// A task of a job with odd names and metadata.
@@ -256,7 +255,7 @@ fn task() -> TaskSpec {
 }
 
 #[test]
-fn tasks_of_dispatched_jobs_name_the_parent_and_the_dispatch() {
+fn dispatched_job_metrics_name_parent_and_dispatch() {
     let labels = |dispatched: bool| {
         let mut job = Job::clone(task().job());
         job.id = "sum/dispatch-17-0a".to_owned();
@@ -288,7 +287,7 @@ fn fixed() -> Metrics {
         allocs: [0, 1, 2, 3],
         tasks: [4, 5, 6],
     };
-    sum.tell(&mut metrics, &labels, &node);
+    sum.write(&mut metrics, &labels, &node);
     let counters = Counters {
         steps: 1234,
         stale: 2,
@@ -298,12 +297,12 @@ fn fixed() -> Metrics {
     for micros in [2, 5, 250, 3_000_000] {
         timer.note(Duration::from_micros(micros));
     }
-    let pulse = Pulse {
+    let core_metrics = CoreMetrics {
         answers: 3,
         steps: timer.timing(),
-        ..Pulse::default()
+        ..CoreMetrics::default()
     };
-    gather::core(&mut metrics, &labels, counters, &pulse);
+    gather::core(&mut metrics, &labels, counters, &core_metrics);
     gather::broken(&mut metrics, &labels, &[]);
     let task = task();
     let of_task = Labels::new(gather::task_labels(&task, &Metadata::All), Some("box"));
@@ -314,13 +313,13 @@ fn fixed() -> Metrics {
 }
 
 #[test]
-fn metrics_as_prometheus_reads_them() {
+fn prometheus_metrics_match_snapshot() {
     let metrics = fixed();
     insta::assert_snapshot!("prometheus", text::text(&metrics));
 }
 
 #[test]
-fn metrics_as_json() {
+fn json_metrics_match_snapshot() {
     let metrics = fixed();
     insta::assert_snapshot!("metrics", shown(&json::shape(&metrics, BEGAN)));
 }

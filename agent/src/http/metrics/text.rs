@@ -10,7 +10,7 @@ use super::{Kind, Metrics, Timed};
 /// The whole text.
 pub(super) fn text(metrics: &Metrics) -> String {
     let mut text = String::with_capacity(length(metrics));
-    for (name, (kind, series)) in &metrics.told {
+    for (name, (kind, series)) in &metrics.samples {
         let name = plain(name);
         let word = match kind {
             Kind::Gauge => "gauge",
@@ -31,7 +31,7 @@ pub(super) fn text(metrics: &Metrics) -> String {
 fn length(metrics: &Metrics) -> usize {
     /// What stands between a name, its labels and the next line, and a value.
     const REST: usize = 24;
-    let told = metrics.told.iter().map(|(name, (kind, series))| {
+    let samples = metrics.samples.iter().map(|(name, (kind, series))| {
         let labels = series.iter().map(|(labels, _)| labels.text(*kind).len());
         labels
             .map(|labels| name.len() + labels + REST)
@@ -42,7 +42,7 @@ fn length(metrics: &Metrics) -> usize {
         let labels = timed.labels.text(Kind::Counter).len();
         (name.len() + labels + 2 * REST) * (BOUNDS.len() + 5)
     });
-    told.chain(timed).sum()
+    samples.chain(timed).sum()
 }
 
 /// A name without what Prometheus does not take.

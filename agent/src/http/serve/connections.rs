@@ -151,7 +151,7 @@ impl Connections {
     }
 
     /// Closes the oldest connection without a request, if there is one.
-    pub(super) fn make_room(&self) {
+    pub(super) fn close_oldest_idle(&self) {
         self.table().close_oldest(Entry::is_unused);
     }
 

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_long_leaves_connections_to_ordinary_requests() {
+    fn long_requests_leave_connections_for_others() {
         for files in [256, 1024, 1_000_000] {
             let limits = Limits::default().within(files);
             let long = [limits.blocking_queries, limits.streams, limits.bodies];

@@ -77,7 +77,7 @@ pub(crate) async fn serve_within(listener: TcpListener, router: Router, limits: 
                 Ok((stream, peer)) => accept(stream, peer, &router, &all, &refusals, &mut tasks),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    all.make_room();
+                    all.close_oldest_idle();
                     tokio::time::sleep(PAUSE).await;
                 }
             },
@@ -130,7 +130,7 @@ async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
                 return;
             }
             let words = "the head of the request did not arrive in time";
-            say(&stream, "408 Request Timeout", "", words);
+            send_status(&stream, "408 Request Timeout", "", words);
         }
         served = served => {
             if let Err(error) = served {
@@ -204,12 +204,12 @@ async fn refuse(stream: &TcpStream, busy: &Busy) {
     // Many clients take an answer that comes before their request for a mistake.
     let _ = timeout(LINGER, stream.readable()).await;
     let retry = format!("Retry-After: {RETRY_AFTER}\r\n");
-    say(stream, "429 Too Many Requests", &retry, &busy.to_string());
+    send_status(stream, "429 Too Many Requests", &retry, &busy.to_string());
     linger(stream).await;
 }
 
 /// Answers without waiting for anything: a socket that nothing was sent to yet takes so few bytes.
-fn say(stream: &TcpStream, status: &str, headers: &str, message: &str) {
+fn send_status(stream: &TcpStream, status: &str, headers: &str, message: &str) {
     let length = message.len();
     let text = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\

@@ -13,17 +13,17 @@ use crate::http::tests::{allocs, register};
 use crate::testing::{Rig, job};
 
 /// The longest that anything in these tests may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// A limit that is soon reached.
 const SOON: Duration = Duration::from_millis(50);
 
 /// Limits that tests reach only where they mean to.
 fn limits() -> Limits {
     Limits {
-        idle: PATIENCE * 2,
-        head: PATIENCE * 2,
-        body_silence: PATIENCE * 2,
-        unread: PATIENCE * 2,
+        idle: TIMEOUT * 2,
+        head: TIMEOUT * 2,
+        body_silence: TIMEOUT * 2,
+        unread: TIMEOUT * 2,
         check: Duration::from_millis(10),
         ..Limits::default()
     }
@@ -74,7 +74,7 @@ impl Conn {
                 assert!(count > 0, "closed: {}", String::from_utf8_lossy(&bytes));
             }
         };
-        timeout(PATIENCE, until_head).await.unwrap();
+        timeout(TIMEOUT, until_head).await.unwrap();
         let text = String::from_utf8(bytes).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let head = head.to_lowercase();
@@ -82,7 +82,7 @@ impl Conn {
         let length = length.and_then(|(_, rest)| rest.lines().next()?.parse().ok());
         let mut body = body.as_bytes().to_vec();
         while body.len() < length.unwrap_or(0) {
-            let read = timeout(PATIENCE, self.stream.read_buf(&mut body));
+            let read = timeout(TIMEOUT, self.stream.read_buf(&mut body));
             assert!(read.await.unwrap().unwrap() > 0);
         }
         Answer {
@@ -100,7 +100,7 @@ impl Conn {
     /// Waits until the agent has closed it. It may not have been reset.
     async fn is_closed(&mut self) {
         let mut rest = Vec::new();
-        let read = timeout(PATIENCE, self.stream.read_to_end(&mut rest));
+        let read = timeout(TIMEOUT, self.stream.read_to_end(&mut rest));
         read.await.unwrap().unwrap();
         assert_eq!(String::from_utf8(rest).unwrap(), "");
     }
@@ -127,7 +127,7 @@ async fn with_log(limits: Limits) -> (Rig, String) {
 }
 
 #[tokio::test]
-async fn idle_connections_at_the_limit_the_oldest_gives_way() {
+async fn oldest_idle_connection_is_closed_at_limit() {
     let rig = Rig::start_within(Limits {
         connections: Share::of(3, 3),
         ..limits()
@@ -144,13 +144,13 @@ async fn idle_connections_at_the_limit_the_oldest_gives_way() {
     let mut new = Conn::new(&rig).await;
     assert_eq!(new.asks("/v1/jobs").await.status, 200);
     idle[1].is_closed().await;
-    for kept in [0, 2] {
-        assert_eq!(idle[kept].asks("/v1/jobs").await.status, 200);
+    for response_cache in [0, 2] {
+        assert_eq!(idle[response_cache].asks("/v1/jobs").await.status, 200);
     }
 }
 
 #[tokio::test]
-async fn connections_without_a_whole_head_at_the_limit_give_way() {
+async fn connections_with_partial_head_are_closed_at_limit() {
     let rig = Rig::start_within(Limits {
         connections: Share::of(2, 2),
         ..limits()
@@ -166,7 +166,7 @@ async fn connections_without_a_whole_head_at_the_limit_give_way() {
 }
 
 #[tokio::test]
-async fn connections_in_use_at_the_limit_are_kept_and_others_told() {
+async fn connections_in_use_are_kept_at_limit() {
     let (rig, log) = with_log(Limits {
         connections: Share::of(8, 2),
         ..limits()
@@ -187,7 +187,7 @@ async fn connections_in_use_at_the_limit_are_kept_and_others_told() {
 }
 
 #[tokio::test]
-async fn all_connections_in_use_every_client_is_told() {
+async fn clients_get_429_when_all_connections_are_in_use() {
     let (rig, log) = with_log(Limits {
         connections: Share::of(2, 2),
         ..limits()
@@ -207,7 +207,7 @@ async fn all_connections_in_use_every_client_is_told() {
 }
 
 #[tokio::test]
-async fn blocking_queries_at_the_limit_leave_room_for_ordinary_requests() {
+async fn blocking_queries_at_limit_leave_capacity() {
     let rig = Rig::start_within(Limits {
         blocking_queries: Share::of(4, 1),
         ..limits()
@@ -231,7 +231,7 @@ async fn blocking_queries_at_the_limit_leave_room_for_ordinary_requests() {
 }
 
 #[tokio::test]
-async fn a_blocking_query_that_ended_is_not_counted() {
+async fn ended_blocking_query_is_not_counted() {
     let rig = Rig::start_within(Limits {
         blocking_queries: Share::of(1, 1),
         ..limits()
@@ -245,7 +245,7 @@ async fn a_blocking_query_that_ended_is_not_counted() {
 }
 
 #[tokio::test]
-async fn streams_at_the_limit_leave_room_for_ordinary_requests() {
+async fn streams_at_limit_leave_capacity() {
     let (rig, log) = with_log(Limits {
         streams: Share::of(1, 1),
         ..limits()
@@ -258,11 +258,11 @@ async fn streams_at_the_limit_leave_room_for_ordinary_requests() {
     assert_eq!(other.asks("/v1/jobs").await.status, 200);
     drop(follower);
     let again = async { while Conn::new(&rig).await.asks(&log).await.status != 200 {} };
-    timeout(PATIENCE, again).await.unwrap();
+    timeout(TIMEOUT, again).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_head_that_stalls_is_answered_and_closed() {
+async fn stalled_head_is_answered_and_closed() {
     let rig = Rig::start_within(Limits {
         head: SOON,
         ..limits()
@@ -277,7 +277,7 @@ async fn a_head_that_stalls_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_without_requests_is_closed() {
+async fn connection_without_requests_is_closed() {
     let rig = Rig::start_within(Limits {
         idle: SOON,
         ..limits()
@@ -292,7 +292,7 @@ fn put(rig: &Rig, length: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_body_that_stalls_is_answered_and_closed() {
+async fn stalled_body_is_answered_and_closed() {
     let rig = Rig::start_within(Limits {
         body_silence: SOON,
         ..limits()
@@ -312,7 +312,7 @@ async fn a_body_that_stalls_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn bodies_at_the_limit_leave_room_for_requests_without() {
+async fn bodies_at_limit_leave_capacity() {
     let rig = Rig::start_within(Limits {
         bodies: Share::of(1, 1),
         ..limits()
@@ -331,7 +331,7 @@ async fn bodies_at_the_limit_leave_room_for_requests_without() {
 }
 
 #[tokio::test]
-async fn bodies_together_are_bounded_in_memory() {
+async fn total_body_memory_is_bounded() {
     let rig = Rig::start_within(Limits {
         body_bytes: Share::of(10_000, 10_000),
         ..limits()
@@ -349,7 +349,7 @@ async fn bodies_together_are_bounded_in_memory() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_to_who_goes_on_sending() {
+async fn oversized_body_is_refused_while_sending() {
     let rig = Rig::start_within(limits()).await;
     let mut conn = Conn::new(&rig).await;
     let length = 11 * 1024 * 1024;
@@ -366,7 +366,7 @@ async fn a_body_that_is_too_large_is_refused_to_who_goes_on_sending() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_closed() {
+async fn client_that_never_reads_is_closed() {
     let rig = Rig::start_within(Limits {
         unread: SOON,
         ..limits()
@@ -375,5 +375,5 @@ async fn a_client_that_reads_nothing_is_closed() {
     let mut conn = Conn::new(&rig).await;
     let request = format!("GET /v1/agent/self HTTP/1.1\r\nHost: {}\r\n\r\n", rig.addr);
     let until_closed = async { while conn.stream.write_all(request.as_bytes()).await.is_ok() {} };
-    timeout(PATIENCE, until_closed).await.unwrap();
+    timeout(TIMEOUT, until_closed).await.unwrap();
 }

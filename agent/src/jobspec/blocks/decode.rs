@@ -9,7 +9,7 @@ use super::super::error::{Issues, did_you_mean};
 use super::super::eval::scope::Scope;
 use super::super::eval::value::Val;
 use super::super::eval::{Evaluator, Fault};
-use super::super::places::{Places, entry, labelled, named, numbered};
+use super::super::positions::{Positions, entry, labelled, named, numbered};
 use super::super::source::At;
 use super::items::{Content, Item, items};
 use super::{Block, Child, Fields, Finish, Kind, Others, Shape, values};
@@ -17,7 +17,7 @@ use super::{Block, Child, Fields, Finish, Kind, Others, Shape, values};
 /// Reads blocks, and collects what is wrong with them and where they stand.
 pub(crate) struct Decoder<'a> {
     pub(crate) on: &'a Evaluator<'a>,
-    pub(crate) places: Places,
+    pub(crate) positions: Positions,
     pub(crate) issues: Issues,
 }
 
@@ -72,7 +72,7 @@ impl Decoder<'_> {
         match (&item.content, attr, child) {
             (Content::Attr(expr), Some(attr), _) => {
                 self.once(&item, seen)?;
-                self.place(named(&context.path, &item.name), &item.at);
+                self.position(named(&context.path, &item.name), &item.at);
                 if let Kind::Ignored(why) = attr.kind {
                     self.ignored(&item, why);
                 }
@@ -88,7 +88,7 @@ impl Decoder<'_> {
                 self.no_labels(&item, labels)?;
                 self.once(&item, seen)?;
                 let path = named(&context.path, &item.name);
-                self.place(path.clone(), &item.at);
+                self.position(path.clone(), &item.at);
                 let value = self.pairs(attr.kind, &path, body, &item.scope);
                 seen.fields.insert(attr.key.to_owned(), value);
                 Ok(())
@@ -128,7 +128,7 @@ impl Decoder<'_> {
             None => item.name.clone(),
         };
         let path = self.path_of(child, context, item, label, seen);
-        self.place(path.clone(), &item.at);
+        self.position(path.clone(), &item.at);
         let fields = self.block(
             child.body,
             &Context {
@@ -167,7 +167,7 @@ impl Decoder<'_> {
         match (label, child.shape) {
             (Some(label), _) if child.key == super::job::OWN_TASKS => {
                 let group = labelled(&context.path, "group", label);
-                self.place(group.clone(), &item.at);
+                self.position(group.clone(), &item.at);
                 labelled(&group, &item.name, label)
             }
             (Some(label), _) => labelled(&context.path, &item.name, label),
@@ -224,12 +224,12 @@ impl Decoder<'_> {
         let mut entries = BTreeMap::new();
         for item in items(self.on, body, scope, &mut self.issues) {
             let Content::Attr(expr) = item.content else {
-                let fault = self.on.fault(&item.at, "there can be no block here");
+                let fault = self.on.fault(&item.at, "blocks are not allowed here");
                 self.issues
                     .push(fault.help("Write names with values: name = \"value\"."));
                 continue;
             };
-            self.place(entry(path, &item.name), &item.at);
+            self.position(entry(path, &item.name), &item.at);
             match values::read(self.on, &item.name, inner, expr, &item.scope) {
                 Ok(Some(value)) => {
                     entries.insert(item.name, value);
@@ -253,7 +253,7 @@ impl Decoder<'_> {
         seen: &mut Seen,
     ) -> Result<(), Fault> {
         let path = named(&context.path, &item.name);
-        self.place(path.clone(), &item.at);
+        self.position(path.clone(), &item.at);
         let (labels, body) = match &item.content {
             Content::Attr(expr) => {
                 self.once(&item, seen)?;
@@ -312,9 +312,10 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn place(&mut self, path: String, at: &At) {
+    fn position(&mut self, path: String, at: &At) {
         if let Some(range) = at {
-            self.places.insert(path, self.on.source.place(range.start));
+            self.positions
+                .insert(path, self.on.source.position(range.start));
         }
     }
 
@@ -325,8 +326,8 @@ impl Decoder<'_> {
         };
         let message = format!("only one \"{}\" is allowed", item.name);
         let fault = self.on.fault(&item.at, message);
-        let place = first.map(|range| self.on.source.place(range.start));
-        let help = place.map(|place| format!("The first one is in line {}.", place.line));
+        let position = first.map(|range| self.on.source.position(range.start));
+        let help = position.map(|position| format!("The first one is in line {}.", position.line));
         Err(fault.maybe_help(help))
     }
 
@@ -393,7 +394,7 @@ impl Decoder<'_> {
         let list = || {
             let mut names: Vec<&str> = known.collect();
             names.sort_unstable();
-            format!("Known here are {}.", names.join(", "))
+            format!("Known names are {}.", names.join(", "))
         };
         fault(format!("unknown {kind} \"{name}\" in {what}")).help(near.unwrap_or_else(list))
     }

@@ -138,7 +138,7 @@ fn finish_constraint(block: &mut Finish<'_>) {
     let keys: Vec<String> = keys.cloned().collect();
     if keys.len() > 1 || (!keys.is_empty() && block.fields.contains_key("Operand")) {
         block.error(
-            "there are several operators in one condition",
+            "there are several operators in one constraint",
             "Write one block for each condition.",
         );
     }

@@ -23,7 +23,7 @@ pub(crate) fn number_of(val: &Val) -> Result<Number, String> {
     match val {
         Val::Number(number) => Ok(*number),
         Val::Text(text) if !text.runtime => {
-            Number::parse(&text.text).ok_or_else(|| format!("\"{}\" is no number", text.text))
+            Number::parse(&text.text).ok_or_else(|| format!("\"{}\" is not a number", text.text))
         }
         other => Err(format!("a number is needed, not {}", other.kind())),
     }

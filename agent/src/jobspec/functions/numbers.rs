@@ -53,7 +53,7 @@ fn float(value: f64) -> Outcome {
     if value.is_finite() {
         Ok(Val::Number(Number::from_f64(value)))
     } else {
-        Err("the result is no number, or too large".into())
+        Err("the result is not a number, or too large".into())
     }
 }
 

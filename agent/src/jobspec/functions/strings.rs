@@ -93,7 +93,7 @@ fn title(_: &Context<'_>, args: &[Val]) -> Outcome {
 
 fn replace(context: &Context<'_>, args: &[Val]) -> Outcome {
     let (whole, search, with) = (text(args, 0)?, text(args, 1)?, text(args, 2)?);
-    // As with the field's parser, a search between slashes is a regular expression.
+    // As with Nomad's parser, a search between slashes is a regular expression.
     if let Some(pattern) = search
         .strip_prefix('/')
         .and_then(|rest| rest.strip_suffix('/'))

@@ -10,7 +10,7 @@ fn group(text: &str) -> Value {
 }
 
 #[test]
-fn a_job_has_its_attributes() {
+fn job_attributes_are_parsed() {
     let parsed = good(
         r#"
 job "report" {
@@ -67,7 +67,7 @@ job "report" {
 }
 
 #[test]
-fn a_group_has_its_blocks() {
+fn group_blocks_are_parsed() {
     let written = group(
         r#"
   count          = 3
@@ -144,7 +144,7 @@ fn a_group_has_its_blocks() {
 }
 
 #[test]
-fn a_service_has_its_checks() {
+fn service_checks_are_parsed() {
     let written = group(
         r#"
   service {
@@ -202,7 +202,7 @@ fn a_service_has_its_checks() {
 }
 
 #[test]
-fn all_shorthands_of_conditions_work() {
+fn constraint_shorthands_are_parsed() {
     let table = [
         (
             "attribute = \"a\"\nvalue = \"b\"",
@@ -268,7 +268,7 @@ fn all_shorthands_of_conditions_work() {
 }
 
 #[test]
-fn dynamic_blocks_are_written_out() {
+fn dynamic_blocks_are_expanded() {
     let written = group(
         r#"
   network {
@@ -322,7 +322,7 @@ fn dynamic_blocks_are_written_out() {
 }
 
 #[test]
-fn tasks_of_the_job_become_groups_and_inherit() {
+fn job_level_tasks_become_groups() {
     let parsed = good(
         r#"
 job "j" {
@@ -357,15 +357,17 @@ job "j" {
     assert_eq!(groups[1]["Tasks"].as_array().map(Vec::len), Some(2));
     assert_eq!(names(&groups[1]["Tasks"][0]), ["own", "t", "s"]);
     assert_eq!(names(&groups[1]["Tasks"][1]), ["t", "s"]);
-    let place = parsed.places.get("group[\"alone\"].task[\"alone\"].driver");
+    let position = parsed
+        .positions
+        .get("group[\"alone\"].task[\"alone\"].driver");
     assert_eq!(
-        place.map(|place| (place.line, place.column)),
+        position.map(|position| (position.line, position.column)),
         Some((15, 18))
     );
 }
 
 #[test]
-fn a_group_s_update_takes_the_rest_from_the_job_s() {
+fn group_update_inherits_job_update() {
     let parsed = good(
         "job \"j\" {\n update {\n max_parallel = 3\n canary = 1\n}\n group \"g\" {\n update {\n canary = 2\n}\n}\n}\n",
     );
@@ -374,15 +376,15 @@ fn a_group_s_update_takes_the_rest_from_the_job_s() {
 }
 
 #[test]
-fn places_are_found() {
+fn positions_of_blocks_are_found() {
     let parsed = good(
         "job \"j\" {\n  constraint {\n    value = 1\n  }\n  group \"a \\\"b\" {\n    count = 2\n  }\n}\n",
     );
     let at = |path: &str| {
         parsed
-            .places
+            .positions
             .nearest(path)
-            .map(|place| (place.line, place.column))
+            .map(|position| (position.line, position.column))
     };
     assert_eq!(at("job.constraint[0].value"), Some((3, 5)));
     assert_eq!(at("group[\"a \\\"b\"].count"), Some((6, 5)));

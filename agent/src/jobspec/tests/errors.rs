@@ -4,7 +4,7 @@ use super::super::error::MAX_ISSUES;
 use super::{bad, good, in_config};
 
 #[test]
-fn a_mistake_is_shown_with_its_line_and_advice() {
+fn mistake_is_shown_with_line_and_advice() {
     let text = "job \"j\" {\n  group \"web\" {\n\tcuont = 3\n  }\n}\n";
     assert_eq!(
         bad(text),
@@ -14,7 +14,7 @@ fn a_mistake_is_shown_with_its_line_and_advice() {
 }
 
 #[test]
-fn several_mistakes_are_told_in_one_go() {
+fn several_mistakes_are_reported_at_once() {
     let text = r#"job "j" {
   typ = "batch"
   group "g" {
@@ -32,7 +32,7 @@ fn several_mistakes_are_told_in_one_go() {
   }
 }
 "#;
-    let told = bad(text);
+    let message = bad(text);
     let expected = [
         "2:3: unknown attribute \"typ\" in job \"j\"",
         "4:13: count: a whole number is needed, not 1.5",
@@ -44,12 +44,12 @@ fn several_mistakes_are_told_in_one_go() {
         "13:13: env: \"A\": a string is needed, not null",
     ];
     for part in expected {
-        assert!(told.contains(part), "{part}\n---\n{told}");
+        assert!(message.contains(part), "{part}\n---\n{message}");
     }
 }
 
 #[test]
-fn the_form_of_blocks_is_checked() {
+fn malformed_blocks_are_refused() {
     let table = [
         (
             "update {}\nupdate {}",
@@ -113,7 +113,7 @@ fn the_form_of_blocks_is_checked() {
         ),
         (
             "priority = \"high\"",
-            "2:12: priority: \"high\" is no number",
+            "2:12: priority: \"high\" is not a number",
             "",
         ),
         (
@@ -148,7 +148,7 @@ fn the_form_of_blocks_is_checked() {
         ),
         (
             "constraint {\nis_set = true\nregexp = \"a\"\n}",
-            "several operators in one condition",
+            "several operators in one constraint",
             "",
         ),
         (
@@ -166,16 +166,16 @@ fn the_form_of_blocks_is_checked() {
         ),
     ];
     for (text, expected, help) in table {
-        let told = bad(&format!("job \"j\" {{\n{text}\n}}\n"));
+        let message = bad(&format!("job \"j\" {{\n{text}\n}}\n"));
         assert!(
-            told.contains(expected) && told.contains(help),
-            "{text}\n---\n{told}"
+            message.contains(expected) && message.contains(help),
+            "{text}\n---\n{message}"
         );
     }
 }
 
 #[test]
-fn the_top_of_a_file_is_checked() {
+fn malformed_top_level_is_refused() {
     assert!(bad("").contains("the file holds no job"));
     assert!(bad("job \"a\" {}\njob \"b\" {}\n").contains("2:1: a file holds one job only"));
     assert!(bad("job {}\n").contains("a job block needs exactly one label"));
@@ -188,7 +188,7 @@ fn the_top_of_a_file_is_checked() {
 }
 
 #[test]
-fn durations_without_a_unit_are_warned_of() {
+fn duration_without_unit_is_warned_about() {
     let job = |value: &str| {
         format!(
             "job \"j\" {{\n group \"g\" {{\n task \"t\" {{\n  kill_timeout = {value}\n}}\n}}\n}}\n"
@@ -207,17 +207,17 @@ fn durations_without_a_unit_are_warned_of() {
 }
 
 #[test]
-fn what_is_ignored_is_warned_of() {
+fn ignored_block_is_warned_about() {
     let parsed = good(
         "job \"j\" {\n group \"g\" {\n task \"t\" {\n resources {\n iops = 3\n network {\n mbits = 1\n}\n}\n}\n}\n}\n",
     );
-    let told: Vec<&str> = parsed
+    let message: Vec<&str> = parsed
         .warnings
         .iter()
         .map(|issue| issue.message.as_str())
         .collect();
     assert_eq!(
-        told,
+        message,
         [
             "\"iops\" is ignored: it is not managed",
             "\"mbits\" is ignored: bandwidth is not managed",
@@ -227,15 +227,21 @@ fn what_is_ignored_is_warned_of() {
 }
 
 #[test]
-fn not_more_mistakes_are_told_than_anybody_reads() {
+fn number_of_reported_mistakes_is_bounded() {
     let text = format!("job \"j\" {{\n{}}}\n", "group {}\n".repeat(500));
-    let told = bad(&text);
-    assert_eq!(told.matches("needs exactly one label").count(), MAX_ISSUES);
-    assert!(told.ends_with("more mistakes are not shown"), "{told}");
+    let message = bad(&text);
+    assert_eq!(
+        message.matches("needs exactly one label").count(),
+        MAX_ISSUES
+    );
+    assert!(
+        message.ends_with("more mistakes are not shown"),
+        "{message}"
+    );
 }
 
 #[test]
-fn hostile_files_are_stopped() {
+fn hostile_file_is_refused() {
     let doubling: String = (1..60)
         .map(|n| format!(" a{n} = \"${{local.a{0}}}${{local.a{0}}}\"\n", n - 1))
         .collect();
@@ -246,10 +252,13 @@ fn hostile_files_are_stopped() {
         .map(|n| format!(" a{n} = [local.a{}]\n", n - 1))
         .collect();
     for body in [doubling, lists, deep] {
-        let told = bad(&format!(
+        let message = bad(&format!(
             "locals {{\n a0 = \"xxxxxxxxxxxxxxxx\"\n{body}}}\njob \"j\" {{}}\n"
         ));
-        assert!(told.contains("asks for too much work or memory"), "{told}");
+        assert!(
+            message.contains("takes too much work or memory"),
+            "{message}"
+        );
     }
     let loops = "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]]";
     assert!(bad(&in_config(loops)).contains("too much work"));
@@ -265,14 +274,14 @@ fn hostile_files_are_stopped() {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
         let yaml = in_config(&format!("yamldecode(\"{open}{close}\")"));
         // On a small stack, as the threads of an agent have it.
-        let told = std::thread::Builder::new().stack_size(2 << 20);
-        let told = told
+        let message = std::thread::Builder::new().stack_size(2 << 20);
+        let message = message
             .spawn(move || {
                 crate::jobspec::parse(&yaml, "test.nomad", &crate::jobspec::Options::default())
                     .is_ok()
             })
             .unwrap();
-        assert_eq!(told.join().unwrap(), taken, "{depth} deep");
+        assert_eq!(message.join().unwrap(), taken, "{depth} deep");
     }
     for nest in ["[", "(", "{a=", "upper(", "\"${", "!", "-", "[for x in "] {
         bad(&in_config(&nest.repeat(20_000)));
@@ -284,9 +293,9 @@ fn hostile_files_are_stopped() {
 }
 
 #[test]
-fn text_that_is_no_hcl_is_answered_with_what_to_write_instead() {
+fn common_syntax_mistake_gets_advice() {
     let job = |body: &str| format!("job \"x\" {{\n  group \"g\" {{\n{body}\n  }}\n}}\n");
-    for (body, place, help) in [
+    for (body, position, help) in [
         (
             "network { port \"http\" {} }",
             "3:",
@@ -312,12 +321,12 @@ fn text_that_is_no_hcl_is_answered_with_what_to_write_instead() {
         ("count: 1", "3:", "written with =: count = "),
         ("task 't' {\n}", "3:", "double quotes: \"t\""),
     ] {
-        let told = bad(&job(body));
+        let message = bad(&job(body));
         assert!(
-            told.contains(&format!("test.nomad:{place}")),
-            "{body}: {told}"
+            message.contains(&format!("test.nomad:{position}")),
+            "{body}: {message}"
         );
-        assert!(told.contains(help), "{body}: {told}");
+        assert!(message.contains(help), "{body}: {message}");
     }
 }
 
@@ -333,7 +342,7 @@ fn advice_never_repeats_a_large_file() {
         format!("a = 1, {long}"),
     ] {
         let text = format!("job \"x\" {{\n{body}\n}}\n");
-        let told = bad(&text);
-        assert!(told.len() < 1000, "{} bytes", told.len());
+        let message = bad(&text);
+        assert!(message.len() < 1000, "{} bytes", message.len());
     }
 }

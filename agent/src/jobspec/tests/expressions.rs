@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{bad, good, in_config, value};
 
 #[test]
-fn expressions_have_values() {
+fn expressions_are_evaluated() {
     let table = [
         ("1 + 2 * 3", json!(7)),
         ("(1 + 2) * 3", json!(9)),
@@ -60,7 +60,7 @@ fn expressions_have_values() {
 }
 
 #[test]
-fn run_time_references_are_put_back() {
+fn run_time_references_are_preserved() {
     let table = [
         ("attr.kernel.name", json!("${attr.kernel.name}")),
         ("\"${attr.kernel.name}\"", json!("${attr.kernel.name}")),
@@ -93,7 +93,7 @@ fn run_time_references_are_put_back() {
 }
 
 #[test]
-fn run_time_references_cannot_be_looked_at() {
+fn run_time_reference_in_function_is_refused() {
     let table = [
         (
             "upper(attr.foo)",
@@ -144,7 +144,7 @@ fn run_time_references_cannot_be_looked_at() {
 }
 
 #[test]
-fn a_bare_word_that_is_no_known_reference_is_warned_of() {
+fn unknown_bare_word_is_warned_about() {
     let parsed = good(
         "job \"j\" {\n  group \"g\" {\n    task \"t\" {\n      driver = docker\n    }\n  }\n}\n",
     );

@@ -6,7 +6,7 @@ use super::super::Options;
 use super::{bad, bad_with, good_with, in_config, value};
 
 #[test]
-fn functions_have_values() {
+fn functions_are_evaluated() {
     let table = [
         ("abs(-3)", json!(3)),
         ("base64encode(\"hé\")", json!("aMOp")),
@@ -186,7 +186,7 @@ fn wrong_calls_are_refused() {
 }
 
 #[test]
-fn files_are_read_where_that_is_allowed() {
+fn file_function_reads_allowed_files() {
     let directory = std::env::temp_dir().join(format!("drover-jobspec-{}", std::process::id()));
     std::fs::create_dir_all(directory.join("sub")).unwrap();
     std::fs::write(directory.join("a.txt"), "content").unwrap();

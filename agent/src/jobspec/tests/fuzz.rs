@@ -118,7 +118,7 @@ fn damaged(sample: &str, numbers: &mut Numbers) -> String {
 }
 
 #[test]
-fn damaged_files_do_no_harm() {
+fn damaged_files_cause_no_panic() {
     let options = Options::default();
     let whole = parse(SAMPLE, "sample", &options).map(|parsed| parsed.job);
     let in_json = serde_json::to_string(&whole.expect("the sample is good")).unwrap();

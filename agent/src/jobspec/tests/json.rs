@@ -68,16 +68,18 @@ const JSON: &str = r#"
 "#;
 
 #[test]
-fn both_forms_of_hcl_say_the_same() {
+fn hcl_and_json_syntax_agree() {
     let (native, in_json) = (good(NATIVE), good(JSON));
     assert_eq!(json(&native), json(&in_json));
     assert_eq!(native.job.meta.get("a.b").map(String::as_str), Some("c"));
-    let place = in_json.places.get("group[\"g\"].task[\"t\"].kill_timeout");
-    assert_eq!(place.map(|place| place.line), Some(24));
+    let position = in_json
+        .positions
+        .get("group[\"g\"].task[\"t\"].kill_timeout");
+    assert_eq!(position.map(|position| position.line), Some(24));
 }
 
 #[test]
-fn the_api_s_form_is_read_back() {
+fn api_json_round_trips() {
     let parsed = good(NATIVE);
     let bare = serde_json::to_string(&parsed.job).unwrap();
     assert!(bare.contains(":null"));
@@ -87,7 +89,7 @@ fn the_api_s_form_is_read_back() {
 }
 
 #[test]
-fn the_api_s_form_is_lenient_with_what_is_empty() {
+fn api_json_accepts_empty_values() {
     let job = from_api_json(
         br#"{"Job": {"ID": "x", "Type": "", "Meta": null, "Unknown": 1, "TaskGroups": [
             {"Name": "g", "RestartPolicy": {"Mode": ""}, "Tasks": [
@@ -99,7 +101,7 @@ fn the_api_s_form_is_lenient_with_what_is_empty() {
 }
 
 #[test]
-fn mistakes_in_json_are_told() {
+fn json_mistakes_are_reported() {
     let path = bad(r#"{"ID": "x", "TaskGroups": [{"Count": "many"}]}"#);
     assert!(
         path.starts_with("test.nomad: TaskGroups[0].Count: invalid type: string \"many\""),

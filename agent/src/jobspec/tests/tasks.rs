@@ -12,7 +12,7 @@ fn task(text: &str) -> Value {
 }
 
 #[test]
-fn a_task_has_its_blocks() {
+fn task_blocks_are_parsed() {
     let written = task(
         r#"
   driver       = "exec"
@@ -119,7 +119,7 @@ fn a_task_has_its_blocks() {
 }
 
 #[test]
-fn configuration_is_passed_on() {
+fn driver_config_is_passed_through() {
     let written = task(
         r#"
   config {

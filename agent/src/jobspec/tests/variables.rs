@@ -31,7 +31,7 @@ fn var_file(text: &str) -> VarFile {
 }
 
 #[test]
-fn later_sources_of_values_win() {
+fn later_variable_source_wins() {
     let declared = "variable \"a\" {\n  default = \"default\"\n}";
     let mut options = Options::default();
     let value = |options: &Options| meta(declared, "var.a", options);
@@ -47,7 +47,7 @@ fn later_sources_of_values_win() {
 }
 
 #[test]
-fn values_have_the_declared_type() {
+fn variable_value_has_declared_type() {
     let table = [
         ("string", "12", json!("12")),
         ("number", "12", json!(12)),
@@ -74,7 +74,7 @@ fn values_have_the_declared_type() {
 }
 
 #[test]
-fn the_short_form_declares_by_the_default() {
+fn untyped_variable_takes_type_of_default() {
     let options = Options {
         vars: pairs(&[("n", "5"), ("l", "[3]")]),
         ..Options::default()
@@ -87,7 +87,7 @@ fn the_short_form_declares_by_the_default() {
 }
 
 #[test]
-fn locals_may_need_each_other() {
+fn locals_may_depend_on_each_other() {
     let declared = "locals {\n  c = \"${local.b}!\"\n  b = upper(var.a)\n}\nvariable \"a\" { default = \"x\" }\nlocals {\n  d = [local.c, local[\"b\"]]\n}";
     assert_eq!(
         meta(declared, "local.d", &Options::default()),
@@ -96,7 +96,7 @@ fn locals_may_need_each_other() {
 }
 
 #[test]
-fn mistakes_of_variables_are_told() {
+fn variable_mistakes_are_reported() {
     let missing = bad(&file("variable \"a\" {}", "1"));
     assert!(
         missing.contains("test.nomad:1:1: the variable \"a\" has no value"),
@@ -117,7 +117,7 @@ fn mistakes_of_variables_are_told() {
         "1",
     ));
     assert!(
-        default.contains("has not its type: \"x\" is no number"),
+        default.contains("has not its type: \"x\" is not a number"),
         "{default}"
     );
     let rule = "variable \"a\" {\n default = 3\n validation {\n condition = var.a > 5\n error_message = \"must be large\"\n}\n}";
@@ -142,7 +142,7 @@ fn mistakes_of_variables_are_told() {
 }
 
 #[test]
-fn values_without_a_variable_are_refused_or_warned_of() {
+fn value_for_undeclared_variable_is_refused() {
     let text = file("variable \"image\" { default = 1 }", "1");
     let mut options = Options {
         vars: pairs(&[("imag", "x")]),
@@ -164,7 +164,7 @@ fn values_without_a_variable_are_refused_or_warned_of() {
 }
 
 #[test]
-fn a_circle_of_locals_is_named() {
+fn cycle_of_locals_is_named() {
     let circle = bad("locals {\n  a = local.b\n  b = [local.c]\n  c = local.a\n}\njob \"j\" {}\n");
     let expected =
         "test.nomad:2:3: these locals need each other: local.a → local.b → local.c → local.a";
@@ -172,7 +172,7 @@ fn a_circle_of_locals_is_named() {
 }
 
 #[test]
-fn a_long_chain_of_locals_is_no_problem() {
+fn long_chain_of_locals_is_evaluated() {
     let mut text = String::from("locals {\n  a0 = 1\n");
     for n in 1..3000 {
         text += &format!("  a{n} = local.a{}\n", n - 1);

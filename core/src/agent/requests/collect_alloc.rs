@@ -15,7 +15,7 @@ pub struct CollectAlloc {
 
 impl OperatorRequest for CollectAlloc {
     fn name(&self) -> &'static str {
-        "clean away"
+        "collect alloc"
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -28,9 +28,9 @@ impl OperatorRequest for CollectAlloc {
         };
         let record = alloc.record().clone();
         if !record.finished {
-            return Some(conflict("the allocation is not over: stop it first"));
+            return Some(conflict("the allocation is not terminal: stop it first"));
         }
-        if asked.agent.past(asked.now.wall).is_needed(&record) {
+        if asked.agent.gc_snapshot(asked.now.wall).is_needed(&record) {
             return Some(conflict(
                 "the allocation is still needed: for its replacement, its disk or its roll-out",
             ));

@@ -32,7 +32,7 @@ impl OperatorRequest for HandOver {
         if let Err(why) = is_all_here(view, &self.job) {
             return Some(conflict(&why));
         }
-        let latest = view.handed_over(&self.job);
+        let latest = view.handover(&self.job);
         let latest: Vec<(Slot, AllocId)> = latest.map(|alloc| (alloc.slot(), alloc.id)).collect();
         let until = asked.now.wall + RETENTION_LEASE;
         for (slot, alloc) in &latest {

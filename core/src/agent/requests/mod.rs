@@ -62,7 +62,7 @@ pub trait OperatorRequest {
     /// The same, where only a record is left of the allocation, which is of this job.
     fn handle_collected(&self, asked: &mut Asked<'_>, job: &JobKey) -> Reply {
         let _ = (asked, job);
-        conflict("the allocation is over, and its directory was garbage-collected")
+        conflict("the allocation is terminal, and its directory was garbage-collected")
     }
 }
 

@@ -41,7 +41,7 @@ impl OperatorRequest for PutVariable {
             return Some(refusal);
         }
         if known.is_none() && variables.len() >= MAX_COUNT {
-            let why = format!("there are {MAX_COUNT} variables, and no more are kept");
+            let why = format!("there are {MAX_COUNT} variables already, the maximum");
             return Some(Reply::Refused(Refusal::Invalid(why)));
         }
         let (index, now) = (asked.cx().next_index(), asked.now);

@@ -8,7 +8,7 @@ use super::{Asked, OperatorRequest, Subject, conflict};
 use crate::effect::Reply;
 use crate::ids::Slot;
 use crate::model::job::Job;
-use crate::model::remote::Handed;
+use crate::model::remote::Takeover;
 
 /// Run this job, which ran on other nodes until now. Where it runs here already, that stays: asked again it
 /// changes nothing, as registering does.
@@ -17,7 +17,7 @@ pub struct TakeOver {
     /// The job; complete, canonical and valid.
     pub job: Arc<Job>,
     /// What its copies replace.
-    pub from: Vec<Handed>,
+    pub from: Vec<Takeover>,
 }
 
 impl OperatorRequest for TakeOver {
@@ -40,7 +40,7 @@ impl OperatorRequest for TakeOver {
         }
         let reply = asked.agent.register(asked.now, &self.job);
         // Copies that are not named still wait for whom they waited for.
-        for Handed { group, index, from } in self.from.iter().filter(|_| !runs) {
+        for Takeover { group, index, from } in self.from.iter().filter(|_| !runs) {
             let slot = Slot {
                 job: key.clone(),
                 group: group.clone(),

@@ -113,8 +113,8 @@ impl Agent {
     fn note_due(&mut self, now: Now, key: &JobKey, due: BTreeMap<AllocId, Instant>) {
         let next = due.values().copied().filter(|at| *at > now.at).min();
         match next {
-            Some(at) => self.local.look_again.insert(key.clone(), at),
-            None => self.local.look_again.remove(key),
+            Some(at) => self.local.re_evaluate_at.insert(key.clone(), at),
+            None => self.local.re_evaluate_at.remove(key),
         };
         if due.is_empty() {
             self.local.due.remove(key);

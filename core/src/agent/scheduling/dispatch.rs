@@ -35,7 +35,7 @@ impl Agent {
     /// A job was looked at: if it is a child that is over, its oldest siblings that are so too are
     /// forgotten.
     pub(super) fn forget_siblings(&mut self, now: Now, record: &JobRecord) {
-        if !self.is_over(record) {
+        if !self.is_finished_child(record) {
             return;
         }
         let parent = JobKey {
@@ -43,7 +43,7 @@ impl Agent {
             id: record.job.parent_id.as_str().into(),
         };
         let mut over = self.children(&parent);
-        over.retain(|child| self.is_over(child));
+        over.retain(|child| self.is_finished_child(child));
         over.truncate(over.len().saturating_sub(self.config.kept_children));
         for child in over {
             self.deregister(now, &child.job.key(), true);
@@ -51,7 +51,7 @@ impl Agent {
     }
 
     /// Whether this is a child of which nothing more is to come.
-    fn is_over(&self, record: &JobRecord) -> bool {
+    fn is_finished_child(&self, record: &JobRecord) -> bool {
         let job = &record.job;
         job.dispatched && !record.purge && self.view().job_status(&job.key()) == "dead"
     }

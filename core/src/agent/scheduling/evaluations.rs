@@ -160,7 +160,7 @@ impl Agent {
     /// An evaluation changed. One that was made in this step nobody saw as it was; before an agent told
     /// anything, all are of its earlier life.
     fn change_eval(&mut self, mut eval: Evaluation) {
-        let is_new = self.told_index != 0 && eval.create_index > self.told_index;
+        let is_new = self.notified_index != 0 && eval.create_index > self.notified_index;
         if !is_new {
             self.shared.index += 1;
             eval.modify_index = self.shared.index;
@@ -180,8 +180,8 @@ impl Agent {
         let of_job = self.local.evals.values().filter(|eval| eval.job == *key);
         let mut ids: Vec<_> = of_job.map(|eval| (eval.create_index, eval.id)).collect();
         ids.sort_unstable();
-        let surplus = ids.len().saturating_sub(KEPT_EVALS);
-        for (_, id) in ids.into_iter().take(surplus) {
+        let select_for_gc = ids.len().saturating_sub(KEPT_EVALS);
+        for (_, id) in ids.into_iter().take(select_for_gc) {
             self.forget_eval(id);
         }
     }

@@ -27,7 +27,7 @@ impl Agent {
         };
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
-        // It may have become less important than others that have no place.
+        // It may have become of lower priority than others that cannot be placed.
         self.local.mark_blocked();
         let eval = if job.is_parameterized() {
             // It runs nothing; what ran of it before it was one is ended.
@@ -167,7 +167,7 @@ impl Agent {
         self.local.jobs.remove(key);
         self.local.blocked.remove(key);
         self.local.unknown.remove(key);
-        self.local.look_again.remove(key);
+        self.local.re_evaluate_at.remove(key);
         self.local.due.remove(key);
         self.shared.ledger.delete(Key::Job(key.clone()));
         let slots: Vec<Slot> = self

@@ -26,7 +26,7 @@ fn state_of(alloc: &AllocRunner, core_mhz: u64) -> AllocState<'_> {
         record: alloc.record(),
         amounts: alloc.amounts(core_mhz),
         has_remains: alloc.has_remains(),
-        is_nearly_over: alloc.is_nearly_over(),
+        is_completing: alloc.is_completing(),
     }
 }
 
@@ -48,7 +48,7 @@ impl Agent {
             node: &self.config.node,
             capacity,
             offers: self.machine.devices().offers(),
-            awaits_first_reports: self.machine.awaits_first_news(),
+            awaits_first_reports: self.machine.awaits_first_report(),
             preemption: self.config.preemption,
             rng: self.shared.rng.clone(),
         }
@@ -108,7 +108,7 @@ impl Agent {
         job: &Job,
         group: &TaskGroup,
     ) -> Result<(), String> {
-        let awaits_first_reports = self.machine.awaits_first_news();
+        let awaits_first_reports = self.machine.awaits_first_report();
         let node = &self.config.node;
         scheduler::admits(node, awaits_first_reports, job, group).map_err(|why| match why {
             NotPlaced::Unknown => {

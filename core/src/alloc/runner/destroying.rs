@@ -11,7 +11,7 @@ use crate::work::RemoveAllocDir;
 
 const DESTROY_PAUSE: Span = Span::secs(30);
 
-/// What happens when the allocation is cleaned away, in order.
+/// What happens when the allocation is garbage-collected, in order.
 pub const DESTROY: &[AllocHook] = &[AllocHook::AllocDir];
 
 impl AllocRunner {

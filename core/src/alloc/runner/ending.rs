@@ -11,7 +11,7 @@ use crate::model::task::Stage;
 use crate::task::runner::TaskRunner;
 use crate::time::Span;
 
-const TIME_IS_OVER: &str = "Allocation exceeded its max_run_duration";
+const MAX_RUN_EXCEEDED: &str = "Allocation exceeded its max_run_duration";
 
 impl AllocRunner {
     /// Ends it for good.
@@ -48,7 +48,7 @@ impl AllocRunner {
         }
     }
 
-    pub(super) fn time_is_over(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn max_run_duration_passed(&mut self, cx: &mut Cx<'_>) {
         if self.record.finished {
             return;
         }
@@ -57,15 +57,15 @@ impl AllocRunner {
             self.edit(cx, |record| {
                 record.forced = true;
                 record.status = ClientStatus::Complete;
-                record.status_description = TIME_IS_OVER.into();
+                record.status_description = MAX_RUN_EXCEEDED.into();
             });
         }
-        self.end(cx, Some(TIME_IS_OVER.to_owned()), true);
+        self.end(cx, Some(MAX_RUN_EXCEEDED.to_owned()), true);
     }
 
     /// What one task's state means for the others, and for the stage. Returns whether anything
     /// follows from it.
-    pub(super) fn look_at_tasks(&mut self, cx: &mut Cx<'_>) -> bool {
+    pub(super) fn check_tasks(&mut self, cx: &mut Cx<'_>) -> bool {
         if !matches!(self.phase, Phase::Tasks) {
             return false;
         }

@@ -20,7 +20,8 @@ impl AllocRunner {
                 let stage = task.spec().stage();
                 // A group that is being ended starts nothing but what comes after the end, and
                 // what a task is told of its machine has to be known.
-                let wanted = (!ending || stage == Stage::Poststop) && !cx.shared.unsettled;
+                let wanted =
+                    (!ending || stage == Stage::Poststop) && !cx.shared.fingerprint_pending;
                 let open = in_turn && wanted && self.coordinator.is_open(stage);
                 changed |= task.advance(
                     cx,
@@ -30,7 +31,7 @@ impl AllocRunner {
                     },
                 );
             }
-            changed |= self.look_at_tasks(cx);
+            changed |= self.check_tasks(cx);
             if let Some(kill) = &mut self.kill {
                 changed |= kill.advance(cx, &mut self.tasks);
             }
@@ -39,7 +40,7 @@ impl AllocRunner {
             }
         }
         self.note_launches(cx);
-        self.look_at_health(cx);
+        self.check_health(cx);
         self.report(cx);
         self.unclean = self.has_remains();
     }
@@ -74,7 +75,7 @@ impl AllocRunner {
                 over
             }
             Phase::Tasks => {
-                let over = self.tasks.iter().all(TaskRunner::is_over);
+                let over = self.tasks.iter().all(TaskRunner::is_finished);
                 if over {
                     self.edit(cx, |record| record.finished = true);
                     self.phase = Phase::Finished;
@@ -83,7 +84,7 @@ impl AllocRunner {
             }
             Phase::Finished => {
                 let clean = self.record.destroying && !self.has_remains();
-                let begin = clean && cx.shared.destroys.has_place(&self.record);
+                let begin = clean && cx.shared.destroys.has_permit(&self.record);
                 if begin {
                     self.phase = Phase::Destroying(Pipeline::new(OnError::Collect));
                 }

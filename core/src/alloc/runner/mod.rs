@@ -48,9 +48,9 @@ pub enum Phase {
     Tasks,
     /// Nothing of it is alive. What is left are its directory and its records.
     Finished,
-    /// It is cleaned away.
+    /// It is garbage-collected.
     Destroying(Pipeline),
-    /// A part could not be cleaned away; it is tried again then.
+    /// A part could not be garbage-collected; it is tried again then.
     DestroyPause(Instant),
     /// It is gone.
     Destroyed,
@@ -75,7 +75,7 @@ pub struct AllocRunner {
     coordinator: Coordinator,
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
-    time_is_over_at: Option<Instant>,
+    max_run_deadline: Option<Instant>,
     /// Whether all that it claims of this node was granted.
     #[serde(default)]
     granted: bool,
@@ -138,7 +138,7 @@ impl AllocRunner {
         job: Arc<Job>,
         tasks: Vec<TaskRunner>,
     ) -> AllocRunner {
-        // One that is being cleaned away goes on with that when nothing of it can be alive.
+        // One that is being garbage-collected goes on with that when nothing of it can be alive.
         let phase = if record.finished {
             Phase::Finished
         } else {
@@ -147,7 +147,7 @@ impl AllocRunner {
         let health = report::watch(cx, &record, &job);
         let group = job.group(record.group.as_str());
         let limit = group.and_then(|group| group.max_run_duration);
-        let time_is_over_at = limit
+        let max_run_deadline = limit
             .filter(|_| !record.finished && !record.forced)
             .map(|limit| {
                 let left = (record.create_time + limit) - cx.now.wall;
@@ -161,7 +161,7 @@ impl AllocRunner {
             coordinator: Coordinator::default(),
             kill: None,
             health,
-            time_is_over_at,
+            max_run_deadline,
             granted: false,
             asking: Asking::default(),
             unclean: false,
@@ -238,14 +238,14 @@ impl AllocRunner {
 
     /// Whether it ends by itself, or has done what it was to do and only what follows is left: it
     /// is not preempted, or its work would be done again. When it is over its claims are free.
-    pub fn is_nearly_over(&self) -> bool {
+    pub fn is_completing(&self) -> bool {
         let is_main = |task: &&TaskRunner| task.spec().stage() == Stage::Main;
         let is_leader = |task: &&TaskRunner| task.spec().task().leader;
         let tasks = self.tasks.iter();
         self.record.status.is_terminal()
             || self.is_ending()
-            || (tasks.clone().filter(is_main)).all(TaskRunner::ended_for_good)
-            || tasks.filter(is_leader).any(TaskRunner::ended_for_good)
+            || (tasks.clone().filter(is_main)).all(TaskRunner::is_terminal)
+            || tasks.filter(is_leader).any(TaskRunner::is_terminal)
     }
 
     /// Whether it is over and something of it may be alive nevertheless.

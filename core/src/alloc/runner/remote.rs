@@ -15,9 +15,9 @@ use crate::work::AskRemote;
 use crate::work::FetchDisk;
 
 /// What follows from another node's answer.
-enum Judged {
+enum HookOutcome {
     /// The hook is over, so or so.
-    Over(Result<(), Failure>),
+    Done(Result<(), Failure>),
     /// It is asked again.
     Again,
 }
@@ -101,13 +101,13 @@ impl AllocRunner {
             return false;
         }
         let wanted = self.kill.is_none();
-        let judged = match pipeline.current(PRERUN) {
-            Some(AllocHook::AwaitRemote) if wanted => self.heard_of_remote(cx, result),
+        let hook_outcome = match pipeline.current(PRERUN) {
+            Some(AllocHook::AwaitRemote) if wanted => self.on_remote_answer(cx, result),
             Some(AllocHook::FetchDisk) if wanted => self.disk_came(cx, result),
             Some(AllocHook::MigrateDisk) if result.is_ok() => {
                 // Before any task runs: a disk is taken over once.
                 self.edit_disk(cx, |disk| disk.moved_to(self.record.id));
-                Judged::Over(Ok(()))
+                HookOutcome::Done(Ok(()))
             }
             Some(
                 AllocHook::AwaitClaims
@@ -116,18 +116,22 @@ impl AllocRunner {
                 | AllocHook::MigrateDisk
                 | AllocHook::FetchDisk,
             )
-            | None => Judged::Over(result.map(|_| ())),
+            | None => HookOutcome::Done(result.map(|_| ())),
         };
         let Phase::Prerun(pipeline) = &mut self.phase else {
             return false;
         };
-        match judged {
-            Judged::Over(result) => pipeline.answer(op, result),
-            Judged::Again => pipeline.again(op),
+        match hook_outcome {
+            HookOutcome::Done(result) => pipeline.answer(op, result),
+            HookOutcome::Again => pipeline.again(op),
         }
     }
 
-    fn heard_of_remote(&mut self, cx: &mut Cx<'_>, result: Result<HookOutput, Failure>) -> Judged {
+    fn on_remote_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        result: Result<HookOutput, Failure>,
+    ) -> HookOutcome {
         match result.map(|output| output.remote) {
             Ok(Some(Remote::Ended)) => {
                 self.asking.over();
@@ -136,49 +140,49 @@ impl AllocRunner {
                         elsewhere.previous.ended = true;
                     }
                 });
-                Judged::Over(Ok(()))
+                HookOutcome::Done(Ok(()))
             }
             Ok(Some(Remote::Unknown)) => {
                 self.without_remote(cx, "its node knows nothing of it");
-                Judged::Over(Ok(()))
+                HookOutcome::Done(Ok(()))
             }
             Ok(Some(Remote::Runs { index })) => {
                 self.asking.runs(index);
-                Judged::Again
+                HookOutcome::Again
             }
             Ok(None) => {
-                self.asking.failed(cx, "the answer says nothing".to_owned());
-                Judged::Again
+                self.asking.failed(cx, "the answer is empty".to_owned());
+                HookOutcome::Again
             }
             Err(failure) if failure.recoverable => {
                 self.asking.failed(cx, failure.message);
-                Judged::Again
+                HookOutcome::Again
             }
-            Err(failure) => Judged::Over(Err(failure)),
+            Err(failure) => HookOutcome::Done(Err(failure)),
         }
     }
 
-    fn disk_came(&mut self, cx: &mut Cx<'_>, result: Result<HookOutput, Failure>) -> Judged {
+    fn disk_came(&mut self, cx: &mut Cx<'_>, result: Result<HookOutput, Failure>) -> HookOutcome {
         match result {
             Ok(output) if output.remote == Some(Remote::Unknown) => {
-                self.without_remote(cx, "its node does not give it away");
+                self.without_remote(cx, "its node does not offer it");
             }
             Ok(output) => {
                 if !output.message.is_empty() {
-                    self.tell_tasks(cx, &output.message);
+                    self.notify_tasks(cx, &output.message);
                 }
                 self.asking.over();
                 self.edit_disk(cx, |disk| disk.elsewhere = None);
             }
-            Err(failure) if !failure.recoverable => return Judged::Over(Err(failure)),
+            Err(failure) if !failure.recoverable => return HookOutcome::Done(Err(failure)),
             Err(failure) if self.asking.failures + 1 < DISK_TRIES => {
                 self.asking.failures += 1;
                 self.asking.failed(cx, failure.message);
-                return Judged::Again;
+                return HookOutcome::Again;
             }
             Err(failure) => self.without_remote(cx, &failure.message),
         }
-        Judged::Over(Ok(()))
+        HookOutcome::Done(Ok(()))
     }
 
     /// It goes on without what the other node has.
@@ -190,12 +194,12 @@ impl AllocRunner {
         self.edit_disk(cx, |disk| disk.elsewhere = None);
         if self.fetches_disk() {
             let of = of(&previous);
-            let words = format!("The disk of {of} is not taken over: {why}. It begins empty");
-            self.tell_tasks(cx, &words);
+            let words = format!("Did not migrate the disk of {of}: {why}. The disk begins empty");
+            self.notify_tasks(cx, &words);
         }
     }
 
-    fn tell_tasks(&mut self, cx: &mut Cx<'_>, words: &str) {
+    fn notify_tasks(&mut self, cx: &mut Cx<'_>, words: &str) {
         let words: String = words.chars().take(MAX_WORDS).collect();
         for task in &mut self.tasks {
             let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
@@ -208,13 +212,13 @@ impl AllocRunner {
         let of = of(disk?.elsewhere_of(self.record.id)?);
         let doing = match hook {
             AllocHook::AwaitRemote => format!("Waiting for {of} to end"),
-            AllocHook::FetchDisk => format!("Taking over the disk of {of}"),
+            AllocHook::FetchDisk => format!("Migrating the disk of {of}"),
             AllocHook::AwaitClaims | AllocHook::AllocDir | AllocHook::MigrateDisk => {
                 return None;
             }
         };
-        Some(match &self.asking.trouble {
-            Some(why) => format!("{doing}; the last try failed: {why}"),
+        Some(match &self.asking.last_error {
+            Some(why) => format!("{doing}; the last attempt failed: {why}"),
             None => doing,
         })
     }

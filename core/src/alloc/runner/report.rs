@@ -1,9 +1,9 @@
-//! What others learn of the allocation: its status, its health, and the news for listeners.
+//! What others learn of the allocation: its status, its health, and the reports for listeners.
 
 use super::{AllocRunner, Phase};
 use crate::alloc::health::{HealthWatch, Verdict};
 use crate::alloc::status;
-use crate::broadcast::AllocNews;
+use crate::broadcast::AllocUpdate;
 use crate::cx::Cx;
 use crate::model::alloc::DeploymentHealth;
 use crate::model::event::{EventType, TaskEvent};
@@ -12,7 +12,7 @@ use crate::store::record::AllocRecord;
 use crate::task::runner::TaskRunner;
 
 impl AllocRunner {
-    pub(super) fn look_at_health(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn check_health(&mut self, cx: &mut Cx<'_>) {
         let Some(watch) = &mut self.health else {
             return;
         };
@@ -23,7 +23,7 @@ impl AllocRunner {
         if !matches!(self.phase, Phase::Tasks | Phase::Finished) {
             return;
         }
-        let Some(verdict) = watch.look(cx.now, self.tasks.iter()) else {
+        let Some(verdict) = watch.check(cx.now, self.tasks.iter()) else {
             return;
         };
         self.health = None;
@@ -45,9 +45,9 @@ impl AllocRunner {
         if matches!(self.phase, Phase::Destroyed) {
             return;
         }
-        let mut news = false;
+        let mut changed = false;
         for task in &mut self.tasks {
-            news |= task.take_news();
+            changed |= task.take_changed();
         }
         if !self.record.forced {
             let states = self.tasks.iter().map(TaskRunner::state);
@@ -57,22 +57,22 @@ impl AllocRunner {
                     record.status = status;
                     record.status_description = why.into();
                 });
-                news = false;
+                changed = false;
             }
         }
         // Whoever watches the allocation sees what happens to its tasks.
-        if news {
+        if changed {
             self.edit(cx, |_| {});
         }
         self.broadcast(cx);
     }
 
     pub(super) fn broadcast(&self, cx: &mut Cx<'_>) {
-        let news = AllocNews {
+        let changed = AllocUpdate {
             status: self.record.status,
             finished: self.is_gone(),
         };
-        cx.shared.broadcasts.send(self.record.id, news);
+        cx.shared.broadcasts.send(self.record.id, changed);
     }
 }
 

@@ -19,7 +19,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
-use crate::config::Patience;
+use crate::config::Timeouts;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
 use crate::hooks::{HookStart, OnError, Pipeline, Progress};
@@ -77,13 +77,13 @@ impl AllocHook {
     }
 
     /// How long its work may take.
-    fn patience(self, patience: &Patience) -> Span {
+    fn time_limit(self, timeouts: &Timeouts) -> Span {
         match self {
-            AllocHook::FetchDisk => patience.disk,
+            AllocHook::FetchDisk => timeouts.disk,
             AllocHook::AllocDir
             | AllocHook::AwaitClaims
             | AllocHook::AwaitRemote
-            | AllocHook::MigrateDisk => patience.hook,
+            | AllocHook::MigrateDisk => timeouts.hook,
         }
     }
 }
@@ -124,7 +124,7 @@ impl AllocRunner {
             AllocHook::MigrateDisk => {
                 let sources = disk.map(|disk| disk.sources_of(self.record.id));
                 let nearest = of(sources.and_then(|sources| sources.first().copied()));
-                format!("Taking over the disk of allocation {nearest}")
+                format!("Migrating the disk of allocation {nearest}")
             }
             AllocHook::AwaitRemote | AllocHook::FetchDisk => self.waits_for_remote(hook, disk)?,
         })
@@ -187,7 +187,7 @@ impl AllocRunner {
 
     pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> HookStart {
         let alloc = self.record.id;
-        let limit = hook.patience(&cx.config.patience);
+        let limit = hook.time_limit(&cx.config.timeouts);
         let op = cx.operation(Owner::Alloc(alloc), hook.purpose(), limit);
         let effect = Effect::Hook(HookEffect::Run {
             op,
@@ -238,7 +238,7 @@ impl AllocRunner {
     }
 
     /// What was to be set up is not wanted any more. An answer that is under way is awaited, so
-    /// that nothing is made after it was cleaned away.
+    /// that nothing is made after it was garbage-collected.
     fn abandon_prerun(&mut self, cx: &mut Cx<'_>, pipeline: &Pipeline) -> bool {
         cx.shared.broadcasts.leave(self.record.id);
         if pipeline.awaited().is_some() {

@@ -21,7 +21,7 @@ pub enum AllocTimer {
     MaxRunDuration,
     /// Another node is asked again.
     AskAgain,
-    /// Cleaning away is tried again.
+    /// Garbage collection is tried again.
     DestroyRetry,
     /// One of a task.
     Task(TaskName, TaskTimer),
@@ -51,7 +51,7 @@ impl AllocRunner {
             .chain(kill.map(|at| (at, AllocTimer::ShutdownDelay)))
             .chain(health.map(|at| (at, AllocTimer::Health)))
             .chain(
-                self.time_is_over_at
+                self.max_run_deadline
                     .map(|at| (at, AllocTimer::MaxRunDuration)),
             )
             .chain(tasks)
@@ -64,9 +64,9 @@ impl AllocRunner {
         if matches!(self.phase, Phase::DestroyPause(until) if until <= cx.now.at) {
             self.phase = Phase::Finished;
         }
-        if self.time_is_over_at.is_some_and(|at| at <= cx.now.at) {
-            self.time_is_over_at = None;
-            self.time_is_over(cx);
+        if self.max_run_deadline.is_some_and(|at| at <= cx.now.at) {
+            self.max_run_deadline = None;
+            self.max_run_duration_passed(cx);
         }
         for task in &mut self.tasks {
             task.handle_timeout(cx);

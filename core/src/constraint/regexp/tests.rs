@@ -23,7 +23,7 @@ fn no(expression: &str, texts: &[&str]) {
 }
 
 #[test]
-fn an_expression_is_found_anywhere_unless_anchored() {
+fn unanchored_expression_matches_anywhere() {
     yes("b", &["b", "abc", "ab"]);
     no("b", &["", "ac"]);
     yes("", &["", "x"]);
@@ -38,7 +38,7 @@ fn an_expression_is_found_anywhere_unless_anchored() {
 }
 
 #[test]
-fn repetitions_count() {
+fn repetitions_are_matched() {
     yes("^ab*c$", &["ac", "abc", "abbbc"]);
     yes("^ab+c$", &["abc", "abbc"]);
     no("^ab+c$", &["ac"]);
@@ -63,7 +63,7 @@ fn braces_with_a_backslash_are_text() {
 }
 
 #[test]
-fn alternatives_and_groups() {
+fn alternatives_and_groups_are_matched() {
     yes("^(linux|darwin)$", &["linux", "darwin"]);
     no("^(linux|darwin)$", &["windows", "linuxdarwin"]);
     yes("^a|b$", &["ax", "xb"]);
@@ -73,7 +73,7 @@ fn alternatives_and_groups() {
 }
 
 #[test]
-fn classes() {
+fn character_classes_are_matched() {
     yes("^[a-c]+$", &["abc"]);
     no("^[a-c]+$", &["abd"]);
     yes("^[^a-c]$", &["d", "é", "\n"]);
@@ -95,7 +95,7 @@ fn classes() {
 }
 
 #[test]
-fn letters_that_are_written_with_a_backslash() {
+fn escaped_letters_match() {
     let known = [
         (r"\t", "\t"),
         (r"\n", "\n"),
@@ -114,7 +114,7 @@ fn letters_that_are_written_with_a_backslash() {
 }
 
 #[test]
-fn named_classes() {
+fn named_classes_are_matched() {
     let classes = [
         ("alnum", "0 9 A Z a z", "/ : @ [ ` {"),
         ("alpha", "A Z a z", "0 9 @ [ ` {"),
@@ -143,14 +143,14 @@ fn named_classes() {
 }
 
 #[test]
-fn boundaries_are_between_words() {
+fn word_boundaries_are_matched() {
     yes(r"\bcat\b", &["cat", "a cat.", "cat-nap"]);
     no(r"\bcat\b", &["concat", "cat_"]);
     yes(r"\Bcat", &["concat"]);
 }
 
 #[test]
-fn case_is_folded_where_asked() {
+fn case_insensitive_flag_is_honoured() {
     yes("(?i)linux", &["LINUX", "lInUx"]);
     yes("(?i)[a-c]+$", &["ABC"]);
     no("(?i)[^a]", &["A", "a"]);
@@ -164,7 +164,7 @@ fn case_is_folded_where_asked() {
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_syntax_is_refused() {
     for bad in [
         "a{",
         "a{x}",
@@ -203,7 +203,7 @@ fn what_is_not_known_is_refused() {
 }
 
 #[test]
-fn hostile_expressions_are_refused_or_fast() {
+fn hostile_expression_is_refused_or_fast() {
     assert!(compile(&"a".repeat(MAX_LENGTH)).is_ok());
     assert!(compile(&"a".repeat(MAX_LENGTH + 1)).is_err());
     assert!(compile(&"(".repeat(MAX_LENGTH)).is_err());
@@ -218,7 +218,7 @@ fn hostile_expressions_are_refused_or_fast() {
 }
 
 #[test]
-fn groups_beside_each_other_are_not_in_each_other() {
+fn adjacent_groups_are_not_nested() {
     let deep = |depth: usize| "(".repeat(depth) + &")".repeat(depth);
     yes(&deep(50), &[""]);
     assert!(compile(&deep(51)).is_err());

@@ -121,7 +121,7 @@ impl Decoder {
             return value.clone();
         }
         let Some(blocks) = blocks_of(value) else {
-            return self.ill_typed(path, "a block", value);
+            return self.type_mismatch(path, "a block", value);
         };
         let [block] = blocks.as_slice() else {
             if blocks.is_empty() {
@@ -154,7 +154,7 @@ impl Decoder {
             Some(value) if self.may_become_anything(value) => return value.clone(),
             Some(value) => match blocks_of(value) {
                 Some(blocks) => blocks,
-                None => return self.ill_typed(path, "blocks", value),
+                None => return self.type_mismatch(path, "blocks", value),
             },
         };
         let count = u64::try_from(blocks.len()).unwrap_or(u64::MAX);
@@ -178,7 +178,7 @@ impl Decoder {
             return value.clone();
         }
         let Some(blocks) = blocks_of(value) else {
-            return self.ill_typed(path, "labelled blocks", value);
+            return self.type_mismatch(path, "labelled blocks", value);
         };
         let Some(left) = labels.checked_sub(1) else {
             return match blocks.as_slice() {
@@ -245,7 +245,7 @@ impl Decoder {
         };
         match fits {
             Some(value) => value,
-            None => self.ill_typed(path, &kind.to_string(), value),
+            None => self.type_mismatch(path, &kind.to_string(), value),
         }
     }
 
@@ -308,7 +308,7 @@ impl Decoder {
         Value::Null
     }
 
-    fn ill_typed(&mut self, path: String, wanted: &str, found: &Value) -> Value {
+    fn type_mismatch(&mut self, path: String, wanted: &str, found: &Value) -> Value {
         let found = match found {
             Value::String(text) => format!("the string {}", quote(text)),
             Value::Null => "null".to_owned(),

@@ -73,7 +73,7 @@ fn number(cursor: &mut Cursor<'_>) -> Result<Value, Malformed> {
     }
     match word.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(Value::Float(number.to_bits())),
-        Ok(_) | Err(_) => Err(Malformed(format!("{word:?} is no number"))),
+        Ok(_) | Err(_) => Err(Malformed(format!("{word:?} is not a number"))),
     }
 }
 

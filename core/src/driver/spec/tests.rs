@@ -78,7 +78,7 @@ fn sample() -> Spec {
 }
 
 #[test]
-fn every_field_of_the_announcement_is_there() {
+fn schema_announcement_has_every_field() {
     assert_eq!(
         decoded(&sample(), r#"{ image = "web" }"#),
         Ok(value(
@@ -89,7 +89,7 @@ fn every_field_of_the_announcement_is_there() {
 }
 
 #[test]
-fn what_is_given_has_the_type_that_is_wanted() {
+fn value_is_converted_to_schema_type() {
     let config = r#"{ image = 7, tries = "8", labels = { a = true }, mount = { to = "/x" },
         port = { http = { number = 80.0 } }, limits = [{ files = 1.5 }], auth = [{ user = "me" }] }"#;
     let wanted = r#"{ image = "7", tries = 8, labels = [{ a = "true" }], mount = [{ to = "/x" }],
@@ -98,7 +98,7 @@ fn what_is_given_has_the_type_that_is_wanted() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn invalid_value_is_reported_with_path() {
     let table = [
         (r#"{}"#, "image: must be given"),
         (
@@ -130,17 +130,17 @@ fn what_is_wrong_is_told_with_its_place() {
             "image: expected a string, found a list",
         ),
     ];
-    for (config, told) in table {
+    for (config, expected) in table {
         assert_eq!(
             decoded(&sample(), config),
-            Err(vec![told.to_owned()]),
+            Err(vec![expected.to_owned()]),
             "{config}"
         );
     }
 }
 
 #[test]
-fn a_reference_may_become_anything_until_it_is_replaced() {
+fn reference_matches_any_type_until_resolved() {
     let spec = object([("tries", attr("tries", "number", false))]);
     let body = [("tries".to_owned(), Value::from("${meta.tries}"))].into();
     assert!(decode(&spec, &body, Strictness::Unresolved).is_ok());
@@ -187,7 +187,7 @@ fn one(kind: &str, given: &str) -> Result<Value, Vec<String>> {
 }
 
 #[test]
-fn sets_tuples_and_objects_are_of_their_parts() {
+fn collections_are_checked_by_element() {
     assert_eq!(
         one("set(string)", "[1, \"1\", 2]"),
         Ok(value(r#"["1", "2"]"#))
@@ -211,7 +211,7 @@ fn sets_tuples_and_objects_are_of_their_parts() {
 }
 
 #[test]
-fn one_block_stands_for_a_list_of_one_where_blocks_may_stand() {
+fn single_block_is_list_of_one() {
     assert_eq!(
         one("list(map(string))", "{ a = 1 }"),
         Ok(value(r#"[{ a = "1" }]"#))
@@ -222,7 +222,7 @@ fn one_block_stands_for_a_list_of_one_where_blocks_may_stand() {
 }
 
 #[test]
-fn nothing_is_nothing_of_any_type() {
+fn null_matches_any_type() {
     for kind in ["string", "number", "list(string)", "map(bool)"] {
         let list = one(&format!("list({kind})"), "[null]");
         assert_eq!(list, Ok(value("[null]")), "{kind}");
@@ -230,13 +230,13 @@ fn nothing_is_nothing_of_any_type() {
 }
 
 #[test]
-fn a_dollar_is_a_letter_and_a_reference_is_none() {
+fn plain_dollar_is_text() {
     assert_eq!(literal("\"$5 and 5%\""), Ok(Value::from("$5 and 5%")));
     assert!(literal("\"%{if}\"").is_err());
 }
 
 #[test]
-fn as_many_blocks_as_are_allowed_are_fine() {
+fn maximum_number_of_blocks_is_accepted() {
     let two = r#"{ image = "x", mount = [{}, {}] }"#;
     assert!(decoded(&sample(), two).is_ok());
     let nested = Box::new(object([]));
@@ -255,7 +255,7 @@ fn as_many_blocks_as_are_allowed_are_fine() {
 }
 
 #[test]
-fn blocks_that_are_a_reference_may_become_anything_too() {
+fn reference_in_block_matches_any_type() {
     let nested = Box::new(object([]));
     let name = "it".to_owned();
     let (min, max) = (1, 1);

@@ -25,7 +25,7 @@ pub struct Exec {
 
 impl DriverRequest for Exec {
     fn name(&self) -> &'static str {
-        "run script beside"
+        "run script in"
     }
 
     fn op(&self) -> Op {

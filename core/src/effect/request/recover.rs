@@ -13,7 +13,7 @@ use crate::op::{Failure, Op};
 pub struct Recover {
     /// The operation.
     pub op: Op,
-    /// The id to look for.
+    /// The id to recover.
     pub launch: LaunchId,
     /// How its output is kept on.
     pub logs: LogConfig,
@@ -21,7 +21,7 @@ pub struct Recover {
 
 impl DriverRequest for Recover {
     fn name(&self) -> &'static str {
-        "look for"
+        "recover"
     }
 
     fn op(&self) -> Op {

@@ -35,7 +35,7 @@ fn job(job_type: JobType) -> Job {
 }
 
 #[test]
-fn a_service_gets_its_defaults() {
+fn service_gets_its_defaults() {
     let mut job = job(JobType::Service);
     job.namespace.clear();
     job.datacenters.clear();
@@ -63,7 +63,7 @@ fn a_service_gets_its_defaults() {
 }
 
 #[test]
-fn other_types_get_other_policies() {
+fn job_types_have_own_default_policies() {
     let mut batch = job(JobType::Batch);
     canonicalize(&mut batch);
     let group = &batch.task_groups[0];
@@ -123,7 +123,7 @@ fn policies_are_merged_field_by_field() {
 }
 
 #[test]
-fn blocks_that_are_passed_on_get_their_defaults() {
+fn passed_through_blocks_get_defaults() {
     let mut job = job(JobType::Service);
     let check = map(&[("Type", Value::from("tcp"))]);
     let own = map(&[("CheckRestart", map(&[("Limit", Value::Int(2))]))]);
@@ -177,7 +177,7 @@ fn blocks_that_are_passed_on_get_their_defaults() {
 }
 
 #[test]
-fn twice_is_the_same_as_once() {
+fn canonicalize_is_idempotent() {
     for job_type in [
         JobType::Service,
         JobType::Batch,
@@ -195,7 +195,7 @@ fn twice_is_the_same_as_once() {
 }
 
 #[test]
-fn the_defaults_are_valid() {
+fn defaults_are_valid() {
     for job_type in [
         JobType::Service,
         JobType::Batch,
@@ -214,7 +214,7 @@ fn the_defaults_are_valid() {
 }
 
 #[test]
-fn what_is_set_stays() {
+fn canonicalize_keeps_set_values() {
     let mut job = job(JobType::Service);
     job.priority = 70;
     job.datacenters = vec!["eu".to_owned()];
@@ -227,7 +227,7 @@ fn what_is_set_stays() {
 }
 
 #[test]
-fn only_types_that_stay_are_updated() {
+fn only_service_and_system_jobs_get_update() {
     let update = UpdateStrategy {
         max_parallel: 3,
         ..UpdateStrategy::default()
@@ -255,7 +255,7 @@ fn only_types_that_stay_are_updated() {
 }
 
 #[test]
-fn moving_waits_seconds_and_batch_jobs_are_tried_once_a_day() {
+fn migrate_and_batch_reschedule_defaults_match_nomad() {
     let mut service = job(JobType::Service);
     service.migrate = Some(map(&[("HealthCheck", Value::from(""))]));
     canonicalize(&mut service);
@@ -276,7 +276,7 @@ fn moving_waits_seconds_and_batch_jobs_are_tried_once_a_day() {
 }
 
 #[test]
-fn conditions_and_preferences_get_operators_and_weights() {
+fn constraints_and_affinities_get_defaults() {
     let mut job = job(JobType::Service);
     job.constraints = vec![Constraint {
         target: "a".to_owned(),
@@ -293,7 +293,7 @@ fn conditions_and_preferences_get_operators_and_weights() {
 }
 
 #[test]
-fn volumes_of_plugins_and_scripts_of_templates_get_their_times() {
+fn volume_and_change_script_timeouts_get_defaults() {
     let mut job = job(JobType::Service);
     let script = ChangeScript {
         command: "/bin/true".to_owned(),

@@ -3,7 +3,7 @@
 
 use super::devices::Devices;
 use super::{Runs, TaskHook};
-use crate::config::{Config, Patience};
+use crate::config::{Config, Timeouts};
 use crate::cx::Cx;
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
@@ -27,7 +27,7 @@ impl TaskHook for Artifacts {
         Runs::Once
     }
 
-    fn timeout(&self, timeouts: &Patience) -> Span {
+    fn timeout(&self, timeouts: &Timeouts) -> Span {
         timeouts.artifacts
     }
 
@@ -51,8 +51,11 @@ impl TaskHook for Artifacts {
         let task = task.spec().key.task.as_str();
         let secrets = format!("{task}/secrets");
         artifacts.iter().any(|one| {
-            let place = destination::place(&one.relative_dest, task, &root);
-            let rest = place.as_ref().ok().and_then(|it| it.strip_prefix(&secrets));
+            let task_path = destination::task_path(&one.relative_dest, task, &root);
+            let rest = task_path
+                .as_ref()
+                .ok()
+                .and_then(|it| it.strip_prefix(&secrets));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::cx::Cx;
 use crate::hooks::HookStart;
 use crate::op::Failure;
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::task::runner::{Scope, TaskRunner};
 use crate::work::WritePayload;
 
@@ -29,7 +29,7 @@ impl TaskHook for DispatchPayload {
         if !job.dispatched || job.payload.is_empty() {
             return HookStart::Done;
         }
-        match Place::in_local(&wanted.file, &of.name) {
+        match TaskPath::in_local(&wanted.file, &of.name) {
             Err(why) => HookStart::Failed(Failure::fatal(why)),
             Ok(file) => {
                 let payload = job.payload.clone();

@@ -10,7 +10,7 @@ use crate::input::HookOutput;
 use crate::model::identity;
 use crate::model::task::Task;
 use crate::op::{Failure, Op};
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::task::runner::{Scope, TaskRunner};
 use crate::task::spec::TaskSpec;
 use crate::work::{IdentityWork, Issuing};
@@ -99,7 +99,7 @@ pub(crate) fn issuing(
 fn work(identity: &identity::Identity, task: &str) -> Result<IdentityWork, String> {
     let file = identity
         .file
-        .then(|| Place::of_identity(identity, task))
+        .then(|| TaskPath::of_identity(identity, task))
         .transpose()?;
     Ok(IdentityWork {
         name: identity.name().to_owned(),

@@ -14,7 +14,7 @@ pub mod validate;
 
 use super::reservation;
 use super::runner::{Scope, TaskRunner};
-use crate::config::{Config, Patience};
+use crate::config::{Config, Timeouts};
 use crate::cx::Cx;
 use crate::hooks::HookStart;
 use crate::input::HookOutput;
@@ -66,7 +66,7 @@ pub trait TaskHook: Sync {
     }
 
     /// How long its work may take.
-    fn timeout(&self, timeouts: &Patience) -> Span {
+    fn timeout(&self, timeouts: &Timeouts) -> Span {
         timeouts.hook
     }
 

@@ -14,7 +14,7 @@ use crate::model::task::Task;
 use crate::model::variable::Reads;
 use crate::op::{Failure, Op};
 use crate::operations::Purpose;
-use crate::paths::place::Place;
+use crate::paths::task_path::TaskPath;
 use crate::task::runner::{Scope, TaskRunner};
 use crate::text::quote;
 use crate::work::{Rendering, TemplateSource, TemplateWork};
@@ -88,8 +88,11 @@ pub(crate) fn rendering(
         node: &cx.config.node,
     };
     let root = scope.root(cx.config);
-    let place = |text: &str| Place::of(&interpolate(text, &names), &root, &task.name);
-    let work = task.templates.iter().map(|template| work(template, place));
+    let task_path = |text: &str| TaskPath::of(&interpolate(text, &names), &root, &task.name);
+    let work = task
+        .templates
+        .iter()
+        .map(|template| work(template, task_path));
     let templates = work.collect::<Result<Vec<_>, String>>()?;
     let (job, group) = (runner.spec().job(), &runner.spec().group().name);
     Ok(Arc::new(Rendering {
@@ -102,16 +105,16 @@ pub(crate) fn rendering(
 }
 fn work(
     template: &model::template::Template,
-    place: impl Fn(&str) -> Result<Place, String>,
+    task_path: impl Fn(&str) -> Result<TaskPath, String>,
 ) -> Result<TemplateWork, String> {
     let source = match template.source_path.as_str() {
         "" => TemplateSource::Text(template.embedded_tmpl.clone()),
-        path => TemplateSource::File(place(path)?),
+        path => TemplateSource::File(task_path(path)?),
     };
     let wait = template.wait.unwrap_or_default();
     Ok(TemplateWork {
         source,
-        destination: place(&template.dest_path)?,
+        destination: task_path(&template.dest_path)?,
         left: template.left_delim.clone(),
         right: template.right_delim.clone(),
         error_on_missing_key: template.err_missing_key,
@@ -133,7 +136,7 @@ pub(crate) fn check(given: &HookOutput) -> Result<(), String> {
     let bytes: usize = given.env.iter().map(bytes).sum();
     if given.env.len() > MAX_VARIABLES || bytes > MAX_BYTES {
         return Err(format!(
-            "templates give more than {MAX_VARIABLES} variables or {MAX_BYTES} bytes of them"
+            "templates render more than {MAX_VARIABLES} variables or {MAX_BYTES} bytes of them"
         ));
     }
     let odd = |(name, value): &(&String, &String)| {

@@ -13,7 +13,7 @@ fn found(change: impl Fn(&mut Artifact)) -> Vec<String> {
 }
 
 #[test]
-fn an_artifact_has_a_source_and_a_place() {
+fn artifact_needs_source_and_destination() {
     assert_eq!(found(|_| {}), Vec::<String>::new());
     for (source, many) in [("", 1), (" ", 1), ("https://x/\n", 1), ("${meta.url}", 0)] {
         let found = found(|artifact| artifact.getter_source = source.to_owned());
@@ -33,7 +33,7 @@ fn an_artifact_has_a_source_and_a_place() {
 }
 
 #[test]
-fn options_are_looked_at_as_far_as_they_are_known() {
+fn known_artifact_options_are_validated() {
     let option = |name: &str, value: &str| {
         found(|artifact| {
             let options = &mut artifact.getter_options;
@@ -54,7 +54,7 @@ fn options_are_looked_at_as_far_as_they_are_known() {
 }
 
 #[test]
-fn there_are_not_too_many_artifacts() {
+fn number_of_artifacts_is_bounded() {
     let found = task_with(|task| task.artifacts = vec![Artifact::default(); 101]);
     assert_eq!(found.len(), 1, "{found:?}");
 }

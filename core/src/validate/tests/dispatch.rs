@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::dispatch::{DispatchPayload, ParameterizedJob};
 
-fn mould(required: &[&str], optional: &[&str]) -> ParameterizedJob {
+fn parameterized(required: &[&str], optional: &[&str]) -> ParameterizedJob {
     let list = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
     ParameterizedJob {
         meta_required: list(required),
@@ -18,14 +18,14 @@ fn found(kind: JobType, rules: ParameterizedJob) -> Vec<String> {
 }
 
 #[test]
-fn only_work_that_ends_can_be_dispatched() {
+fn only_batch_jobs_are_parameterized() {
     for (kind, problems) in [
         (JobType::Service, 1),
         (JobType::System, 1),
         (JobType::Batch, 0),
         (JobType::Sysbatch, 0),
     ] {
-        let found = found(kind, mould(&["a"], &["b"]));
+        let found = found(kind, parameterized(&["a"], &["b"]));
         let own = found
             .iter()
             .filter(|line| line.contains("job.parameterized"));
@@ -34,20 +34,23 @@ fn only_work_that_ends_can_be_dispatched() {
 }
 
 #[test]
-fn keys_are_either_required_or_optional_and_bounded() {
-    let twice = found(JobType::Batch, mould(&["a"], &["a"]));
+fn dispatch_meta_keys_are_validated() {
+    let twice = found(JobType::Batch, parameterized(&["a"], &["a"]));
     assert_eq!(
         twice,
         ["job.parameterized.meta_optional: \"a\" is there twice"]
     );
-    assert_eq!(found(JobType::Batch, mould(&[""], &["a\0"])).len(), 2);
+    assert_eq!(
+        found(JobType::Batch, parameterized(&[""], &["a\0"])).len(),
+        2
+    );
     let many: Vec<String> = (0..257).map(|key| key.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert_eq!(found(JobType::Batch, mould(&many, &[])).len(), 1);
+    assert_eq!(found(JobType::Batch, parameterized(&many, &[])).len(), 1);
 }
 
 #[test]
-fn payloads_go_below_local_of_parameterized_jobs() {
+fn dispatch_payload_file_is_validated() {
     let with = |file: &str, rules: Option<ParameterizedJob>| {
         let file = file.to_owned();
         job_with(|job| {

@@ -11,7 +11,7 @@ fn found(change: impl FnOnce(&mut Identity)) -> Vec<String> {
 }
 
 #[test]
-fn identities_have_names_that_files_and_variables_can_bear() {
+fn identity_name_is_validated() {
     assert_eq!(found(|_| {}).len(), 0);
     assert_eq!(found(|one| one.name = "vault-1_b".into()).len(), 0);
     for odd in ["a/b", "a b", "..", "a\0"] {
@@ -29,7 +29,7 @@ fn identities_have_names_that_files_and_variables_can_bear() {
 }
 
 #[test]
-fn files_are_the_tasks_own_and_one_identitys() {
+fn identity_file_is_validated() {
     assert_eq!(found(|one| one.filepath = "local/token".into()).len(), 0);
     for out in [
         "../alloc/data/token",
@@ -54,7 +54,7 @@ fn files_are_the_tasks_own_and_one_identitys() {
 }
 
 #[test]
-fn times_and_changes_are_such_that_they_can_be_kept() {
+fn identity_ttl_and_change_mode_are_validated() {
     assert_eq!(found(|one| one.ttl = Span::secs(2)).len(), 0);
     assert_eq!(found(|one| one.ttl = Span::secs(1)).len(), 1);
     assert_eq!(found(|one| one.ttl = Span::secs(-5)).len(), 1);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn restart_policies() {
+fn restart_policies_are_validated() {
     let group = |policy: RestartPolicy| group_with(|g| g.restart_policy = Some(policy));
     let none = RestartPolicy::default();
     assert_eq!(group(none).len(), 0);
@@ -46,7 +46,7 @@ fn restart_policies() {
 }
 
 #[test]
-fn a_tasks_restart_policy_is_checked_on_top_of_its_groups() {
+fn task_restart_policy_is_validated_over_group() {
     let found = group_with(|g| {
         g.restart_policy = Some(RestartPolicy {
             interval: Some(Span::secs(60)),
@@ -63,7 +63,7 @@ fn a_tasks_restart_policy_is_checked_on_top_of_its_groups() {
 }
 
 #[test]
-fn reschedule_policies() {
+fn reschedule_policies_are_validated() {
     let with = |job_type, policy: &ReschedulePolicy| {
         let policy = policy.clone();
         job_with(|j| {
@@ -106,7 +106,7 @@ fn reschedule_policies() {
 }
 
 #[test]
-fn update_strategies() {
+fn update_strategies_are_validated() {
     let with = |change: fn(&mut UpdateStrategy)| {
         let mut update = UpdateStrategy::default();
         change(&mut update);
@@ -129,7 +129,7 @@ fn update_strategies() {
 }
 
 #[test]
-fn times_around_the_end() {
+fn kill_and_shutdown_times_are_validated() {
     assert_eq!(task_with(|t| t.kill_timeout = Some(Span(-1))).len(), 1);
     assert_eq!(task_with(|t| t.kill_timeout = Some(Span::ZERO)).len(), 0);
     assert_eq!(

@@ -9,7 +9,7 @@ fn service(fields: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn what_cannot_be_registered_is_refused() {
+fn unsupported_service_is_refused() {
     let of = |fields: &[(&str, &str)]| group_with(|g| g.services = vec![service(fields)]);
     for good in [
         &[][..],
@@ -49,19 +49,19 @@ fn what_cannot_be_registered_is_refused() {
 }
 
 #[test]
-fn of_services_that_have_no_effect_that_is_told() {
-    let told = |block: Value| {
+fn ineffective_service_setting_is_warned_about() {
+    let advice = |block: Value| {
         warnings(|j| {
             for task in j.task_groups.iter_mut().flat_map(|g| &mut g.tasks) {
                 task.services = vec![block.clone()];
             }
         })
     };
-    assert_eq!(told(service(&[])), [""; 0]);
-    assert_eq!(told(service(&[("Provider", "consul")])).len(), 1);
-    assert_eq!(told(service(&[("AddressMode", "alloc")])).len(), 1);
+    assert_eq!(advice(service(&[])), [""; 0]);
+    assert_eq!(advice(service(&[("Provider", "consul")])).len(), 1);
+    assert_eq!(advice(service(&[("AddressMode", "alloc")])).len(), 1);
     let of_driver = service(&[("AddressMode", "driver")]);
-    assert_eq!(told(of_driver.clone()), [""; 0]);
+    assert_eq!(advice(of_driver.clone()), [""; 0]);
     let of_group = warnings(|j| j.task_groups[0].services = vec![of_driver.clone()]);
     assert_eq!(of_group.len(), 1, "no driver knows the network of a group");
     let mut checked = service(&[]);
@@ -69,5 +69,5 @@ fn of_services_that_have_no_effect_that_is_told() {
         let checks = Value::List(vec![Value::Map(BTreeMap::new())]);
         fields.insert("Checks".to_owned(), checks);
     }
-    assert_eq!(told(checked).len(), 1);
+    assert_eq!(advice(checked).len(), 1);
 }

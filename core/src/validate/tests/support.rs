@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_a_task_would_miss_is_refused() {
+fn unsupported_required_block_is_refused() {
     let block = || Value::Map(BTreeMap::new());
     let map = |key: &str, value| Value::Map([(key.to_owned(), value)].into());
     let found = task_with(|t| {
@@ -43,9 +43,9 @@ fn what_a_task_would_miss_is_refused() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn ineffective_block_is_warned_about() {
     let block = || Value::Map(BTreeMap::new());
-    let told = warnings(|j| {
+    let warnings = warnings(|j| {
         j.affinities = vec![block()];
         j.spreads = vec![block()];
         for group in &mut j.task_groups {
@@ -59,9 +59,9 @@ fn what_has_no_effect_is_told() {
             }
         }
     });
-    assert_eq!(told.len(), 8);
+    assert_eq!(warnings.len(), 8);
     assert_eq!(
-        told.first().map(String::as_str),
+        warnings.first().map(String::as_str),
         Some("job.affinity: has no effect on this node")
     );
     let system = job_with(|j| {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn disks_and_logs() {
+fn disk_and_log_settings_are_validated() {
     let disk = |size_mb| {
         group_with(|g| {
             g.ephemeral_disk = Some(EphemeralDisk {
@@ -34,7 +34,7 @@ fn disks_and_logs() {
 }
 
 #[test]
-fn ports() {
+fn ports_are_validated() {
     let port = |label: &str, value, to| Port {
         label: label.into(),
         value,
@@ -103,7 +103,7 @@ fn ports() {
 }
 
 #[test]
-fn network_modes() {
+fn network_modes_are_validated() {
     let mode = |mode: &str| {
         group_with(|g| {
             g.networks = vec![Network {
@@ -126,7 +126,7 @@ fn network_modes() {
 }
 
 #[test]
-fn resources() {
+fn resources_are_validated() {
     let with = |change: fn(&mut Task)| task_with(change);
     assert_eq!(with(|t| t.resources.cpu = 0).len(), 1);
     assert_eq!(with(|t| t.resources.memory_mb = 9).len(), 1);
@@ -145,7 +145,7 @@ fn resources() {
 }
 
 #[test]
-fn drivers_and_their_configuration() {
+fn driver_config_is_validated() {
     assert_eq!(
         task_with(|t| t.driver.clear()),
         ["group[\"web\"].task[\"server\"].driver: must be given"]
@@ -172,7 +172,7 @@ fn drivers_and_their_configuration() {
 }
 
 #[test]
-fn variables_and_meta() {
+fn env_and_meta_are_validated() {
     for (key, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "\0")] {
         let found = task_with(|t| {
             t.env.insert(key.into(), value.into());
@@ -185,9 +185,9 @@ fn variables_and_meta() {
         });
         assert_eq!(found.len(), 1, "{key:?}");
     }
-    let told = warnings(|j| {
+    let warnings = warnings(|j| {
         j.meta.insert("a-b".into(), "x".into());
         j.meta.insert("a_b".into(), "x".into());
     });
-    assert_eq!(told.len(), 1);
+    assert_eq!(warnings.len(), 1);
 }

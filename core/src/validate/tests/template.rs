@@ -17,7 +17,7 @@ fn with(change: impl FnOnce(&mut Template)) -> Vec<String> {
 }
 
 #[test]
-fn a_template_has_one_text_and_one_file() {
+fn template_has_one_text_and_one_file() {
     assert_eq!(with(|_| {}), [""; 0]);
     let none = with(|t| t.embedded_tmpl = String::new());
     assert_eq!(none, [": must have a source or data"]);
@@ -38,7 +38,7 @@ fn a_template_has_one_text_and_one_file() {
 }
 
 #[test]
-fn a_script_is_whole() {
+fn change_script_needs_command_and_timeout() {
     let with = |change: &dyn Fn(&mut ChangeScript)| {
         with(|t| {
             let mut script = ChangeScript {
@@ -66,7 +66,7 @@ fn a_script_is_whole() {
 }
 
 #[test]
-fn a_mode_needs_its_script() {
+fn change_mode_script_needs_script() {
     let none = with(|t| t.change_mode = ChangeMode::Script);
     assert_eq!(
         none,
@@ -75,7 +75,7 @@ fn a_mode_needs_its_script() {
 }
 
 #[test]
-fn places_of_templates_are_the_tasks_own() {
+fn template_paths_are_validated() {
     for bad in [
         "../x",
         "../other/x",
@@ -96,7 +96,7 @@ fn places_of_templates_are_the_tasks_own() {
 }
 
 #[test]
-fn times_modes_and_permissions_of_templates() {
+fn template_times_modes_and_permissions_are_validated() {
     for bad in ["9", "rw", "1777", "4755", "-1"] {
         assert_eq!(with(|t| t.perms = bad.into()).len(), 1, "{bad}");
     }

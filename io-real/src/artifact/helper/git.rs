@@ -159,20 +159,20 @@ impl Git<'_> {
 
     fn run(&mut self, args: &[&str], progress: &mut Progress) -> Result<(), Trouble> {
         let path = Path::new(HOME).join("said");
-        let mut said = File::options();
-        let said = said
+        let mut reported = File::options();
+        let reported = reported
             .create(true)
             .truncate(true)
             .read(true)
             .write(true)
             .open(path);
-        let mut said = said.map_err(Trouble::disk)?;
+        let mut reported = reported.map_err(Trouble::disk)?;
         let mut git = Command::new("git");
         git.args(args)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.try_clone().map_err(Trouble::disk)?);
+            .stderr(reported.try_clone().map_err(Trouble::disk)?);
         let dies_with_us =
             || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
         // SAFETY: between fork and exec there is one system call and nothing else: it allocates
@@ -190,14 +190,17 @@ impl Git<'_> {
         }
         match ended? {
             true => Ok(()),
-            false => Err(Trouble::passing(format!("git: {}", last_line(&mut said)))),
+            false => Err(Trouble::passing(format!(
+                "git: {}",
+                last_line(&mut reported)
+            ))),
         }
     }
 
     /// Waits for git, and looks at the time and at what it writes meanwhile.
     fn wait(&self, child: &mut Child, progress: &mut Progress) -> Result<bool, Trouble> {
         let limit = self.request.limits.http_bytes;
-        let mut looks = 0_u32;
+        let mut polls = 0_u32;
         loop {
             if let Some(status) = child.try_wait().map_err(Trouble::disk)? {
                 progress.is(weight(Path::new(TREE)));
@@ -206,13 +209,13 @@ impl Git<'_> {
             if self.until.is_some_and(|until| until <= Instant::now()) {
                 return Err(Trouble::passing("git took longer than git_timeout"));
             }
-            if looks.is_multiple_of(20) {
+            if polls.is_multiple_of(20) {
                 progress.is(weight(Path::new(TREE)));
             }
             if limit > 0 && progress.bytes > limit {
                 return Err(too_large(limit));
             }
-            looks += 1;
+            polls += 1;
             sleep(EVERY);
         }
     }
@@ -252,12 +255,12 @@ fn who_asks(url: &Url) -> Vec<(String, String)> {
 }
 
 /// The last thing that git had to say.
-fn last_line(said: &mut File) -> String {
+fn last_line(reported: &mut File) -> String {
     let mut text = Vec::new();
-    let length = said.metadata().map_or(0, |meta| meta.len());
-    let _ = said.seek(SeekFrom::Start(length.saturating_sub(4_096)));
-    let _ = said.take(4_096).read_to_end(&mut text);
+    let length = reported.metadata().map_or(0, |meta| meta.len());
+    let _ = reported.seek(SeekFrom::Start(length.saturating_sub(4_096)));
+    let _ = reported.take(4_096).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or("it failed and said nothing").to_owned()
+    line.unwrap_or("it failed without a message").to_owned()
 }

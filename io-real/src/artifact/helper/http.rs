@@ -142,7 +142,7 @@ fn trouble(url: &Url, error: &ureq::Error) -> Trouble {
 
 /// What is not there yet may be there in a moment: the restart policy says how long to hope.
 fn refused(url: &Url, status: StatusCode) -> Trouble {
-    Trouble::passing(format!("{url}: the server says {status}"))
+    Trouble::passing(format!("{url}: the server answered {status}"))
 }
 
 /// Where a server sends us.
@@ -151,7 +151,7 @@ fn sent_on(from: &Url, headers: &HeaderMap) -> Result<Url, Trouble> {
         .get(header::LOCATION)
         .and_then(|to| to.to_str().ok());
     let to = location
-        .ok_or("it does not say where to")
+        .ok_or("the redirect has no location")
         .and_then(|location| {
             let to = from.join(location);
             to.map_err(|_| "that is no URL")
@@ -168,7 +168,7 @@ fn sent_on(from: &Url, headers: &HeaderMap) -> Result<Url, Trouble> {
     }
 }
 
-/// What this machine trusts; what browsers trust if it says nothing.
+/// What this machine trusts; what browsers trust if it sends nothing.
 fn roots() -> RootCerts {
     let found = CERTIFICATES.iter().find_map(|path| fs::read(path).ok());
     let Some(pem) = found else {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_to_a_worse_place() {
+    fn redirect_to_weaker_scheme_is_refused() {
         let from = |text: &str, to: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::LOCATION, to.parse().unwrap());

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, getpgrp, kill_process_group};
 
 use super::source::Source;
-use super::wire::{DOWNLOAD, MAX_LINE, Request, Said};
+use super::wire::{DOWNLOAD, HelperAnswer, MAX_LINE, Request};
 use crate::unpack::Trouble;
 
 /// How often it is said how much is here.
@@ -28,20 +28,20 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The whole life of the process.
 pub fn main() -> ExitCode {
     let answer = match work() {
-        Ok((bytes, tree)) => Said::Done { bytes, tree },
-        Err(trouble) => Said::Failed {
+        Ok((bytes, tree)) => HelperAnswer::Done { bytes, tree },
+        Err(trouble) => HelperAnswer::Failed {
             why: trouble.why,
             again: trouble.again,
         },
     };
-    match say(&answer) {
+    match write_answer(&answer) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 fn work() -> Result<(u64, bool), Trouble> {
-    let request = asked().map_err(|error| Trouble::lasting(format!("asked badly: {error}")))?;
+    let request = asked().map_err(|error| Trouble::lasting(format!("invalid request: {error}")))?;
     sandbox::enter(&request)?;
     // Nobody reads the answer when the agent is gone; what was started here must not outlive it.
     let watch = thread::Builder::new().spawn(|| {
@@ -62,7 +62,7 @@ fn asked() -> io::Result<Request> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-fn say(what: &Said) -> io::Result<()> {
+fn write_answer(what: &HelperAnswer) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     let mut out = io::stdout().lock();
@@ -117,7 +117,7 @@ struct Progress {
     bytes: u64,
     /// How much it will be, if that is known.
     total: Option<u64>,
-    said: Instant,
+    reported: Instant,
 }
 
 impl Progress {
@@ -125,7 +125,7 @@ impl Progress {
         Progress {
             bytes: 0,
             total: None,
-            said: Instant::now(),
+            reported: Instant::now(),
         }
     }
 
@@ -135,11 +135,11 @@ impl Progress {
 
     fn is(&mut self, bytes: u64) {
         self.bytes = bytes;
-        if self.said.elapsed() >= EVERY {
-            self.said = Instant::now();
+        if self.reported.elapsed() >= EVERY {
+            self.reported = Instant::now();
             // Whether anybody listens is found out at the end.
             let total = self.total;
-            let _ = say(&Said::Fetched { bytes, total });
+            let _ = write_answer(&HelperAnswer::Fetched { bytes, total });
         }
     }
 }

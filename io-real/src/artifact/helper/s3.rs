@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_those_of_the_calendar() {
+    fn s3_timestamps_match_calendar() {
         for (seconds, expected) in [
             (0, "19700101T000000Z"),
             (951_782_400, "20000229T000000Z"),
@@ -126,7 +126,7 @@ mod tests {
 
     /// Worked out by another program that signs as version 4 says.
     #[test]
-    fn a_request_is_signed_as_others_sign_it() {
+    fn s3_signature_matches_reference() {
         let url = Url::parse("http://127.0.0.1:9000/bucket/a%20b.txt?x=1").unwrap();
         let credentials = Credentials {
             id: "AKIDEXAMPLE".to_owned(),

@@ -64,16 +64,16 @@ impl Driver {
         let library = timeout(turn, self.library.clone().lock_owned()).await;
         let mut library = library.map_err(|_| AskError::Busy)?;
         let path = self.path.clone();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let work = move || {
             let result = put(question, &mut library, path);
             drop(library);
             // Whoever asked may have gone.
-            let _ = tell.send(result);
+            let _ = sender.send(result);
         };
         let thread = thread::Builder::new().name("nvml".to_owned()).spawn(work);
         thread.map_err(|error| AskError::Broken(format!("it cannot be asked: {error}")))?;
-        match timeout(answer, told).await {
+        match timeout(answer, receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(AskError::Broken("its library panicked".to_owned())),
             Err(_) => Err(AskError::Hangs),

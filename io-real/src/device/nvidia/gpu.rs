@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_carries_what_its_lanes_carry() {
+    fn pcie_bandwidth_is_sum_of_lanes() {
         assert_eq!(pci_bandwidth(3, 16), Some(15_760));
         assert_eq!(pci_bandwidth(4, 8), Some(15_752));
         assert_eq!(pci_bandwidth(0, 16), None);

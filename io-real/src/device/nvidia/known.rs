@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use drover_core::device::said_stats::SaidInstance;
+use drover_core::device::reported_stats::ReportedInstance;
 
 use super::gpu::{Gpu, Used};
-use super::said;
+use super::reported;
 use crate::clock;
 use crate::device::Measured;
 use crate::stats::FRESH;
@@ -24,7 +24,7 @@ struct State {
     /// The model of each GPU that may be handed out, by its id.
     gpus: BTreeMap<String, String>,
     /// What was measured of them, and when.
-    measured: BTreeMap<String, (Instant, SaidInstance)>,
+    measured: BTreeMap<String, (Instant, ReportedInstance)>,
 }
 
 impl Known {
@@ -65,7 +65,7 @@ impl Known {
 
     /// What a GPU uses now; nothing if it does not say.
     pub(super) fn note(&self, id: &str, used: Option<&Used>) {
-        let instance = used.map(|used| said::instance(used, clock::now().wall));
+        let instance = used.map(|used| reported::instance(used, clock::now().wall));
         let mut state = self.state();
         match instance {
             Some(instance) => {
@@ -88,7 +88,7 @@ impl Known {
     }
 
     /// Tells what was measured lately of GPUs that are still there.
-    pub(super) fn tell(&self, to: &Measured) {
+    pub(super) fn report_stats(&self, to: &Measured) {
         let mut state = self.state();
         let State { gpus, measured } = &mut *state;
         measured.retain(|id, (at, _)| at.elapsed() < SHOWN && gpus.contains_key(id));
@@ -96,7 +96,7 @@ impl Known {
             let model = gpus.get(id)?;
             Some((id.as_str(), model.as_str(), instance))
         });
-        if let Err(why) = to.say(said::stats(all)) {
+        if let Err(why) = to.report(reported::stats(all)) {
             tracing::warn!(why, "what was measured of GPUs cannot be so");
         }
     }

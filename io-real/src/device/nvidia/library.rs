@@ -80,7 +80,7 @@ impl Library {
                 let why = error.to_string();
                 let known = self.last.remove(&index).unwrap_or_default();
                 if known.is_empty() {
-                    tracing::debug!(index, why, "a GPU does not tell its name");
+                    tracing::debug!(index, why, "a GPU does not report its name");
                 }
                 let lost = known.into_iter().map(|gpu| Gpu {
                     trouble: Some(why.clone()),

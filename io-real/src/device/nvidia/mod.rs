@@ -22,7 +22,7 @@ mod driver;
 mod gpu;
 mod known;
 mod library;
-mod said;
+mod reported;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drover_core::device::said::SaidGroup;
+use drover_core::device::reported::ReportedGroup;
 use drover_core::input::HookOutput;
 use drover_core::model::device::GroupId;
 use drover_core::op::Failure;
@@ -57,7 +57,7 @@ const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 const SOON: Duration = Duration::from_secs(1);
 
 /// How long an answer may take: a driver that gets many sleeping GPUs ready is slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long who looks at statistics waits for an earlier question.
 const AT_ONCE: Duration = Duration::from_millis(100);
@@ -117,11 +117,11 @@ impl DevicePlugin for Nvidia {
         NAME
     }
 
-    fn watch(&self, news: DeviceStream) {
+    fn watch(&self, report: DeviceStream) {
         let inner = self.inner.clone();
         self.watch.begin(async move {
-            let why = inner.tell(&news).await;
-            news.ended(why);
+            let why = inner.report_changes(&report).await;
+            report.ended(why);
         });
     }
 
@@ -133,8 +133,8 @@ impl DevicePlugin for Nvidia {
         Box::pin(async move {
             if self.inner.known.has_none() {
                 // Asked for before anybody looked: a job of an earlier life of the agent.
-                let looked = self.inner.look(SOON).await;
-                looked.map_err(|error| Failure::recoverable(error.to_string()))?;
+                let queried = self.inner.query_gpus(SOON).await;
+                queried.map_err(|error| Failure::recoverable(error.to_string()))?;
             }
             let known = &self.inner.known;
             if let Some(unknown) = ids.iter().find(|id| !known.has(id, &group.name)) {
@@ -159,16 +159,16 @@ impl DevicePlugin for Nvidia {
 
 impl Inner {
     /// Tells of the GPUs until that is of no use any more; why.
-    async fn tell(&self, news: &DeviceStream) -> String {
+    async fn report_changes(&self, report: &DeviceStream) -> String {
         let mut last = None;
         // An earlier question that hangs is soon told of; one that is only slow is waited for.
         let mut turn = SOON;
         loop {
-            let groups = match self.look_or_say_nothing(turn, news).await {
+            let groups = match self.query_or_report_none(turn, report).await {
                 Ok(groups) => groups,
                 Err(AskError::Absent(why)) => {
                     tracing::debug!(why, "no NVIDIA driver is loaded");
-                    news.say(Vec::new());
+                    report.report(Vec::new());
                     // A driver that is installed later is found by the agent's next start.
                     return std::future::pending().await;
                 }
@@ -176,40 +176,40 @@ impl Inner {
             };
             self.spoke.store(true, Ordering::Relaxed);
             if last.as_ref() != Some(&groups) {
-                news.say(groups.clone());
+                report.report(groups.clone());
                 last = Some(groups);
             }
-            turn = PATIENCE;
+            turn = TIMEOUT;
             sleep(self.settings.period).await;
         }
     }
 
     /// Looks for GPUs. A first look that takes long says that there are none by now: jobs that
     /// want none need not wait.
-    async fn look_or_say_nothing(
+    async fn query_or_report_none(
         &self,
         turn: Duration,
-        news: &DeviceStream,
-    ) -> Result<Vec<SaidGroup>, AskError> {
-        let mut look = pin!(self.look(turn));
-        match timeout(SOON, &mut look).await {
+        report: &DeviceStream,
+    ) -> Result<Vec<ReportedGroup>, AskError> {
+        let mut query_gpus = pin!(self.query_gpus(turn));
+        match timeout(SOON, &mut query_gpus).await {
             Ok(groups) => groups,
             Err(_) => {
                 if !self.spoke.swap(true, Ordering::Relaxed) {
-                    news.say(Vec::new());
+                    report.report(Vec::new());
                 }
-                look.await
+                query_gpus.await
             }
         }
     }
 
-    async fn look(&self, turn: Duration) -> Result<Vec<SaidGroup>, AskError> {
-        let gpus = self.driver.ask(turn, PATIENCE, Library::gpus).await;
+    async fn query_gpus(&self, turn: Duration) -> Result<Vec<ReportedGroup>, AskError> {
+        let gpus = self.driver.ask(turn, TIMEOUT, Library::gpus).await;
         let gpus = gpus.inspect_err(|_| self.known.there_are(&[]))?;
         let seen = |gpu: &Gpu| !self.settings.ignored.contains(&gpu.id);
         let gpus: Vec<Gpu> = gpus.into_iter().filter(seen).collect();
         self.known.there_are(&gpus);
-        Ok(said::groups(&gpus))
+        Ok(reported::groups(&gpus))
     }
 
     /// Sees to it that what was measured is not older than a second, and that `to` has it.
@@ -219,13 +219,13 @@ impl Inner {
             self.read(wanted, to).await;
         }
         if self.known.is_outdated() {
-            self.known.tell(to);
+            self.known.report_stats(to);
         }
     }
 
     /// Measures these. What comes of it is told also if nobody waits any more.
     async fn read(&self, wanted: Vec<String>, to: &Measured) {
-        let (known, told) = (self.known.clone(), to.clone());
+        let (known, measured) = (self.known.clone(), to.clone());
         let question = move |library: &mut Library| {
             for id in &wanted {
                 // Somebody else may have asked just before.
@@ -233,10 +233,10 @@ impl Inner {
                     known.note(id, library.used(id).as_ref());
                 }
             }
-            known.tell(&told);
+            known.report_stats(&measured);
             Ok(())
         };
-        if let Err(error) = self.driver.ask(AT_ONCE, PATIENCE, question).await {
+        if let Err(error) = self.driver.ask(AT_ONCE, TIMEOUT, question).await {
             tracing::debug!(%error, "GPUs are not measured");
         }
     }

@@ -40,7 +40,8 @@ impl World {
             // It goes on, and so does telling its end.
             Err(_) => {
                 if let Some(result) = self.held.give_back(launch) {
-                    self.inbox.say(task, DriverInput::Exited { launch, result });
+                    self.inbox
+                        .send(task, DriverInput::Exited { launch, result });
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use drover_core::agent::Input;
-use drover_core::driver::said::SaidTaskEvent;
+use drover_core::driver::reported::ReportedTaskEvent;
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::input::DriverInput;
 
@@ -47,7 +47,7 @@ pub(super) async fn listen(world: Weak<World>, plugin: Arc<Plugin>) {
                 }
             }
             Err(error) if error.is_unimplemented() => return,
-            Err(error) => tracing::debug!(%error, "a driver does not tell of its tasks"),
+            Err(error) => tracing::debug!(%error, "a driver sends no task events"),
         }
         if !plugin.is_alive() {
             return;
@@ -58,7 +58,7 @@ pub(super) async fn listen(world: Weak<World>, plugin: Arc<Plugin>) {
 }
 
 impl World {
-    fn pass_on(&self, event: SaidTaskEvent) {
+    fn pass_on(&self, event: ReportedTaskEvent) {
         let launch = event.task_id.parse::<LaunchId>().ok();
         let Some(launch) = launch.filter(|launch| self.held.is_in_hand(*launch)) else {
             return;
@@ -74,12 +74,12 @@ impl World {
         let details: BTreeMap<String, String> = details
             .map(|(name, text)| (cut(name, DETAIL), cut(text, DETAIL)))
             .collect();
-        let said = DriverInput::Said {
+        let reported = DriverInput::Event {
             launch,
             message: cut(&event.message, MESSAGE),
             details,
         };
-        self.inbox.deliver(Input::Driver(task, said));
+        self.inbox.deliver(Input::Driver(task, reported));
     }
 }
 

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_launch_is_remembered_until_it_is_forgotten() {
+    fn launch_handle_is_kept_until_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let handles = Handles::new(File::open(dir.path()).unwrap().into());
         let launch = LaunchId(7);

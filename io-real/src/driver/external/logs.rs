@@ -73,7 +73,7 @@ impl Collectors {
                 continue;
             }
             if let Err(error) = self.end(launch) {
-                tracing::error!(%launch, %error, "cannot end what collects output for nobody");
+                tracing::error!(%launch, %error, "cannot stop orphaned log collectors");
             }
         }
         Ok(left)
@@ -198,7 +198,7 @@ impl World {
                 Ok(None) => return,
                 Err(failure) => {
                     let error = failure.message;
-                    tracing::error!(%launch, error, "nobody collects a task's output any more");
+                    tracing::error!(%launch, error, "a task's output is not collected any more");
                     return;
                 }
             }

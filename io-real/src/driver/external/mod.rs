@@ -50,7 +50,7 @@ use self::held::Held;
 use self::stats::Measured;
 use super::answer::Answer;
 use super::{Driver, Inbox};
-use crate::cgroup::field::Roots;
+use crate::cgroup::nomad::Roots;
 use crate::gate::Gate;
 use crate::one_task::OneTask;
 use crate::plugin::{Handle, Plugin, PluginError};
@@ -293,7 +293,7 @@ impl World {
             .blocking(move || {
                 // Whether it is needed only the driver knows, and it says so.
                 if let Err(error) = Roots::detect().make() {
-                    tracing::debug!(%error, "cannot make the groups that some drivers want");
+                    tracing::debug!(%error, "cannot create the cgroups that some drivers need");
                 }
                 let pipes = world.collectors.pipes(launch);
                 let setup = setup::task(&asked.schema, &world.root, &key, launch, &config, pipes);
@@ -449,9 +449,9 @@ impl World {
         if !status.is_ok_and(|status| status.running == Some(false)) {
             return;
         }
-        let told = self.held.until_ended(launch);
+        let ending = self.held.until_ended(launch);
         // One that nobody tells is no reason to wait for ever.
-        let _ = timeout(PLUGIN_TIME, told).await;
+        let _ = timeout(PLUGIN_TIME, ending).await;
     }
 
     /// Runs work that touches the disk where it hurts nobody.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use drover_core::driver::said::SaidUsage;
+use drover_core::driver::reported::ReportedUsage;
 use drover_core::ids::LaunchId;
-use drover_core::stats::told;
+use drover_core::stats::reported;
 use drover_core::stats::usage::TaskUsage;
 use futures::StreamExt;
 use futures::stream::unfold;
@@ -40,9 +40,9 @@ impl PluginDriver {
         let open = || Box::pin(measurements(self.world.clone(), launch)) as _;
         let listener = || {
             let latest = one.latest.clone();
-            Box::new(Told { launch, latest }) as _
+            Box::new(StatsSink { launch, latest }) as _
         };
-        one.listening.look(open, listener).await;
+        one.listening.subscribe(open, listener).await;
         locked(&one.latest).clone()
     }
 
@@ -78,27 +78,27 @@ fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn measurements(
     world: Arc<World>,
     launch: LaunchId,
-) -> Result<Measurements<SaidUsage>, String> {
+) -> Result<Measurements<ReportedUsage>, String> {
     let attached = world.attached().map_err(|failure| failure.message)?;
     let id = setup::id(launch);
     let stats = attached.plugin.task_stats(&id, INTERVAL).await;
     let stats = stats.map_err(|error| error.to_string())?;
     let next = |mut stats: TaskStats| async {
-        let said = stats.next().await.map_err(|error| error.to_string());
-        Some((said.transpose()?, stats))
+        let reported = stats.next().await.map_err(|error| error.to_string());
+        Some((reported.transpose()?, stats))
     };
     Ok(unfold(stats, next).boxed())
 }
 
 /// Takes what the plugin measures of a launch.
-struct Told {
+struct StatsSink {
     launch: LaunchId,
     latest: Latest,
 }
 
-impl Listener<SaidUsage> for Told {
-    fn take(&mut self, said: SaidUsage) -> Result<(), String> {
-        let usage = told::usage(&said, clock::now().wall)?;
+impl Listener<ReportedUsage> for StatsSink {
+    fn take(&mut self, reported: ReportedUsage) -> Result<(), String> {
+        let usage = reported::usage(&reported, clock::now().wall)?;
         *locked(&self.latest) = Some(Arc::new(usage));
         Ok(())
     }

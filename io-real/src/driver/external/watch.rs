@@ -26,7 +26,7 @@ impl World {
                     if !self.held.is_running(launch) {
                         return;
                     }
-                    tracing::warn!(%launch, %error, "a task's plugin is gone; nobody watches it");
+                    tracing::warn!(%launch, %error, "a task's plugin ended; the task is not watched");
                 }
                 Err(error) => {
                     break ExitResult::unknown(format!("its driver does not wait for it: {error}"));
@@ -38,7 +38,7 @@ impl World {
                 None => return,
             }
         };
-        self.tell_end(task, launch, result).await;
+        self.report_end(task, launch, result).await;
     }
 
     /// The first plugin after this one that finds a task again; its end, if one does not know it.
@@ -80,17 +80,17 @@ impl World {
                 refusal.message
             ))),
             Err(error) => {
-                tracing::warn!(task = id, %error, "a plugin did not look for a task");
+                tracing::warn!(task = id, %error, "a plugin did not recover a task");
                 Ok(false)
             }
         }
     }
 
-    async fn tell_end(&self, task: TaskKey, launch: LaunchId, result: ExitResult) {
+    async fn report_end(&self, task: TaskKey, launch: LaunchId, result: ExitResult) {
         self.remember_end(launch, &result).await;
         if self.held.ended(launch, &result) {
             self.inbox
-                .say(&task, DriverInput::Exited { launch, result });
+                .send(&task, DriverInput::Exited { launch, result });
         }
     }
 

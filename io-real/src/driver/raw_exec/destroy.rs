@@ -15,7 +15,7 @@ use drover_core::model::alloc::ExitResult;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::launch::Means;
+use super::launch::LaunchDependencies;
 use super::{Held, exit_result};
 use crate::shim::record::State;
 use crate::shim::{self, ExitRecord, Live, Outcome, Process, Recovered};
@@ -61,13 +61,17 @@ impl Ended {
 
 /// Ends whatever of a launch is alive and removes its control group. Its record stays: it is how
 /// its end can be told again.
-pub(super) fn destroy(means: &Means, held: &Held, launch: LaunchId) -> io::Result<Ended> {
+pub(super) fn destroy(
+    dependencies: &LaunchDependencies,
+    held: &Held,
+    launch: LaunchId,
+) -> io::Result<Ended> {
     let ended = match held.begin_end(launch) {
         Some(live) => end(&live),
-        None => find_and_end(means, launch),
+        None => find_and_end(dependencies, launch),
     };
     // Also if its shim cannot be found or resists.
-    let removed = remove_group(means, launch);
+    let removed = remove_group(dependencies, launch);
     let ended = ended?;
     removed?;
     held.destroyed(launch);
@@ -75,8 +79,8 @@ pub(super) fn destroy(means: &Means, held: &Held, launch: LaunchId) -> io::Resul
 }
 
 /// Ends a launch that is not in hand.
-fn find_and_end(means: &Means, launch: LaunchId) -> io::Result<Ended> {
-    match means.home.recover(&launch.to_string())? {
+fn find_and_end(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<Ended> {
+    match dependencies.home.recover(&launch.to_string())? {
         Recovered::Running(live) => end(&live),
         Recovered::Silent(live) => force(&live),
         Recovered::Exited(exit) => Ok(Ended::of(Some(exit))),
@@ -92,18 +96,18 @@ fn find_and_end(means: &Means, launch: LaunchId) -> io::Result<Ended> {
 
 /// Removes the record of a launch that is over. That of one which never started stays: it is what
 /// keeps a shim that is late from starting it after all.
-pub(super) fn forget(means: &Means, launch: LaunchId) -> io::Result<()> {
+pub(super) fn forget(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<()> {
     let name = launch.to_string();
     // One that cannot be read says nothing that could be needed.
-    match means.home.read_record(&name) {
+    match dependencies.home.read_record(&name) {
         Ok(Some(record)) if record.state == State::Abandoned => Ok(()),
-        Ok(_) | Err(_) => means.home.forget(&name),
+        Ok(_) | Err(_) => dependencies.home.forget(&name),
     }
 }
 
 /// Kills what is left in a launch's control group, and removes it.
-pub(super) fn remove_group(means: &Means, launch: LaunchId) -> io::Result<()> {
-    let Some(cgroups) = &means.cgroups else {
+pub(super) fn remove_group(dependencies: &LaunchDependencies, launch: LaunchId) -> io::Result<()> {
+    let Some(cgroups) = &dependencies.cgroups else {
         return Ok(());
     };
     let name = launch.to_string();

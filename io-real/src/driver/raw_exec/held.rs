@@ -17,9 +17,9 @@ enum Entry {
     Running {
         live: Arc<Live>,
         /// Its end was told, or will be by whoever destroys it.
-        told: bool,
+        is_reported: bool,
         /// The core has heard of its end.
-        heard: bool,
+        is_received: bool,
         /// Somebody destroys it: its shim gets no successor.
         ending: bool,
     },
@@ -53,8 +53,8 @@ impl Held {
         let live = Arc::new(live);
         let live_entry = Entry::Running {
             live: live.clone(),
-            told: false,
-            heard: false,
+            is_reported: false,
+            is_received: false,
             ending: false,
         };
         entries.insert(launch, live_entry);
@@ -80,18 +80,20 @@ impl Held {
 
     /// Puts a successor in the place of a shim that was killed. Given back: the launch is being
     /// destroyed meanwhile, or was.
-    pub(super) fn replace(&self, launch: LaunchId, successor: Live) -> Result<Arc<Live>, Live> {
+    pub(super) fn replace(&self, launch: LaunchId, replacement: Live) -> Result<Arc<Live>, Live> {
         match self.entries().get_mut(&launch) {
             Some(Entry::Running {
                 live,
-                told: false,
+                is_reported: false,
                 ending: false,
                 ..
             }) => {
-                *live = Arc::new(successor);
+                *live = Arc::new(replacement);
                 Ok(live.clone())
             }
-            Some(Entry::Running { .. } | Entry::Starting | Entry::Doomed) | None => Err(successor),
+            Some(Entry::Running { .. } | Entry::Starting | Entry::Doomed) | None => {
+                Err(replacement)
+            }
         }
     }
 
@@ -116,12 +118,12 @@ impl Held {
 
     /// Whether a shim that was killed gets a successor: the launch's end is still to be told, and nobody
     /// destroys it.
-    pub(super) fn wants_successor(&self, launch: LaunchId) -> bool {
+    pub(super) fn needs_replacement(&self, launch: LaunchId) -> bool {
         let entries = self.entries();
         matches!(
             entries.get(&launch),
             Some(Entry::Running {
-                told: false,
+                is_reported: false,
                 ending: false,
                 ..
             })
@@ -129,24 +131,24 @@ impl Held {
     }
 
     /// Asks for the right to tell the end of a launch, which only one gets. Who hears `true` tells it.
-    pub(super) fn tell(&self, launch: LaunchId) -> bool {
+    pub(super) fn claim_report(&self, launch: LaunchId) -> bool {
         match self.entries().get_mut(&launch) {
-            Some(Entry::Running { told, .. }) => !std::mem::replace(told, true),
+            Some(Entry::Running { is_reported, .. }) => !std::mem::replace(is_reported, true),
             Some(Entry::Starting | Entry::Doomed) | None => false,
         }
     }
 
     /// Notes that the core was told of its end.
-    pub(super) fn was_heard(&self, launch: LaunchId) {
-        if let Some(Entry::Running { heard, .. }) = self.entries().get_mut(&launch) {
-            *heard = true;
+    pub(super) fn note_received(&self, launch: LaunchId) {
+        if let Some(Entry::Running { is_received, .. }) = self.entries().get_mut(&launch) {
+            *is_received = true;
         }
     }
 
     /// Whether the core has heard of the end of a launch, or was answered that it is destroyed.
-    pub(super) fn is_heard(&self, launch: LaunchId) -> bool {
+    pub(super) fn is_received(&self, launch: LaunchId) -> bool {
         match self.entries().get(&launch) {
-            Some(Entry::Running { heard, .. }) => *heard,
+            Some(Entry::Running { is_received, .. }) => *is_received,
             Some(Entry::Starting | Entry::Doomed) | None => true,
         }
     }

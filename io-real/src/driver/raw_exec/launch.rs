@@ -22,7 +22,7 @@ use crate::shim::{Cgroup, LaunchSpec, Live, ShimHome, StartError, Step, User};
 use crate::user;
 
 /// What launches are made with.
-pub(super) struct Means {
+pub(super) struct LaunchDependencies {
     /// Where shims live.
     pub(super) home: ShimHome,
     /// Where tasks work.
@@ -34,7 +34,7 @@ pub(super) struct Means {
 }
 
 /// What is launched.
-struct Making<'a> {
+struct LaunchRequest<'a> {
     /// The id of the launch.
     name: &'a str,
     /// What the job says of it.
@@ -85,7 +85,7 @@ impl From<io::Error> for LaunchError {
     }
 }
 
-impl Means {
+impl LaunchDependencies {
     /// Starts a launch under a shim of its own.
     pub(super) fn start(
         &self,
@@ -94,7 +94,7 @@ impl Means {
         config: &TaskConfig,
     ) -> Result<Live, LaunchError> {
         let name = launch.to_string();
-        let making = Making {
+        let making = LaunchRequest {
             name: &name,
             own: decode(config)?,
             config,
@@ -122,7 +122,7 @@ impl Means {
             disabled: true,
             ..program.task.logs
         };
-        let making = Making {
+        let making = LaunchRequest {
             name: &name,
             own,
             config: &program.task,
@@ -132,8 +132,8 @@ impl Means {
         self.make(task, making)
     }
 
-    fn make(&self, task: &TaskKey, making: Making<'_>) -> Result<Live, LaunchError> {
-        let Making {
+    fn make(&self, task: &TaskKey, making: LaunchRequest<'_>) -> Result<Live, LaunchError> {
+        let LaunchRequest {
             name,
             own,
             config,

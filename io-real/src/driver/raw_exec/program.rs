@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, chmod, fstat, openat2};
 use rustix::io::Errno;
 
-/// Where the program may be, in the field's order: below the task's `local` directory, below the
+/// Where the program may be, in Nomad's order: below the task's `local` directory, below the
 /// task's directory, then on the agent's path.
 pub(super) fn candidates(command: &str) -> Result<Vec<CString>, std::ffi::NulError> {
     let mut paths = Vec::new();

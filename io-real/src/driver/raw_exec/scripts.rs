@@ -117,7 +117,7 @@ impl World {
         program: Arc<Program>,
     ) -> Result<i32, Failure> {
         let (world, script, time) = (self.clone(), running.id, program.timeout);
-        let work = move || world.means.exec(&task, beside, script, &program);
+        let work = move || world.dependencies.exec(&task, beside, script, &program);
         let started = self.gate.run(work).await;
         let lost = |lost: JoinError| io::Error::other(lost).into();
         let live = match started.unwrap_or_else(|error| Err(lost(error))) {
@@ -140,7 +140,7 @@ impl World {
         let why = match timeout(within, shims::outcome(&live, &self.gate)).await {
             Ok(Ok(Outcome::Exited(exit))) => {
                 self.forget_script(script).await;
-                let unknown = || Failure::fatal("nobody saw how it ended");
+                let unknown = || Failure::fatal("how it ended is not known");
                 return exit_result(&exit).code.ok_or_else(unknown);
             }
             Ok(Ok(Outcome::ShimLost)) => "its shim was killed".to_owned(),
@@ -158,12 +158,12 @@ impl World {
             return;
         }
         loop {
-            let mut told = pin!(self.ends.notified());
-            told.as_mut().enable();
-            if self.held.is_heard(launch) {
+            let mut next_end = pin!(self.ends.notified());
+            next_end.as_mut().enable();
+            if self.held.is_received(launch) {
                 return;
             }
-            told.await;
+            next_end.await;
         }
     }
 
@@ -172,8 +172,8 @@ impl World {
     async fn end_script(self: &Arc<Self>, script: LaunchId) {
         let world = self.clone();
         let ended = self.blocking(move || {
-            destroy::destroy(&world.means, &world.held, script)?;
-            destroy::forget(&world.means, script)
+            destroy::destroy(&world.dependencies, &world.held, script)?;
+            destroy::forget(&world.dependencies, script)
         });
         if let Err(error) = ended.await {
             tracing::warn!(%script, %error, "cannot end a script");
@@ -182,7 +182,7 @@ impl World {
 
     async fn forget_script(self: &Arc<Self>, script: LaunchId) {
         let world = self.clone();
-        let forgotten = self.blocking(move || destroy::forget(&world.means, script));
+        let forgotten = self.blocking(move || destroy::forget(&world.dependencies, script));
         if let Err(error) = forgotten.await {
             tracing::warn!(%script, %error, "cannot remove the record of a script");
         }

@@ -40,8 +40,8 @@ impl World {
             world: self.clone(),
             task: task.clone(),
             launch,
-            result: ExitResult::unknown("nobody watches its process any more"),
-            is_told_by_another: false,
+            result: ExitResult::unknown("its process is not watched any more"),
+            is_reported_by_another: false,
         };
         loop {
             match self.outcome(&task, launch, &live).await {
@@ -51,10 +51,10 @@ impl World {
                 }
                 Ok(Outcome::ShimLost) => {
                     match self.clone().take_over(&task, launch, &live, logs).await {
-                        Ok(Some(successor)) => live = successor,
+                        Ok(Some(replacement)) => live = replacement,
                         // Whoever destroys it says how it ended.
                         Ok(None) => {
-                            end.is_told_by_another = true;
+                            end.is_reported_by_another = true;
                             return;
                         }
                         Err(error) => {
@@ -93,7 +93,7 @@ impl World {
             let shim = live.clone();
             // If that could not be done, it can be the next time.
             let _ = self.gate.run(move || shim.continue_if_stopped()).await;
-            self.say_if_continued(task, launch, live);
+            self.report_continued_shim(task, launch, live);
         }
     }
 
@@ -105,17 +105,17 @@ impl World {
         live: &Arc<Live>,
         logs: LogConfig,
     ) -> io::Result<Option<Arc<Live>>> {
-        if !self.held.wants_successor(launch) {
+        if !self.held.needs_replacement(launch) {
             return Ok(None);
         }
         tracing::warn!(%launch, task = %task.task, "a task's shim was killed; another takes over");
         let (task, live, world) = (task.clone(), live.clone(), self.clone());
         self.blocking(move || {
-            let successor = world.means.take_over(&task, launch, &live, logs)?;
-            match world.held.replace(launch, successor) {
-                Ok(successor) => Ok(Some(successor)),
+            let replacement = world.dependencies.take_over(&task, launch, &live, logs)?;
+            match world.held.replace(launch, replacement) {
+                Ok(replacement) => Ok(Some(replacement)),
                 // Whoever destroyed the launch did not see this one.
-                Err(successor) => destroy::end(&successor).map(|_| None),
+                Err(replacement) => destroy::end(&replacement).map(|_| None),
             }
         })
         .await
@@ -128,17 +128,17 @@ struct End {
     task: TaskKey,
     launch: LaunchId,
     result: ExitResult,
-    is_told_by_another: bool,
+    is_reported_by_another: bool,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         // Not if whoever destroyed it tells it.
-        if !self.is_told_by_another && self.world.held.tell(self.launch) {
+        if !self.is_reported_by_another && self.world.held.claim_report(self.launch) {
             let (launch, result) = (self.launch, std::mem::take(&mut self.result));
-            let said = DriverInput::Exited { launch, result };
-            self.world.inbox.say(&self.task, said);
-            self.world.held.was_heard(self.launch);
+            let reported = DriverInput::Exited { launch, result };
+            self.world.inbox.send(&self.task, reported);
+            self.world.held.note_received(self.launch);
             self.world.ends.notify_waiters();
         }
     }

@@ -5,7 +5,7 @@ use drover_core::fingerprint::Fingerprint;
 use super::super::put::put;
 use super::super::{Context, ProbeError};
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let settings = &context.settings;
     let mut found = Fingerprint::default();
     put(&mut found, "drover.version", &settings.version);

@@ -27,9 +27,9 @@ const FACTS: &[(&str, &str)] = &[
 const ZONE: &str = "platform.aws.placement.availability-zone";
 const ID: &str = "unique.platform.aws.instance-id";
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let clouds = &context.settings.clouds;
-    let service = Service::new(&clouds.aws, clouds.patience)?;
+    let service = Service::new(&clouds.aws, clouds.timeout)?;
     let token = token(&service)?;
     let headers: Vec<Header<'_>> = token
         .iter()
@@ -41,9 +41,9 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
             put(&mut found, name, value);
         }
     }
-    let said = |name: &str| found.attributes.get(name).cloned();
-    let ip = said("unique.platform.aws.local-ipv4").unwrap_or_default();
-    let at = said(ZONE).zip(said(ID));
+    let reported = |name: &str| found.attributes.get(name).cloned();
+    let ip = reported("unique.platform.aws.local-ipv4").unwrap_or_default();
+    let at = reported(ZONE).zip(reported(ID));
     put(&mut found, "unique.network.ip-address", ip);
     if let Some((zone, id)) = at {
         link(&mut found, "aws.ec2", format!("{zone}.{id}"));

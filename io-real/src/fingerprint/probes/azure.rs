@@ -17,9 +17,9 @@ const VERSION: &str = "api-version=2019-06-04&format=json";
 /// How many of a machine's tags are kept.
 const TAGS: usize = 64;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let clouds = &context.settings.clouds;
-    let service = Service::new(&clouds.azure, clouds.patience)?;
+    let service = Service::new(&clouds.azure, clouds.timeout)?;
     let mut found = Fingerprint::default();
     if let Some(compute) = ask::<Compute>(&service, "/metadata/instance/compute")? {
         put_compute(&mut found, &compute);

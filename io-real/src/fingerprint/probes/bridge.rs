@@ -8,7 +8,7 @@ use super::super::{Context, ProbeError};
 /// How long lists of modules are at most; those of big distributions have a megabyte.
 const LIST: usize = 16 << 20;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     if has_bridge(context)? {
         let hairpin = context.settings.bridge_hairpin;

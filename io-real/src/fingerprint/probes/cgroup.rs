@@ -37,17 +37,17 @@ const CONTROLLERS: &[&str] = &[
 /// Without these a task cannot be limited, and the version is not told.
 const NEEDED: &[&str] = &["cpu", "memory"];
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mounts = context.root.mounts()?;
     let unified = mounts::holding(&mounts, Path::new(POINT))
         .is_some_and(|mount| mount.kind == "cgroup2" && mount.point == Path::new(POINT));
-    let said = if unified {
+    let reported = if unified {
         context.root.value("sys/fs/cgroup/cgroup.controllers")?
     } else {
         Some(of_version_1(&mounts))
     };
-    let said = said.unwrap_or_default();
-    let controllers: BTreeSet<&str> = said
+    let reported = reported.unwrap_or_default();
+    let controllers: BTreeSet<&str> = reported
         .split_ascii_whitespace()
         .filter(|name| CONTROLLERS.contains(name))
         .collect();

@@ -11,7 +11,7 @@ const LONGEST: usize = 256 * 1024;
 /// How many names are looked at for them.
 const NAMES: usize = 4096;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     let dir = context.settings.cni_config_dir.display().to_string();
     let files = context.root.names(&dir, NAMES)?;

@@ -11,7 +11,7 @@ use super::{cpuinfo, topology};
 
 const STATUS: usize = 64 * 1024;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     let info = cpuinfo::read(&context.root)?;
     let mut cores = topology::read(&context.root, &info)?;

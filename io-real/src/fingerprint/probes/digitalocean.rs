@@ -37,9 +37,9 @@ const FACTS: &[(&str, &str)] = &[
 
 const ID: &str = "unique.platform.digitalocean.id";
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let clouds = &context.settings.clouds;
-    let service = Service::new(&clouds.digitalocean, clouds.patience)?;
+    let service = Service::new(&clouds.digitalocean, clouds.timeout)?;
     let mut found = Fingerprint::default();
     for (key, name) in FACTS {
         if let Some(value) = service.get(&format!("/metadata/v1/{key}"), &[])? {

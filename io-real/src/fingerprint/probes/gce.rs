@@ -39,9 +39,9 @@ const ID: &str = "unique.platform.gce.id";
 /// How many of a machine's tags, interfaces and outer addresses are kept.
 const MOST: usize = 64;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let clouds = &context.settings.clouds;
-    let service = Service::new(&clouds.gce, clouds.patience)?;
+    let service = Service::new(&clouds.gce, clouds.timeout)?;
     let mut found = Fingerprint::default();
     for (key, name) in FACTS {
         if let Some(value) = ask(&service, key)? {

@@ -7,7 +7,7 @@ use super::super::{Context, ProbeError};
 
 const RELEASE: usize = 64 * 1024;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let name = context.kernel.name();
     let mut found = Fingerprint::default();
     put(&mut found, "kernel.name", name.kernel.to_ascii_lowercase());

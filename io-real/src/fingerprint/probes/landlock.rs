@@ -5,7 +5,7 @@ use drover_core::fingerprint::Fingerprint;
 use super::super::put::put;
 use super::super::{Context, ProbeError};
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     if let Some(version) = context.kernel.landlock() {
         put(&mut found, "kernel.landlock", format!("v{version}"));

@@ -7,7 +7,7 @@ use super::super::{Context, ProbeError};
 
 const MEMINFO: usize = 64 * 1024;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     let meminfo = context.root.text("proc/meminfo", MEMINFO)?;
     let set = context.settings.memory_total_mb;

@@ -16,7 +16,7 @@ const MOST: usize = 256;
 const UP: u64 = 0x1;
 const LOOPBACK: u64 = 0x8;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let settings = &context.settings;
     let mut devices = addresses(context)?;
     let named = named_networks(settings, &devices)?;
@@ -33,7 +33,7 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
     if let Some(chosen) = &chosen {
         devices.entry(chosen.clone()).or_default();
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (device, ips) in devices {
         let is_default = chosen.as_ref() == Some(&device);
         // Of what containers hang on, too many come and go that nobody is reached at.
@@ -42,13 +42,13 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
         }
         let flags = flags(&context.root, &device)?;
         if is_default || flags & UP != 0 {
-            told.push((flags, device, ips, is_default));
+            reported.push((flags, device, ips, is_default));
         }
     }
-    told.sort_by_key(|(_, _, _, is_default)| !is_default);
-    told.truncate(MOST);
+    reported.sort_by_key(|(_, _, _, is_default)| !is_default);
+    reported.truncate(MOST);
     let mut networks = Vec::new();
-    for (flags, device, ips, is_default) in told {
+    for (flags, device, ips, is_default) in reported {
         networks.push((flags, network(context, device, ips, is_default)?));
     }
     let mut found = Fingerprint::default();

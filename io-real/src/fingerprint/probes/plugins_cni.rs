@@ -22,21 +22,21 @@ const AT_A_TIME: usize = 4;
 const NAMES: usize = 4096;
 
 /// How long all of them together may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let plugins = plugins(context)?;
-    let patience = context.settings.plugin_patience;
-    let end = Instant::now() + PATIENCE;
+    let timeout = context.settings.plugin_timeout;
+    let end = Instant::now() + TIMEOUT;
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Fingerprint::default());
     let work = || {
         while let Some((name, path)) = plugins.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let deadline = end.min(Instant::now() + patience);
+            let deadline = end.min(Instant::now() + timeout);
             match output(path, deadline) {
-                Ok(said) => {
-                    let said = String::from_utf8_lossy(&said);
-                    if let (Some(version), Ok(mut found)) = (version(&said), found.lock()) {
+                Ok(reported) => {
+                    let reported = String::from_utf8_lossy(&reported);
+                    if let (Some(version), Ok(mut found)) = (version(&reported), found.lock()) {
                         put(&mut found, &format!("plugins.cni.version.{name}"), version);
                     }
                 }
@@ -56,7 +56,7 @@ pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeErro
     });
     found
         .into_inner()
-        .map_err(|_| ProbeError::unreadable("CNI plugins", "looking at one broke off"))
+        .map_err(|_| ProbeError::unreadable("CNI plugins", "inspecting one failed"))
 }
 
 /// The programs in the plugins' directories; of one name, that of the earlier directory.
@@ -77,8 +77,8 @@ fn plugins(context: &Context) -> Result<Vec<(String, PathBuf)>, ProbeError> {
 }
 
 /// The version in a line such as `CNI bridge plugin v1.2.3`.
-fn version(said: &str) -> Option<&str> {
-    let mut lines = said.lines().filter(|line| line.starts_with("CNI "));
+fn version(reported: &str) -> Option<&str> {
+    let mut lines = reported.lines().filter(|line| line.starts_with("CNI "));
     lines.find_map(|line| {
         let words = line.split_ascii_whitespace();
         let mut words = words.skip_while(|word| *word != "plugin").skip(1);

@@ -7,7 +7,7 @@ use super::super::{Context, ProbeError};
 
 use crate::driver::signal_names;
 
-pub(in super::super) fn look(_: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(_: &Context) -> Result<Fingerprint, ProbeError> {
     let mut names: Vec<String> = signal_names().collect();
     names.sort_unstable();
     let mut found = Fingerprint::default();

@@ -7,7 +7,7 @@ use super::super::{Context, ProbeError};
 
 use crate::mounts;
 
-pub(in super::super) fn look(context: &Context) -> Result<Fingerprint, ProbeError> {
+pub(in super::super) fn query(context: &Context) -> Result<Fingerprint, ProbeError> {
     let mut found = Fingerprint::default();
     let dir = &context.settings.alloc_dir;
     let volume = context.kernel.volume(dir);

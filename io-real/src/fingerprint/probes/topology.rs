@@ -26,11 +26,11 @@ pub(super) fn read(root: &Root, info: &CpuInfo) -> Result<Vec<Core>, ProbeError>
     let named = cpuinfo::named_mhz(&info.model);
     ids.iter()
         .map(|id| {
-            let said = info.processors.get(id).copied().unwrap_or_default();
+            let reported = info.processors.get(id).copied().unwrap_or_default();
             let socket = root.number(&format!("{CPU}/cpu{id}/topology/physical_package_id"))?;
             let mut core = Core {
                 id: *id,
-                socket: socket.and_then(small).unwrap_or(said.socket),
+                socket: socket.and_then(small).unwrap_or(reported.socket),
                 node: nodes.get(id).copied().unwrap_or_default(),
                 efficiency: sorts.is_efficient(*id),
                 base_mhz: mhz(root, *id, "base_frequency")?,
@@ -39,7 +39,7 @@ pub(super) fn read(root: &Root, info: &CpuInfo) -> Result<Vec<Core>, ProbeError>
             };
             if core.base_mhz == 0 && core.max_mhz == 0 {
                 // The name first, since what a core runs at now is another each time.
-                let seen = [said.steady_mhz, said.mhz, ASSUMED_MHZ];
+                let seen = [reported.steady_mhz, reported.mhz, ASSUMED_MHZ];
                 let mut guesses = named.into_iter().chain(seen);
                 core.guess_mhz = guesses.find(|mhz| *mhz > 0).unwrap_or(ASSUMED_MHZ);
             }

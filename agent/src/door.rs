@@ -1,3 +1,0 @@
-//! The handle of the agent's core, for all requests of people and programs.
-
-pub use drover_io_real::door::{Door, Gone, Inside, Knock, Pulse, Question};

@@ -1,0 +1,43 @@
+//! Nomad's JSON: names and shapes that its programs read. The same types read the answers of
+//! an agent on the command line's side, after its `null`s were dropped.
+
+mod alloc;
+mod audit;
+mod eval;
+mod job;
+mod machine;
+mod metric;
+mod node;
+mod plugin;
+mod resources;
+mod service;
+mod stats;
+mod variable;
+
+pub(crate) use alloc::how_far;
+pub use alloc::{
+    Alloc, AllocDeployment, AllocStub, DesiredTransition, DriverNetworkDto, NetworkStatus,
+    OldEvent, TaskEventDto, TaskStateDto,
+};
+pub use audit::AuditDto;
+pub(super) use audit::audited;
+pub use eval::{DeploymentDto, DeploymentGroup, EvalStub, EvaluationDto};
+pub use job::{
+    Children, Dispatched, GroupSummary, Handover, JobStub, JobSummary, Registered, Stopped,
+    TakeoverAlloc, Validated, Versions, full_job, register_answer, summary,
+};
+pub use machine::{Asked, Event};
+pub use metric::AllocMetric;
+pub use node::{Driver, NodeDto};
+pub use plugin::PluginDto;
+pub(super) use plugin::plugins;
+pub use resources::{
+    AllocatedResources, AssignedPort, CpuResources, DeviceResource, MemoryResources, NetworkPort,
+    NetworkResource, OldResources, SharedResources, TaskResources,
+};
+pub use service::ServiceInstance;
+pub use stats::{
+    AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
+    HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
+};
+pub use variable::{VariableDto, VariableStub};

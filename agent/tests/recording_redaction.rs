@@ -1,0 +1,640 @@
+//! Secrets at every place where a job, a driver, a hook or the agent's own environment may have
+//! one: none of them is in a recording, and the recording plays the same.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    missing_docs,
+    reason = "a test may panic"
+)]
+
+use drover_core::agent::requests::{PutVariable, Register, Signal};
+use drover_core::ids::RequestId;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drover_core::agent::{Agent, Input};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::config::Config;
+use drover_core::effect::{DriverEffect, Effect, HookEffect, StoreEffect, request};
+use drover_core::input::{DriverInput, Found, HookInput, HookOutput, StoreInput};
+use drover_core::model::alloc::ExitResult;
+use drover_core::model::artifact::Artifact;
+use drover_core::model::group::{Network, TaskGroup};
+use drover_core::model::identity::Identity;
+use drover_core::model::job::Job;
+use drover_core::model::node::{DriverInfo, Node};
+use drover_core::model::task::{Resources, Task};
+use drover_core::model::template::Template;
+use drover_core::model::variable::{Items, VariableKey};
+use drover_core::op::Failure;
+use drover_core::store::{Batch, Key, Record, Saved};
+use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::{Instant, Now, Span, Timestamp};
+use drover_core::work::HookWork;
+use drover_io_real::recorder::Recorder;
+use drover_io_sim::replay::{Recording, verify};
+use drover_recorder::file::{self, End};
+use serde_json::{Value, json};
+
+/// Every secret has this in it.
+const SECRET: &str = "hunter2";
+
+/// Fields of these kinds of blocks that hold no secret: names, ids, times, numbers, conditions on
+/// the node, or blocks whose own fields are looked at. Whoever adds a field decides.
+const SHOWN: &[(&str, &[&str])] = &[
+    (
+        "job",
+        &[
+            "ID",
+            "Name",
+            "Namespace",
+            "Region",
+            "Type",
+            "Priority",
+            "AllAtOnce",
+            "Datacenters",
+            "NodePool",
+            "Constraints",
+            "TaskGroups",
+            "Update",
+            "Reschedule",
+            "Periodic",
+            "ParameterizedJob",
+            "ParentID",
+            "Dispatched",
+            "Stop",
+            "Version",
+            "Stable",
+            "Status",
+            "StatusDescription",
+            "SubmitTime",
+            "CreateIndex",
+            "ModifyIndex",
+            "JobModifyIndex",
+        ],
+    ),
+    (
+        "group",
+        &[
+            "Name",
+            "Count",
+            "Constraints",
+            "RestartPolicy",
+            "ReschedulePolicy",
+            "Update",
+            "EphemeralDisk",
+            "Networks",
+            "ShutdownDelay",
+            "MaxRunDuration",
+            "StopAfterClientDisconnect",
+            "MaxClientDisconnect",
+            "PreventRescheduleOnLost",
+            "Tasks",
+        ],
+    ),
+    (
+        "task",
+        &[
+            "Name",
+            "Driver",
+            "User",
+            "Lifecycle",
+            "Leader",
+            "KillTimeout",
+            "KillSignal",
+            "ShutdownDelay",
+            "RestartPolicy",
+            "Resources",
+            "LogConfig",
+            "Constraints",
+            "DispatchPayload",
+            "Identity",
+            "Identities",
+        ],
+    ),
+    (
+        "identity",
+        &[
+            "Name",
+            "Audience",
+            "ChangeMode",
+            "ChangeSignal",
+            "Env",
+            "File",
+            "Filepath",
+            "TTL",
+        ],
+    ),
+    ("artifact", &["GetterMode", "GetterInsecure", "Chown"]),
+    (
+        "template",
+        &[
+            "SourcePath",
+            "DestPath",
+            "ChangeMode",
+            "ChangeSignal",
+            "ChangeScript",
+            "Splay",
+            "Perms",
+            "Uid",
+            "Gid",
+            "LeftDelim",
+            "RightDelim",
+            "Envvars",
+            "ErrMissingKey",
+            "Once",
+            "Wait",
+            "VaultGrace",
+        ],
+    ),
+    (
+        "network",
+        &["Mode", "ReservedPorts", "DynamicPorts", "Hostname"],
+    ),
+    (
+        "resources",
+        &[
+            "CPU",
+            "Cores",
+            "MemoryMB",
+            "MemoryMaxMB",
+            "SecretsMB",
+            "Devices",
+        ],
+    ),
+];
+
+/// The block with a secret in every field that may have one, in the shape that the field has.
+fn planted(kind: &str, block: &impl serde::Serialize) -> Value {
+    let (_, shown) = SHOWN.iter().find(|(name, _)| *name == kind).unwrap();
+    let mut block = serde_json::to_value(block).unwrap();
+    for (field, value) in block.as_object_mut().unwrap() {
+        if shown.contains(&field.as_str()) {
+            continue;
+        }
+        let secret = format!("{SECRET}-{kind}-{field}");
+        let nested = json!({ "plain": secret, "deep": [{ "token": secret, "pin": 20_241_121 }] });
+        *value = match (field.as_str(), &value) {
+            ("Meta" | "Env" | "GetterOptions" | "GetterHeaders", _) => {
+                json!({ "name": secret, "same": secret })
+            }
+            ("Config" | "Volumes", _) => nested,
+            (_, Value::Array(_)) => json!([nested]),
+            (_, Value::String(_)) => json!(secret),
+            _ => nested,
+        };
+    }
+    block
+}
+
+fn job() -> Job {
+    let mut task = planted("task", &Task::default());
+    let mut template = planted("template", &Template::default());
+    template["EmbeddedTmpl"] = json!(format!("{SECRET}-template"));
+    template["DestPath"] = json!("local/config");
+    template["ChangeMode"] = json!("script");
+    template["ChangeScript"] = json!({
+        "Command": format!("{SECRET}-command"), "Args": [format!("{SECRET}-argument")],
+        "RunOnFirstRender": true,
+    });
+    task["Templates"] = json!([template]);
+    task["Name"] = json!("main");
+    task["Driver"] = json!("custom");
+    task["Artifacts"] = json!([planted("artifact", &Artifact::default())]);
+    task["Resources"] = planted("resources", &Resources::default());
+    task["RestartPolicy"] = json!({
+        "Attempts": 1_000, "Interval": 3_600_000_000_000_i64, "Delay": 1_000_000, "Mode": "fail",
+    });
+    task["Env"]["URL"] = json!("db://${name}:hunter2-mixed@${NOMAD_META_name}/");
+    task["DispatchPayload"] = json!({ "File": "in/data" });
+    let mut identity = planted("identity", &Identity::default());
+    identity["File"] = json!(true);
+    identity["TTL"] = json!(60_000_000_000_i64);
+    task["Identity"] = identity;
+    let mut mock = task.clone();
+    mock["Name"] = json!("pretended");
+    mock["Driver"] = json!("mock_driver");
+    mock["Config"] = json!({
+        "run_for": "${NOMAD_META_span}", "exit_code": 12_345, "stdout_string": "hunter2-config",
+        "stderr_string": "${same} and hunter2", "driver_port_map": "http:8080",
+        "exec_command": [{ "run_for": "5m", "stdout_string": "hunter2-command" }],
+    });
+    mock["Meta"]["span"] = json!("90s");
+    let mut group = planted("group", &TaskGroup::default());
+    group["Name"] = json!("group");
+    group["Networks"] = json!([planted("network", &Network::default())]);
+    group["Tasks"] = json!([task, mock]);
+    let mut job = planted("job", &Job::default());
+    job["ID"] = json!("job");
+    job["Type"] = json!("batch");
+    job["Dispatched"] = json!(true);
+    job["ParentID"] = json!("parent");
+    job["ParameterizedJob"] = json!({ "Payload": "required", "MetaOptional": ["name"] });
+    job["TaskGroups"] = json!([group]);
+    serde_json::from_value(job).unwrap()
+}
+
+/// An agent in a little world where whatever is asked fails, now and then, with words that have a
+/// secret in them.
+struct Rig {
+    agent: Agent,
+    recorder: Recorder,
+    now: Now,
+    disk: BTreeMap<Key, Record>,
+    answers: Vec<Input>,
+    /// Ends of tasks: they come when nothing else does.
+    ends: Vec<Input>,
+    asked: u64,
+    steps: u64,
+}
+
+fn config() -> Config {
+    let works = DriverInfo {
+        detected: true,
+        healthy: true,
+        ..DriverInfo::default()
+    };
+    let mut node = Node::default();
+    node.drivers.insert("custom".to_owned(), works.clone());
+    node.drivers.insert("mock_driver".to_owned(), works);
+    let mut config = Config::new(7, node, "/alloc");
+    let host = ("HOST_TOKEN".to_owned(), "hunter2-host".to_owned());
+    config.host_env = vec![host];
+    config
+}
+
+fn recorder(dir: &Path, size: u64) -> Recorder {
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+    let dir = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
+    Recorder::open(dir, size).unwrap()
+}
+
+fn words(what: &str) -> String {
+    format!("it said \"{SECRET}-{what}\"")
+}
+
+impl Rig {
+    /// An agent that begins with what the disk holds.
+    fn begin(disk: BTreeMap<Key, Record>, mut recorder: Recorder, now: Now) -> Rig {
+        let saved = Saved::from_records(disk.clone());
+        recorder.begin(&config(), &saved, now);
+        let agent = Agent::restore(config(), saved, now);
+        let mut rig = Rig {
+            agent,
+            recorder,
+            now,
+            disk,
+            answers: Vec::new(),
+            ends: Vec::new(),
+            asked: 0,
+            steps: 0,
+        };
+        rig.drain();
+        rig
+    }
+
+    fn tell(&mut self, input: Option<Input>) {
+        self.steps += 1;
+        self.recorder.step(self.now, input.as_ref());
+        match input {
+            Some(input) => self.agent.handle(self.now, input),
+            None => self.agent.handle_timeout(self.now),
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(effect) = self.agent.poll_effect() {
+            self.recorder.effect(&effect);
+            self.carry_out(effect);
+        }
+        self.recorder.hand_over(&self.agent, false);
+    }
+
+    /// Answers come in order, and time passes where there are none.
+    fn live(&mut self, steps: u64) {
+        let until = self.steps + steps;
+        while self.steps < until {
+            if self.answers.is_empty() {
+                self.answers.append(&mut self.ends);
+            }
+            if self.answers.is_empty() {
+                let Some((at, _)) = self.agent.poll_timeout() else {
+                    return;
+                };
+                let passed = at - self.now.at;
+                self.now.at = at;
+                self.now.wall = self.now.wall + passed;
+                self.tell(None);
+            } else {
+                let answer = self.answers.remove(0);
+                self.now.at = self.now.at + Span::millis(1);
+                self.tell(Some(answer));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        self.asked += 1;
+        let nth = self.asked;
+        match effect {
+            Effect::Store(StoreEffect::Commit(id, batch)) => {
+                self.save(Arc::unwrap_or_clone(batch));
+                self.answers.push(Input::Store(StoreInput::Saved(id)));
+            }
+            Effect::Hook(HookEffect::Run {
+                op,
+                alloc,
+                task,
+                work,
+            }) => {
+                let renders = matches!(work, HookWork::RenderTemplates(_));
+                let env = [("FROM_HOOK".to_owned(), format!("{SECRET}-hook"))];
+                let result = match nth % 31 {
+                    0 => Err(Failure::recoverable(words("hook"))),
+                    _ => Ok(HookOutput {
+                        env: env.into(),
+                        message: words("message"),
+                        rendered: vec!["1".into(); usize::from(renders)],
+                        ..HookOutput::default()
+                    }),
+                };
+                self.answers.push(Input::Hook(HookInput {
+                    op,
+                    alloc,
+                    task,
+                    result,
+                }));
+            }
+            Effect::Driver(_, key, asked) => {
+                let answer = |input| Input::Driver(key.clone(), input);
+                match asked {
+                    DriverEffect::Start(request::Start { op, launch, .. })
+                        if nth.is_multiple_of(5) =>
+                    {
+                        let failure = Failure::recoverable(words("start"));
+                        self.answers.push(answer(DriverInput::StartFailed {
+                            op,
+                            launch,
+                            failure,
+                        }));
+                    }
+                    DriverEffect::Start(request::Start { op, launch, .. }) => {
+                        let network = None;
+                        self.answers.push(answer(DriverInput::Started {
+                            op,
+                            launch,
+                            network,
+                        }));
+                        let result = ExitResult {
+                            code: Some(1),
+                            message: Some(words("exit")),
+                            ..ExitResult::default()
+                        };
+                        self.ends
+                            .push(answer(DriverInput::Exited { launch, result }));
+                    }
+                    DriverEffect::Recover(request::Recover { op, launch, .. }) => {
+                        let found = Found::Gone(words("gone"));
+                        self.answers.push(answer(DriverInput::Recovered {
+                            op,
+                            launch,
+                            found,
+                            network: None,
+                        }));
+                    }
+                    DriverEffect::Stop(request::Stop { op, launch, .. }) => {
+                        let result = Err(Failure::fatal(words("stop")));
+                        self.answers
+                            .push(answer(DriverInput::Stopped { op, launch, result }));
+                    }
+                    DriverEffect::Signal(request::Signal { op, launch, .. }) => {
+                        let result = Err(Failure::fatal(words("signal")));
+                        self.answers
+                            .push(answer(DriverInput::Signaled { op, launch, result }));
+                    }
+                    DriverEffect::Exec(request::Exec { op, launch, .. }) => {
+                        let result = match nth % 2 {
+                            0 => Err(Failure::fatal(words("script"))),
+                            _ => Ok(3),
+                        };
+                        self.answers
+                            .push(answer(DriverInput::Executed { op, launch, result }));
+                    }
+                    DriverEffect::Destroy(request::Destroy { op, launch }) => {
+                        let result = match nth % 7 {
+                            0 => Err(Failure::recoverable(words("destroy"))),
+                            _ => Ok(None),
+                        };
+                        self.answers
+                            .push(answer(DriverInput::Destroyed { op, launch, result }));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn save(&mut self, batch: Batch) {
+        for (key, record) in batch {
+            match record {
+                Some(record) => self.disk.insert(key, record),
+                None => self.disk.remove(&key),
+            };
+        }
+    }
+}
+
+/// What is in the recording.
+fn text_of(dir: &Path) -> String {
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = entries.collect();
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| {
+            let (lines, end) = file::read(&fs::read(path).unwrap());
+            assert_eq!(end, End::Whole, "{}", path.display());
+            String::from_utf8(lines).unwrap()
+        })
+        .collect()
+}
+
+/// Whether the disk says of a task that it may be alive.
+fn is_alive(record: &Record) -> bool {
+    let Record::Task(task) = record else {
+        return false;
+    };
+    let launch = task.launch.as_ref();
+    launch.is_some_and(|launch| launch.exit.is_none() && launch.start_failed.is_none())
+}
+
+/// How many files the recording has.
+fn files(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().count()
+}
+
+/// A life with this size of recording, and another that goes on from what it saved.
+fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
+    let now = Now {
+        at: Instant(1_000_000_000),
+        wall: Timestamp(1_700_000_000_000_000_000),
+    };
+    let mut first = Rig::begin(BTreeMap::new(), recorder(dir, size), now);
+    let register = Register {
+        job: Arc::new(job()),
+        expect_index: None,
+    };
+    first.tell(Some(Input::Request(RequestId(1), register.into())));
+    let put = PutVariable {
+        key: VariableKey {
+            namespace: "default".into(),
+            path: "nomad/jobs/job".into(),
+        },
+        items: Items::new(BTreeMap::from([(
+            format!("{SECRET}-key"),
+            format!("{SECRET}-item"),
+        )]))
+        .unwrap(),
+        expect: Some(0),
+    };
+    first.tell(Some(Input::Request(RequestId(3), put.clone().into())));
+    // Refused: it is there already.
+    first.tell(Some(Input::Request(RequestId(4), put.into())));
+    live_slowly(&mut first, dir, steps);
+    while files(dir) < segments {
+        live_slowly(&mut first, dir, 100);
+    }
+    // A task runs, and an operator sends it a signal; it still runs when the agent dies.
+    let runs = |task: &TaskRunner| matches!(task.phase(), Phase::Running);
+    while !first
+        .agent
+        .view()
+        .allocs()
+        .flat_map(AllocRunner::tasks)
+        .any(runs)
+    {
+        first.live(1);
+    }
+    let alloc = first.agent.view().allocs().next().unwrap().record().id;
+    let signal = Signal {
+        alloc,
+        task: None,
+        signal: "SIGHUP".to_owned(),
+    };
+    first.tell(Some(Input::Request(RequestId(2), signal.into())));
+    let answer = |input: &Input| matches!(input, Input::Driver(_, DriverInput::Signaled { .. }));
+    assert!(first.answers.iter().any(answer), "no signal was sent");
+    while first.answers.iter().any(answer) {
+        first.live(1);
+    }
+    while !first.disk.values().any(is_alive) {
+        first.live(1);
+    }
+    let (disk, now) = (first.disk.clone(), first.now);
+    drop(first);
+    let mut second = Rig::begin(disk, recorder(dir, size), now);
+    live_slowly(&mut second, dir, steps);
+}
+
+/// The core waits for no recorder, and here it has nothing else to wait for: so that no steps are
+/// left out, some are written before more are made.
+fn live_slowly(rig: &mut Rig, dir: &Path, steps: u64) {
+    let timeout = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    for _ in 0..steps / 50 {
+        let before = last_file(dir);
+        rig.live(50);
+        while last_file(dir) == before {
+            assert!(std::time::Instant::now() < timeout, "nothing is written");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The latest file of the recording, and how long it is.
+fn last_file(dir: &Path) -> Option<(PathBuf, u64)> {
+    let entries = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let last = entries.max()?;
+    // It may have been dropped by now.
+    let length = fs::metadata(&last).map_or(0, |metadata| metadata.len());
+    Some((last, length))
+}
+
+#[test]
+fn recording_contains_no_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    two_lives(dir.path(), 128 << 10, 500, 3);
+    let text = text_of(dir.path());
+    let found = text
+        .find(SECRET)
+        .map(|at| &text[at.saturating_sub(120)..at + 60]);
+    assert_eq!(found, None);
+    assert!(
+        !text.contains("20241121"),
+        "numbers of others' data are hidden too"
+    );
+    for shown in [
+        "\"Snapshot\"",
+        "\"Restore\"",
+        "FROM_HOOK",
+        "HOST_TOKEN",
+        "PutVariable",
+        "redacted:",
+        "90s",
+    ] {
+        assert!(text.contains(shown), "{shown:?} is not there");
+    }
+    for what in [
+        "StartFailed",
+        "Exited",
+        "Gone",
+        "Signaled",
+        "Executed",
+        "Destroyed",
+        "\"Err\"",
+    ] {
+        assert!(text.contains(what), "no {what} was recorded");
+    }
+}
+
+#[test]
+fn redacted_recording_replays_identically() {
+    let dir = tempfile::tempdir().unwrap();
+    two_lives(dir.path(), 16 << 20, 2_000, 1);
+    let verdict = verify(&Recording::open(dir.path()).unwrap());
+    let difference = verdict
+        .difference
+        .map(|(interval, what)| format!("{interval:?}: {what}"));
+    assert_eq!(difference, None);
+    assert!(verdict.steps > 4_000, "{}", verdict.steps);
+    assert_eq!((verdict.lives, verdict.gaps), (2, 0));
+}
+
+#[test]
+fn recording_without_oldest_segment_replays() {
+    let dir = tempfile::tempdir().unwrap();
+    let size = 48 << 10;
+    two_lives(dir.path(), size, 2_000, 2);
+    let files = fs::read_dir(dir.path()).unwrap();
+    let lengths = files.map(|file| file.unwrap().metadata().unwrap().len());
+    let length: u64 = lengths.sum();
+    assert!(length <= size, "{length} bytes");
+    let recording = Recording::open(dir.path()).unwrap();
+    assert!(
+        recording.segments()[0].name.as_str() > "00000001.rec",
+        "nothing was dropped"
+    );
+    let verdict = verify(&recording);
+    let difference = verdict
+        .difference
+        .map(|(interval, what)| format!("{interval:?}: {what}"));
+    assert_eq!(difference, None);
+}

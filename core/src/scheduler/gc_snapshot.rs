@@ -1,0 +1,123 @@
+//! What garbage collection depends on: allocations, deployments and disks, and which of them are still
+//! needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::reconcile;
+use crate::ids::{AllocId, DeploymentId, GroupName, JobKey, Slot};
+use crate::model::alloc::{ClientStatus, DesiredStatus};
+use crate::model::eval::{Deployment, DeploymentStatus};
+use crate::store::disk::Disk;
+use crate::store::record::{AllocRecord, JobRecord};
+use crate::time::Timestamp;
+
+/// The state on which garbage collection decides.
+#[derive(Clone, Debug)]
+pub struct GcSnapshot<'a> {
+    /// The wall clock.
+    pub now: Timestamp,
+    /// All allocations whose directories are not removed yet.
+    pub allocs: BTreeMap<AllocId, &'a AllocRecord>,
+    /// Which of them belong to which job.
+    pub allocs_of: &'a BTreeMap<JobKey, BTreeSet<AllocId>>,
+    /// All roll-outs.
+    pub deployments: &'a BTreeMap<DeploymentId, Arc<Deployment>>,
+    /// The disks of slots that have a record.
+    pub disks: &'a BTreeMap<Slot, Arc<Disk>>,
+    /// Jobs of which something is replaced later, or waits to be placed.
+    pub waiting: BTreeSet<&'a JobKey>,
+}
+
+impl<'a> GcSnapshot<'a> {
+    /// The records of a job's allocations.
+    pub fn allocs_of(&self, job: &JobKey) -> impl Iterator<Item = &'a AllocRecord> + Clone {
+        let ids = self.allocs_of.get(job).into_iter().flatten();
+        ids.filter_map(|id| self.allocs.get(id).copied())
+    }
+
+    /// `pending`, `running` or `dead`, as people know it.
+    pub fn status_of(&self, record: &JobRecord) -> &'static str {
+        let key = record.job.key();
+        job_status(record, self.allocs_of(&key), self.waiting.contains(&key))
+    }
+
+    /// Whether something still depends on an allocation that ended: its replacement, who gets its disk, or
+    /// its roll-out.
+    pub fn is_needed(&self, alloc: &AllocRecord) -> bool {
+        self.is_needed_beside(alloc, &self.awaited_disks(false))
+    }
+
+    /// The same, if the disks of these allocations are awaited.
+    pub(super) fn is_needed_beside(
+        &self,
+        alloc: &AllocRecord,
+        awaited: &BTreeSet<AllocId>,
+    ) -> bool {
+        self.awaits_replacement(alloc) || self.counts(alloc) || awaited.contains(&alloc.id)
+    }
+
+    /// Whether another node may still fetch the disk of this allocation.
+    pub fn is_leased(&self, alloc: &AllocRecord) -> bool {
+        let disk = self.disks.get(&alloc.slot());
+        disk.is_some_and(|disk| disk.is_leased(alloc.id, self.now))
+    }
+
+    /// The allocations whose disks somebody may still take over; or those, too, whose taker ended without.
+    pub(super) fn awaited_disks(&self, without: bool) -> BTreeSet<AllocId> {
+        let may_take =
+            |holder: &AllocRecord| without || !holder.finished || self.awaits_replacement(holder);
+        let awaited = self.disks.values().filter(|disk| {
+            let holder = disk.holder.and_then(|id| self.allocs.get(&id));
+            holder.is_some_and(|holder| may_take(holder))
+        });
+        awaited
+            .flat_map(|disk| disk.sources.iter().copied())
+            .collect()
+    }
+
+    /// Whether the allocation's end still decides about a replacement.
+    fn awaits_replacement(&self, alloc: &AllocRecord) -> bool {
+        alloc.next.is_none() && self.waiting.contains(&alloc.job)
+    }
+
+    /// Whether a roll-out that is under way still counts the allocation: what it proved would be
+    /// forgotten, and the roll-out never be over.
+    fn counts(&self, alloc: &AllocRecord) -> bool {
+        let rollout = alloc.deployment.and_then(|id| self.deployments.get(&id));
+        rollout.is_some_and(|rollout| rollout.status == DeploymentStatus::Running)
+    }
+}
+
+/// `pending`, `running` or `dead`, as people know it, by a job's allocations and whether something of it
+/// is replaced later or waits to be placed.
+pub fn job_status<'a>(
+    record: &JobRecord,
+    mut allocs: impl Iterator<Item = &'a AllocRecord> + Clone,
+    waits: bool,
+) -> &'static str {
+    let live = |alloc: &AllocRecord| {
+        !alloc.finished && matches!(alloc.status, ClientStatus::Running | ClientStatus::Pending)
+    };
+    if allocs.clone().any(live) {
+        return "running";
+    }
+    if record.job.is_parameterized() {
+        return if record.job.stop { "dead" } else { "running" };
+    }
+    // It was preempted and has no replacement yet.
+    let evicted = |alloc: &AllocRecord| {
+        let left = alloc.desired == DesiredStatus::Evict && alloc.next.is_none();
+        left && alloc.index < wanted(record, &alloc.group)
+    };
+    let any_evicted = allocs.clone().any(evicted);
+    let never_placed = allocs.next().is_none() && record.done.is_empty();
+    let more_to_come = !record.job.stop && (waits || never_placed || any_evicted);
+    if more_to_come { "pending" } else { "dead" }
+}
+
+/// How many copies of a group are wanted; none of one that the job no longer has.
+pub fn wanted(job: &JobRecord, group: &GroupName) -> u32 {
+    let group = job.job.group(group.as_str());
+    group.map_or(0, |group| reconcile::copies(&job.job, group))
+}

@@ -1,0 +1,169 @@
+//! Questions that scenarios ask of a simulated agent.
+
+use drover_core::agent::requests::{
+    Deregister, Register, Restart, RestartScope, Signal, StopAlloc,
+};
+use drover_core::alloc::runner::AllocRunner;
+use drover_core::ids::{AllocId, JobKey, RequestId};
+use drover_core::model::alloc::{ClientStatus, TaskLife};
+use drover_core::model::job::Job;
+use drover_core::task::runner::{Phase, TaskRunner};
+use drover_core::time::Span;
+use drover_io_sim::{Sim, Violation};
+
+use crate::build::arc;
+
+/// A minute: long enough for whatever is expected to happen soon.
+pub const SOON: Span = Span::secs(60);
+
+/// Words for a world under test.
+pub trait Inspect {
+    /// Hands in a job.
+    fn register(&mut self, job: &Job) -> RequestId;
+    /// Stops a job.
+    fn deregister(&mut self, id: &str, purge: bool) -> RequestId;
+    /// Asks for a restart of the first allocation that is not over.
+    fn restart_tasks(&mut self, job: &str, tasks: RestartScope) -> Option<RequestId>;
+    /// Stops the first allocation that is not over.
+    fn stop_alloc(&mut self, job: &str) -> Option<RequestId>;
+    /// Sends a signal to the first allocation that is not over.
+    fn signal(&mut self, job: &str) -> Option<RequestId>;
+    /// The allocations of a job, oldest first.
+    fn allocs(&self, job: &str) -> Vec<&AllocRunner>;
+    /// The latest allocation of a job that is not over.
+    fn live(&self, job: &str) -> Option<&AllocRunner>;
+    /// The task of the latest allocation that has it.
+    fn task(&self, job: &str, task: &str) -> Option<&TaskRunner>;
+    /// Whether that task runs.
+    fn runs(&self, job: &str, task: &str) -> bool;
+    /// Whether that task is over.
+    fn dead(&self, job: &str, task: &str) -> bool;
+    /// Whether every allocation of the job has this status and is over.
+    fn all_over(&self, job: &str, status: ClientStatus) -> bool;
+    /// The processes of this task that live now.
+    fn living(&self, task: &str) -> usize;
+    /// `Ok` if `holds`.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    fn expect_that(&self, holds: bool, what: &str) -> Result<(), Violation>;
+}
+
+impl Inspect for Sim {
+    fn register(&mut self, job: &Job) -> RequestId {
+        self.ask(Register {
+            job: arc(job),
+            expect_index: None,
+        })
+    }
+
+    fn deregister(&mut self, id: &str, purge: bool) -> RequestId {
+        self.ask(Deregister {
+            job: JobKey::local(id),
+            purge,
+        })
+    }
+
+    fn restart_tasks(&mut self, job: &str, tasks: RestartScope) -> Option<RequestId> {
+        let alloc = id_of(self, job)?;
+        Some(self.ask(Restart { alloc, tasks }))
+    }
+
+    fn stop_alloc(&mut self, job: &str) -> Option<RequestId> {
+        let alloc = id_of(self, job)?;
+        Some(self.ask(StopAlloc { alloc }))
+    }
+
+    fn signal(&mut self, job: &str) -> Option<RequestId> {
+        let alloc = id_of(self, job)?;
+        let signal = "SIGHUP".to_owned();
+        Some(self.ask(Signal {
+            alloc,
+            task: None,
+            signal,
+        }))
+    }
+
+    fn allocs(&self, job: &str) -> Vec<&AllocRunner> {
+        let key = JobKey::local(job);
+        let mut allocs: Vec<_> = self
+            .view()
+            .into_iter()
+            .flat_map(|view| view.allocs_of(&key).collect::<Vec<_>>())
+            .collect();
+        allocs.sort_by_key(|alloc| alloc.record().create_index);
+        allocs
+    }
+
+    fn live(&self, job: &str) -> Option<&AllocRunner> {
+        self.allocs(job)
+            .into_iter()
+            .rev()
+            .find(|alloc| !alloc.record().finished)
+    }
+
+    fn task(&self, job: &str, task: &str) -> Option<&TaskRunner> {
+        self.allocs(job)
+            .into_iter()
+            .rev()
+            .find_map(|alloc| alloc.task(&task.into()))
+    }
+
+    fn runs(&self, job: &str, task: &str) -> bool {
+        self.task(job, task)
+            .is_some_and(|task| matches!(task.phase(), Phase::Running))
+    }
+
+    fn dead(&self, job: &str, task: &str) -> bool {
+        self.task(job, task)
+            .is_some_and(|task| task.state().state == TaskLife::Dead)
+    }
+
+    fn all_over(&self, job: &str, status: ClientStatus) -> bool {
+        let allocs = self.allocs(job);
+        let over =
+            |alloc: &&AllocRunner| alloc.record().finished && alloc.record().status == status;
+        !allocs.is_empty() && allocs.iter().all(over)
+    }
+
+    fn living(&self, task: &str) -> usize {
+        self.world
+            .alive()
+            .filter(|(_, process)| process.key.task.as_str() == task)
+            .count()
+    }
+
+    fn expect_that(&self, holds: bool, what: &str) -> Result<(), Violation> {
+        if holds {
+            return Ok(());
+        }
+        let jobs: Vec<_> = self
+            .view()
+            .into_iter()
+            .flat_map(|view| view.allocs().collect::<Vec<_>>())
+            .collect();
+        let seen: Vec<String> = jobs
+            .iter()
+            .map(|alloc| {
+                let record = alloc.record();
+                let tasks: Vec<_> = alloc
+                    .tasks()
+                    .iter()
+                    .map(|task| format!("{}: {:?}", task.spec().key.task, task.phase()))
+                    .collect();
+                format!(
+                    "{} {:?} {:?} {tasks:?}",
+                    record.name, record.desired, record.status
+                )
+            })
+            .collect();
+        Err(Violation::new(
+            "scenario_expectation_holds",
+            format!("{what}; {seen:#?}"),
+        ))
+    }
+}
+
+fn id_of(sim: &Sim, job: &str) -> Option<AllocId> {
+    sim.live(job).map(|alloc| alloc.record().id)
+}
