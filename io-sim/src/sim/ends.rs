@@ -1,11 +1,14 @@
 //! Letting time pass, up to the time after all faults, in which everything must converge.
 
-use drover_core::agent::Agent;
-use drover_core::ids::LaunchId;
+use drover_core::agent::{Agent, Wait};
+use drover_core::ids::{AllocId, LaunchId, TaskKey};
 use drover_core::time::Span;
 
 use super::{Sim, Stepped};
 use crate::check::{Verdict, ensure};
+
+/// How long batch jobs may go on after everything else is at rest.
+const LONGEST_QUEUE: Span = Span::secs(12 * 3600);
 
 impl Sim {
     /// Lets `span` pass.
@@ -82,6 +85,30 @@ impl Sim {
         })
     }
 
+    /// Whether allocations of batch jobs are on their way: many that queue for a small node, each
+    /// restarted and rescheduled until it fails for good, take longer than anything else.
+    fn is_batch_at_work(&self) -> bool {
+        let Some(agent) = &self.agent else {
+            return false;
+        };
+        let view = agent.view();
+        let is_batch = |id: AllocId| {
+            let alloc = view.alloc(id);
+            alloc.is_some_and(|alloc| alloc.job().job_type.runs_to_completion())
+        };
+        let mut alive = self.world.alive();
+        let ends = alive.any(|(_, process)| {
+            let ends = process.config.command.run_for < LONGEST_QUEUE;
+            process.key.task.as_str() == "main" && ends && is_batch(process.key.alloc)
+        });
+        let awaits = |wait: &Wait| match wait {
+            Wait::Alloc(id, _) | Wait::Task(TaskKey { alloc: id, .. }, _) => is_batch(*id),
+            Wait::Job(..) | Wait::Node | Wait::Store => false,
+        };
+        let pending = agent.pending();
+        ends || pending.awaiting.iter().any(|one| awaits(&one.wait))
+    }
+
     /// What lives and is left alone by the clock: who gets a new token may be started again for it.
     fn living_without_clock(&self) -> Vec<LaunchId> {
         let alive = self.world.alive();
@@ -106,6 +133,10 @@ impl Sim {
             self.checker.soon(agent)?;
         }
         self.run(Span::secs(2 * 3600 - 600))?;
+        let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
+        while self.is_batch_at_work() && self.world.elapsed.0 < late {
+            self.run(Span::secs(600))?;
+        }
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.
             self.run(self.world.timeouts.disk)?;
