@@ -116,6 +116,8 @@ fn older_state_is_refused_and_accepted_loss_keeps_tasks() {
     agent.kill_9();
     let agent = Agent::start(&data, &free_addr());
     wait_for_running(&agent, "early");
+    // What the agent noted when it started is written before this job is.
+    run_job(&agent, "last");
     agent.kill_9();
     let counter = fs::read_to_string(data.join("last-commit")).unwrap();
     assert!(!counter.contains("lost"), "{counter}");
