@@ -30,7 +30,12 @@ pub(super) async fn job(cx: &mut Context, id: &str) -> Result<JobStub, Failure> 
 
 /// The path of a job.
 pub(super) fn job_path(job: &JobStub, part: &str) -> String {
-    format!("/v1/job/{}{part}", escape(&job.id))
+    job_part(&job.id, part)
+}
+
+/// The path of a job of this id.
+pub(super) fn job_part(id: &str, part: &str) -> String {
+    format!("/v1/job/{}{part}", escape(id))
 }
 
 /// The one thing whose id, a UUID, begins so.

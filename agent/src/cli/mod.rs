@@ -10,12 +10,14 @@ pub mod client;
 mod confirm;
 pub mod context;
 mod dashes;
+mod diff;
 mod eval_status;
 pub mod failure;
 mod frames;
 mod job_dispatch;
 mod job_inspect;
 mod job_move;
+mod job_plan;
 mod job_restart;
 mod job_run;
 mod job_status;
@@ -164,6 +166,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Status(args) => job_status::anything(cx, args).await,
         Command::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
         Command::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
+        Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
         Command::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
         Command::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
         Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {

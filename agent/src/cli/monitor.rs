@@ -1,9 +1,11 @@
 //! Following what becomes of a submission: its evaluation, then its roll-out.
 
+use std::collections::BTreeMap;
+
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
-use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto};
+use crate::http::dto::{AllocMetric, AllocStub, DeploymentDto, EvaluationDto};
 
 /// The exit code where a group cannot be placed.
 pub(super) const PLACEMENT_FAILED: u8 = 2;
@@ -198,8 +200,13 @@ pub(super) fn groups(deployment: &DeploymentDto) -> String {
 
 /// Why groups cannot be placed.
 pub(super) fn failed_groups(eval: &EvaluationDto) -> String {
+    failed_metrics(&eval.failed_groups)
+}
+
+/// The same by group.
+pub(super) fn failed_metrics(groups: &BTreeMap<String, AllocMetric>) -> String {
     let mut lines = Vec::new();
-    for (name, failed) in &eval.failed_groups {
+    for (name, failed) in groups {
         let count = failed.coalesced_failures + 1;
         let plural = if count == 1 { "" } else { "s" };
         lines.push(format!(

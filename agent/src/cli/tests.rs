@@ -316,3 +316,37 @@ async fn top_shows_running_tasks() {
         ]
     );
 }
+
+#[tokio::test]
+async fn job_plan_exits_by_whether_something_starts_or_ends() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    let plan = |job: serde_json::Value| {
+        let file = file(&job);
+        let rig = &rig;
+        async move {
+            let path = file.path().to_str().unwrap().to_owned();
+            run(rig, &["job", "plan", "-json", &path]).await
+        }
+    };
+    let (code, out, _) = plan(web.clone()).await;
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.starts_with("+ Job: \"web\"\n+ Task Group: \"g\" (1 create)\n"),
+        "{out}"
+    );
+    assert!(out.contains("- All tasks successfully allocated."), "{out}");
+    submit(&rig, "web", "service", None).await;
+    let (code, out, _) = plan(web.clone()).await;
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.starts_with("Job: \"web\"\nTask Group: \"g\" (1 ignore)\n"),
+        "{out}"
+    );
+    web["TaskGroups"][0]["Tasks"][0]["Env"] = serde_json::json!({ "A": "b" });
+    let (code, out, _) = plan(web.clone()).await;
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("    + Env[A]: \"b\""), "{out}");
+    web["TaskGroups"][0]["Tasks"] = serde_json::json!([]);
+    assert_eq!(plan(web).await.0, 255);
+}

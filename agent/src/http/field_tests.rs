@@ -121,6 +121,12 @@ async fn responses_have_all_nomad_fields_with_types() {
     let body = json!({ "Job": whole_job("web") });
     answers.insert("register", put("/v1/jobs", body.clone()).await);
     answers.insert("validate", put("/v1/validate/job", body).await);
+    let mut changed = whole_job("web");
+    changed["TaskGroups"][0]["Tasks"][0]["Env"] = json!({ "A": "b" });
+    let planned = json!({ "Job": changed, "Diff": true });
+    let path = "/v1/job/web/plan";
+    let planned = super::tests::failure(&rig, Method::PUT, path, &planned.to_string()).await;
+    answers.insert("plan", serde_json::from_str(&planned.1).unwrap());
     let mut nowhere = job("nowhere", "batch", Some(0));
     nowhere["Constraints"] = json!([
         { "LTarget": "${attr.kernel.name}", "RTarget": "plan9", "Operand": "=" }

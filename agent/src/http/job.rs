@@ -17,7 +17,7 @@ use super::dto::{
 };
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::{Api, dispatch, jobs, missing, snapshot};
+use super::{Api, dispatch, jobs, missing, plan, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ enum Part {
     Evaluate,
     Dispatch,
     Handover,
+    Plan,
     /// What Nomad has and this agent does not offer.
     Missing(&'static str),
 }
@@ -48,7 +49,7 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/evaluate", Part::Evaluate),
         ("/dispatch", Part::Dispatch),
         ("/handover", Part::Handover),
-        ("/plan", Part::Missing("plans of jobs")),
+        ("/plan", Part::Plan),
         ("/scale", Part::Missing("scaling jobs")),
         ("/revert", Part::Missing("going back to a job's version")),
         (
@@ -98,8 +99,9 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
         Part::Evaluate if writes => evaluate(&api, &params, key).await,
         Part::Dispatch if writes => dispatch::dispatch(&api, &params, key, request).await,
+        Part::Plan if writes => plan::plan(&api, &params, &id, request).await,
         Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
-        Part::Evaluate | Part::Dispatch | Part::Handover => Err(ApiError::method()),
+        Part::Evaluate | Part::Dispatch | Part::Handover | Part::Plan => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
         Part::Allocations => allocations(&api, &params, key).await,
@@ -295,8 +297,7 @@ mod tests {
         assert_eq!(split("web"), own("web", Part::Whole));
         assert_eq!(split("a%2Fb/summary"), own("a/b", Part::Summary));
         assert_eq!(split("a/b/deployments"), own("a/b", Part::Deployments));
-        let plan = Part::Missing("plans of jobs");
-        assert_eq!(split("a/b/plan"), own("a/b", plan));
+        assert_eq!(split("a/b/plan"), own("a/b", Part::Plan));
         let tag = Part::Missing("names of a job's versions");
         assert_eq!(split("a/versions/v1/tag"), own("a", tag));
         assert_eq!(split("a%2Fsummary"), own("a/summary", Part::Whole));

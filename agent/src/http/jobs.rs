@@ -19,7 +19,7 @@ use super::dto::{JobStub, TakeoverAlloc, Validated, register_answer};
 use super::errors::ApiError;
 use super::params::Params;
 use super::{Api, body, dispatch, suitability};
-use crate::admission::{self, FileOptions, Preserve, Refused};
+use crate::admission::{self, Admitted, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
@@ -75,8 +75,13 @@ impl Submission {
         let job = self
             .job
             .ok_or_else(|| ApiError::bad("Job must be specified"))?;
-        admission::job_of(job).map_err(|refused| ApiError::bad(refused.0.join("\n")))
+        decode(job)
     }
+}
+
+/// Reads a job of a request.
+pub(super) fn decode(job: Value) -> Result<Job, ApiError> {
+    admission::job_of(job).map_err(|refused| ApiError::bad(refused.0.join("\n")))
 }
 
 pub(super) async fn register(State(api): State<Api>, params: Params, request: Request) -> Answer {
@@ -100,17 +105,12 @@ pub(super) async fn submit(
         counts: submission.preserve_counts,
         resources: submission.preserve_resources,
     };
-    let mut job = submission.job()?;
+    let job = submission.job()?;
     if job.id.is_empty() {
         return Err(ApiError::bad("Job ID hasn't been provided"));
     }
     if expect.is_some_and(|id| id != job.id) {
         return Err(ApiError::bad("Job ID does not match name"));
-    }
-    let elsewhere = !matches!(job.namespace.as_str(), "" | "default");
-    let asked = params.non_empty("namespace").filter(|name| *name != "*");
-    if let Some(namespace) = asked.filter(|_| !elsewhere) {
-        namespace.clone_into(&mut job.namespace);
     }
     if from.is_empty() && !job.payload.is_empty() {
         return Err(ApiError::failed(
@@ -118,12 +118,7 @@ pub(super) async fn submit(
         ));
     }
     dispatch::check_payload(&job.payload)?;
-    let failed = |refused: Refused| ApiError::failed(refused.list());
-    let mut job = admission::canonical(job);
-    let pool = keep_of_running(api, &mut job, preserve).await?;
-    admission::check_home(&job, &api.settings.namespaces, &pool)
-        .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
-    let admitted = admission::admit(job).map_err(failed)?;
+    let admitted = admit(api, params, job, preserve).await?;
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
     let input = if from.is_empty() {
@@ -144,6 +139,28 @@ pub(super) async fn submit(
         }
         other => Err(ApiError::unexpected(other)),
     }
+}
+
+/// Fills in what a job leaves open, and checks that it can be run here.
+///
+/// # Errors
+/// Every reason why it cannot.
+pub(super) async fn admit(
+    api: &Api,
+    params: &Params,
+    mut job: Job,
+    preserve: Preserve,
+) -> Result<Admitted, ApiError> {
+    let elsewhere = !matches!(job.namespace.as_str(), "" | "default");
+    let asked = params.non_empty("namespace").filter(|name| *name != "*");
+    if let Some(namespace) = asked.filter(|_| !elsewhere) {
+        namespace.clone_into(&mut job.namespace);
+    }
+    let mut job = admission::canonical(job);
+    let pool = keep_of_running(api, &mut job, preserve).await?;
+    admission::check_home(&job, &api.settings.namespaces, &pool)
+        .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
+    admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))
 }
 
 /// Refuses a priority of an evaluation: jobs are planned together, by priorities of their own, so that it
@@ -253,7 +270,7 @@ pub(super) async fn parse(params: Params, request: Request) -> Answer {
 }
 
 /// What to tell of a job's drivers that this node does not have, or that do not work.
-fn missing_drivers(job: &Job, drivers: &BTreeMap<String, DriverInfo>) -> Vec<String> {
+pub(super) fn missing_drivers(job: &Job, drivers: &BTreeMap<String, DriverInfo>) -> Vec<String> {
     let works = |name: &str| drivers.get(name).is_some_and(|driver| driver.healthy);
     let mut there: Vec<&str> = drivers.keys().map(String::as_str).collect();
     there.retain(|name| works(name));

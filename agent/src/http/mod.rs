@@ -8,6 +8,7 @@ mod blocking;
 mod body;
 mod client;
 mod deployments;
+mod diff;
 mod dispatch;
 pub mod dto;
 mod errors;
@@ -24,6 +25,7 @@ mod metrics;
 mod missing;
 mod nodes;
 mod params;
+mod plan;
 mod plugins;
 mod response_cache;
 mod safe_open;
@@ -40,6 +42,8 @@ mod vars;
 mod field_tests;
 #[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod life_tests;
 #[cfg(test)]
 mod route_tests;
 #[cfg(test)]

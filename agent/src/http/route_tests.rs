@@ -16,7 +16,6 @@ async fn nomad_only_route_answers_501_with_name() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     for (method, path, name) in [
-        (Method::PUT, "/v1/job/web/plan".to_owned(), "plans of jobs"),
         (Method::GET, "/v1/job/web/scale".to_owned(), "scaling jobs"),
         (Method::PUT, "/v1/job/a%2Fb/revert".to_owned(), "going back"),
         (

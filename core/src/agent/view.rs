@@ -22,11 +22,12 @@ use crate::model::placement::PlacementFailure;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
+use crate::scheduler::DryRun;
 use crate::scheduler::gc_snapshot::job_status;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
-use crate::time::Instant;
+use crate::time::{Instant, Now};
 
 /// The agent, to look at.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +164,11 @@ impl<'a> View<'a> {
             .disks
             .get(&alloc.slot())
             .map(|disk| &**disk)
+    }
+
+    /// What registering a job would do now: the plan that the scheduler would make for it.
+    pub fn dry_run(self, now: Now, job: &Job) -> DryRun {
+        self.agent.dry_run(now, job)
     }
 
     /// Whether this node has the drivers of a group and fulfils its conditions.

@@ -18,6 +18,7 @@
 //! frees at once.
 
 pub mod collection;
+mod dry_run;
 mod feasibility;
 pub mod garbage;
 pub mod gc_snapshot;
@@ -35,6 +36,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use dry_run::{DryRun, GroupChanges};
 pub use feasibility::admits;
 pub(crate) use placing::devices_for;
 pub use preempting::PREEMPTION_MARGIN;
@@ -107,6 +109,17 @@ pub struct Unplaced {
     pub failed: Vec<(String, PlacementFailure)>,
     /// Whether it depends on something that has yet to be reported of this machine.
     pub unknown: bool,
+    /// How many copies of each group have to wait.
+    pub copies: BTreeMap<GroupName, Missing>,
+}
+
+/// Copies of a group that are not placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Those that do not run at all.
+    pub place: u32,
+    /// Those of which an old version runs.
+    pub destructive: u32,
 }
 
 impl Unplaced {
@@ -116,11 +129,17 @@ impl Unplaced {
     }
 
     /// A copy of this group is not placed. Of all copies the first says why.
-    fn add(&mut self, group: &str, why: NotPlaced) {
+    fn add(&mut self, group: &GroupName, replaces_outdated: bool, why: NotPlaced) {
+        let missing = self.copies.entry(group.clone()).or_default();
+        if replaces_outdated {
+            missing.destructive += 1;
+        } else {
+            missing.place += 1;
+        }
         match why {
             NotPlaced::Unknown => self.unknown = true,
-            NotPlaced::Failed(_) if self.names(group) => {}
-            NotPlaced::Failed(why) => self.failed.push((group.to_owned(), why)),
+            NotPlaced::Failed(_) if self.names(group.as_str()) => {}
+            NotPlaced::Failed(why) => self.failed.push((group.as_str().to_owned(), why)),
         }
     }
 }
@@ -196,11 +215,12 @@ fn place_all(
     let mut unplaced = Unplaced::default();
     for placement in placements {
         let group: GroupName = placement.group.clone();
+        let replaces_outdated = placement.replaces_outdated;
         // What one copy did not get from others, the next does not get either.
         let first = !unplaced.names(group.as_str());
         match pass.place(key, record, placement, first) {
             Ok(new) => pass.actions.push(Action::Place(Box::new(new))),
-            Err(why) => unplaced.add(group.as_str(), why),
+            Err(why) => unplaced.add(&group, replaces_outdated, why),
         }
     }
     unplaced

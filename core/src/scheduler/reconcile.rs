@@ -8,6 +8,7 @@ use crate::model::group::TaskGroup;
 use crate::model::identity::RenewMode;
 use crate::model::job::{Job, JobType};
 use crate::model::policy::ReschedulePolicy;
+use crate::model::task::Task;
 use crate::model::template::ChangeMode;
 use crate::store::record::{AllocRecord, JobRecord};
 use crate::time::{Instant, Now, Span, Timestamp};
@@ -245,33 +246,43 @@ fn essence(group: &TaskGroup) -> TaskGroup {
     group.shutdown_delay = None;
     group.disconnect = None;
     group.scaling = None;
-    for task in &mut group.tasks {
-        task.constraints.clear();
-        task.affinities.clear();
-        task.restart_policy = None;
-        task.services.clear();
-        task.kill_timeout = None;
-        task.kill_signal.clear();
-        task.shutdown_delay = Span::ZERO;
-        task.scaling_policies.clear();
-        task.actions.clear();
-        for template in &mut task.templates {
-            template.splay = Span::ZERO;
-            template.wait = None;
-            // A script may still have to tell of the first rendering.
-            if template.change_mode != ChangeMode::Script {
-                template.change_mode = ChangeMode::Noop;
-                template.change_signal.clear();
-            }
-        }
-        for identity in task.identity.iter_mut().chain(&mut task.identities) {
-            identity.change_mode = RenewMode::Noop;
-            identity.change_signal.clear();
-            // A token that is good for ever is never made anew.
-            identity.ttl = identity.ttl.min(Span(1));
+    group.tasks = group.tasks.iter().map(task_essence).collect();
+    group
+}
+
+/// The same of a task.
+fn task_essence(task: &Task) -> Task {
+    let mut task = task.clone();
+    task.constraints.clear();
+    task.affinities.clear();
+    task.restart_policy = None;
+    task.services.clear();
+    task.kill_timeout = None;
+    task.kill_signal.clear();
+    task.shutdown_delay = Span::ZERO;
+    task.scaling_policies.clear();
+    task.actions.clear();
+    for template in &mut task.templates {
+        template.splay = Span::ZERO;
+        template.wait = None;
+        // A script may still have to tell of the first rendering.
+        if template.change_mode != ChangeMode::Script {
+            template.change_mode = ChangeMode::Noop;
+            template.change_signal.clear();
         }
     }
-    group
+    for identity in task.identity.iter_mut().chain(&mut task.identities) {
+        identity.change_mode = RenewMode::Noop;
+        identity.change_signal.clear();
+        // A token that is good for ever is never made anew.
+        identity.ttl = identity.ttl.min(Span(1));
+    }
+    task
+}
+
+/// Whether this change of a task is made by a new start of it.
+pub fn replaces_task(old: &Task, new: &Task) -> bool {
+    task_essence(old) != task_essence(new)
 }
 
 /// How many allocations of old versions may be replaced now.

@@ -12,6 +12,7 @@ use crate::model::eval::Deployment;
 use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::JobType;
 use crate::model::node::{DriverInfo, Node};
+use crate::model::policy::UpdateStrategy;
 use crate::model::task::Task;
 use crate::store::record::AssignedPort;
 use crate::time::{Now, Timestamp};
@@ -328,6 +329,13 @@ fn missing_driver_fails_placement_after_fingerprints() {
         Unplaced {
             failed: Vec::new(),
             unknown: true,
+            copies: BTreeMap::from([(
+                GroupName::from("g"),
+                Missing {
+                    place: 2,
+                    destructive: 0,
+                },
+            )]),
         },
     );
     assert!(plan.actions.contains(&considered), "{:?}", plan.actions);
@@ -519,4 +527,60 @@ fn cores_of_two_jobs_are_disjoint() {
         .collect();
     assert_eq!(cores, [[0, 1]]);
     assert_eq!(failures(&plan), ["cores: needs 2, 1 of 3 are free"]);
+}
+
+#[test]
+fn dry_run_counts_each_copy_once() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 3, &[]);
+    world.runs(1, &web, &[]);
+    world.runs(2, &web, &[]);
+    world.alloc(AllocId(2)).index = 1;
+    world.change(&web, |record| {
+        let old = record.job.clone();
+        let job = Arc::make_mut(&mut record.job);
+        job.version = 1;
+        let group = &mut job.task_groups[0];
+        group.tasks[0].env.insert("A".to_owned(), "b".to_owned());
+        group.update = Some(UpdateStrategy {
+            max_parallel: 1,
+            ..UpdateStrategy::default()
+        });
+        record.versions.push(old);
+    });
+    let dry_run = DryRun::of(&world.snapshot(&[]), &web);
+    let expected = GroupChanges {
+        place: 1,
+        destructive: 1,
+        ignore: 1,
+        ..GroupChanges::default()
+    };
+    assert_eq!(dry_run.groups["g"], expected);
+}
+
+#[test]
+fn dry_run_counts_copies_that_cannot_be_placed() {
+    let mut world = World::new();
+    let web = world.job("web", 50, 2, &[]);
+    world.node.drivers.clear();
+    let dry_run = DryRun::of(&world.snapshot(&[]), &web);
+    assert_eq!(
+        (dry_run.groups["g"].place, dry_run.groups["g"].ignore),
+        (2, 0)
+    );
+    assert_eq!(dry_run.unplaced.failed.len(), 1);
+    let stopped = world.runs(1, &web, &[]);
+    world.change(&web, |record| Arc::make_mut(&mut record.job).stop = true);
+    let dry_run = DryRun::of(&world.snapshot(&[]), &web);
+    assert_eq!(
+        (dry_run.groups["g"].stop, dry_run.groups["g"].ignore),
+        (1, 0)
+    );
+    assert!(
+        dry_run
+            .plan
+            .actions
+            .iter()
+            .any(|one| matches!(one, Action::Stop(id, _) if *id == stopped))
+    );
 }

@@ -17,6 +17,7 @@ mod cut_off;
 mod disks;
 mod dispatch;
 mod driver_reports;
+mod dry_run;
 mod effects;
 mod ending;
 mod evals;
@@ -61,6 +62,7 @@ pub(crate) use replies::Facts;
 use crate::check::claims::Claims;
 use crate::check::disks::Disks;
 use crate::check::driver_reports::DriverReports;
+use crate::check::dry_run::Foretold;
 use crate::check::ending::Ending;
 use crate::check::evals::Evals;
 use crate::check::exits::Exits;
@@ -141,6 +143,7 @@ pub struct Checker {
     disks: Disks,
     removals: Removals,
     claims: Claims,
+    foretold: Option<Foretold>,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -195,6 +198,7 @@ impl Checker {
             identities: Identities::default(),
             disks: Disks::default(),
             claims: Claims::default(),
+            foretold: None,
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
             keep_terminal: config.keep_terminal,
@@ -231,6 +235,7 @@ impl Checker {
                 self.variables.asked(agent, *request, asked);
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
+                self.foretell(world, agent, asked);
             }
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
@@ -297,6 +302,7 @@ impl Checker {
 
     pub(crate) fn agent_died(&mut self) {
         self.touched.everything();
+        self.foretold = None;
         self.lives.agent_died();
         self.exits.agent_died();
         self.evals.agent_died();

@@ -303,6 +303,10 @@ properties! {
     /// otherwise.
     UnplacedGroupHasOneBlockedEvaluation: "unplaced_group_has_one_blocked_evaluation", [P27 P15], Always;
 
+    /// Registering a job does at once what a dry run just before it says; where that ends nothing, it does
+    /// nothing else.
+    DryRunForetellsRegistration: "dry_run_foretells_registration", [P27 P3], Always;
+
     // What is shown.
     /// Job status, running allocations, and counts of tasks by driver and plugin are shown
     /// correctly.

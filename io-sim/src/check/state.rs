@@ -26,6 +26,7 @@ impl Checker {
         self.variables_survive_agent_restart(agent)?;
         self.services(agent)?;
         self.evaluations(agent)?;
+        self.dry_run_foretells_registration(agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;
         match self.touched.take() {

@@ -32,6 +32,36 @@ pub struct RunArgs {
     pub check_index: Option<u64>,
 }
 
+/// `job plan`.
+#[derive(Clone, Debug, Args)]
+pub struct PlanArgs {
+    /// The job file; `-` for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is read.
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// Whether to show what differs from the job that is there
+    #[arg(long, value_name = "BOOL", default_value = "true", action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub diff: bool,
+    /// The file is JSON of the API
+    #[arg(long)]
+    pub json: bool,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub output_json: bool,
+    /// Keep the number of copies that run now
+    #[arg(long)]
+    pub preserve_counts: bool,
+    /// Accepted for Nomad's scripts; there are no policies to override
+    #[arg(long, hide = true)]
+    pub policy_override: bool,
+    /// Show also what is inside of parts that are new or gone
+    #[arg(long)]
+    pub verbose: bool,
+}
+
 /// `job validate`.
 #[derive(Clone, Debug, Args)]
 pub struct ValidateArgs {

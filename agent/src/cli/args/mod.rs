@@ -17,8 +17,8 @@ pub use alloc::{
     AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs,
 };
 pub use job::{
-    DispatchArgs, InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, RunArgs, StopArgs,
-    ValidateArgs,
+    DispatchArgs, InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, PlanArgs, RunArgs,
+    StopArgs, ValidateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -123,6 +123,8 @@ pub enum JobCommand {
     Run(RunArgs),
     /// Check a job file
     Validate(ValidateArgs),
+    /// Show what submitting a job would do
+    Plan(PlanArgs),
     /// Show jobs, or one of them
     Status(JobStatusArgs),
     /// Show a job as the agent keeps it

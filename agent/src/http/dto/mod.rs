@@ -3,11 +3,13 @@
 
 mod alloc;
 mod audit;
+mod diff;
 mod eval;
 mod job;
 mod machine;
 mod metric;
 mod node;
+mod plan;
 mod plugin;
 mod resources;
 mod service;
@@ -21,6 +23,7 @@ pub use alloc::{
 };
 pub use audit::AuditDto;
 pub(super) use audit::audited;
+pub use diff::{DiffType, FieldDiff, GroupDiff, JobDiff, ObjectDiff, TaskDiff};
 pub use eval::{DeploymentDto, DeploymentGroup, EvalStub, EvaluationDto};
 pub use job::{
     Children, Dispatched, GroupSummary, Handover, JobStub, JobSummary, Registered, Stopped,
@@ -29,6 +32,7 @@ pub use job::{
 pub use machine::{Asked, Event};
 pub use metric::AllocMetric;
 pub use node::{Driver, NodeDto};
+pub use plan::{DesiredUpdates, PlanAnnotations, Planned};
 pub use plugin::PluginDto;
 pub(super) use plugin::plugins;
 pub use resources::{

@@ -59,7 +59,9 @@ impl Agent {
 
     /// A plan was made for a job: its evaluations say what became of it.
     pub(super) fn note_plan(&mut self, now: Now, key: &JobKey, unplaced: Unplaced) {
-        let Unplaced { failed, unknown } = unplaced;
+        let Unplaced {
+            failed, unknown, ..
+        } = unplaced;
         if failed.is_empty() {
             self.local.blocked.remove(key);
         } else {

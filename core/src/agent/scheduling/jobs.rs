@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::rollout::new_deployment;
+use super::rollout::{new_deployment, rolls_out};
 use crate::agent::{Agent, cx};
 use crate::effect::Reply;
-use crate::ids::{JobKey, Slot};
+use crate::ids::{DeploymentId, JobKey, Slot};
 use crate::model::eval::{DeploymentStatus, Evaluation, Trigger};
 use crate::model::job::Job;
+use crate::scheduler::{DryRun, Snapshot};
 use crate::store::record::{JobRecord, KEPT_VERSIONS};
 use crate::store::{Key, Record};
 use crate::time::Now;
@@ -62,16 +63,12 @@ impl Agent {
     ) -> Arc<JobRecord> {
         let mut cx = cx(&self.config, &mut self.shared, now);
         let index = cx.next_index();
-        let mut job = Job::clone(job);
+        let next = next_version(job, known);
+        let mut job = next.job;
         job.submit_time = now.wall;
-        (job.stop, job.stable) = (false, false);
-        (job.modify_index, job.job_modify_index, job.create_index) = (index, index, index);
-        let mut versions = Vec::new();
-        if let Some(known) = known {
-            job.version = known.job.version + 1;
-            job.create_index = known.job.create_index;
-            versions.clone_from(&known.versions);
-            versions.push(known.job.clone());
+        (job.modify_index, job.job_modify_index) = (index, index);
+        if known.is_none() {
+            job.create_index = index;
         }
         let key = job.key();
         let deployment = new_deployment(&mut cx, &key, &job);
@@ -85,7 +82,7 @@ impl Agent {
         }
         let record = Arc::new(JobRecord {
             job: Arc::new(job),
-            versions: self.versions_in_use(&key, versions),
+            versions: self.versions_in_use(&key, next.earlier),
             purge: false,
             deployment: deployment_id,
             done: BTreeSet::new(),
@@ -97,6 +94,31 @@ impl Agent {
             .put(Key::Job(key.clone()), Record::Job(record.clone()));
         self.forget_records_of(&key, Some(&record));
         record
+    }
+
+    /// What registering a job would do. It changes nothing.
+    pub(in crate::agent) fn dry_run(&self, now: Now, job: &Job) -> DryRun {
+        let key = job.key();
+        let known = self.local.jobs.get(&key);
+        let unchanged = known.filter(|known| known.is_same(job) && !self.is_collected(known));
+        let record = unchanged.cloned().unwrap_or_else(|| {
+            let next = next_version(job, known.map(|known| &**known));
+            Arc::new(JobRecord {
+                deployment: rolls_out(&next.job).then(DeploymentId::default),
+                job: Arc::new(next.job),
+                versions: next.earlier,
+                purge: false,
+                done: BTreeSet::new(),
+                handed: Vec::new(),
+            })
+        });
+        let mut jobs = self.local.jobs.clone();
+        jobs.insert(key.clone(), record);
+        let snapshot = Snapshot {
+            jobs: &jobs,
+            ..self.snapshot(now, Vec::new())
+        };
+        DryRun::of(&snapshot, &key)
     }
 
     /// The versions that allocations still run, and the last few for people.
@@ -186,4 +208,23 @@ impl Agent {
         self.forget_records_of(key, None);
         cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
+}
+
+/// A job as the version that follows what is known of it, and the versions before it.
+struct NextVersion {
+    job: Job,
+    earlier: Vec<Arc<Job>>,
+}
+
+fn next_version(job: &Job, known: Option<&JobRecord>) -> NextVersion {
+    let mut job = job.clone();
+    (job.stop, job.stable) = (false, false);
+    let mut earlier = Vec::new();
+    if let Some(known) = known {
+        job.version = known.job.version + 1;
+        job.create_index = known.job.create_index;
+        earlier.clone_from(&known.versions);
+        earlier.push(known.job.clone());
+    }
+    NextVersion { job, earlier }
 }

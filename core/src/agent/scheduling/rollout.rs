@@ -65,12 +65,15 @@ impl Agent {
     }
 }
 
+/// Whether a version of a job is rolled out in steps that are watched.
+pub(super) fn rolls_out(job: &Job) -> bool {
+    let mut groups = job.task_groups.iter();
+    let rolls = groups.any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
+    job.job_type == JobType::Service && !job.is_parameterized() && rolls
+}
+
 pub(super) fn new_deployment(cx: &mut Cx<'_>, key: &JobKey, job: &Job) -> Option<Deployment> {
-    let rolls = job
-        .task_groups
-        .iter()
-        .any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
-    if job.job_type != JobType::Service || job.is_parameterized() || !rolls {
+    if !rolls_out(job) {
         return None;
     }
     let index = cx.next_index();

@@ -1,0 +1,75 @@
+//! `PUT /v1/job/ID/plan`: what registering a job would do. It changes nothing.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use drover_io_real::clock;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::answer::{self, Answer};
+use super::dto::{AllocMetric, AllocStub, PlanAnnotations, Planned};
+use super::errors::ApiError;
+use super::params::Params;
+use super::{Api, body, diff, jobs};
+use crate::admission::Preserve;
+
+/// The body of a plan.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Asked {
+    job: Option<Value>,
+    diff: bool,
+    preserve_counts: bool,
+    preserve_resources: bool,
+}
+
+pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request) -> Answer {
+    let asked: Asked = body::decode(request).await?;
+    let preserve = Preserve {
+        counts: asked.preserve_counts,
+        resources: asked.preserve_resources,
+    };
+    let job = asked
+        .job
+        .ok_or_else(|| ApiError::bad("Job must be specified"))?;
+    let job = jobs::decode(job)?;
+    if job.id != id {
+        return Err(ApiError::bad("Job ID does not match"));
+    }
+    let mut admitted = jobs::admit(api, params, job, preserve).await?;
+    let job = Arc::new(admitted.job.clone());
+    let (wanted, with_diff) = (job.clone(), asked.diff);
+    let planned = api.agent_handle.ask(move |view| {
+        let now = clock::now();
+        let dry_run = view.dry_run(now, &wanted);
+        let known = view.job(&wanted.key()).map(|record| record.job.clone());
+        let preempted = dry_run.preempts.iter();
+        let preempted = preempted.filter_map(|id| view.shown_alloc(*id));
+        let preempted = preempted.map(|alloc| AllocStub::of(view, alloc)).collect();
+        let planned = Planned {
+            annotations: PlanAnnotations::of(&dry_run, preempted),
+            failed_groups: AllocMetric::of_dry_run(view.node(), &dry_run),
+            job_modify_index: known.as_ref().map_or(0, |known| known.job_modify_index),
+            index: known.as_ref().map_or(0, |known| known.modify_index),
+            ..Planned::default()
+        };
+        (planned, dry_run, known, view.node().drivers.clone())
+    });
+    let (mut planned, dry_run, known, drivers) = planned.await?;
+    if dry_run.unplaced.unknown {
+        admitted
+            .warnings
+            .push("this node does not know yet all that it has: ask again when it does".to_owned());
+    }
+    admitted
+        .warnings
+        .extend(jobs::missing_drivers(&job, &drivers));
+    planned.warnings = admitted.warning_text();
+    if with_diff {
+        let mut diff = diff::job(known.as_deref(), &job);
+        diff::annotate(&mut diff, known.as_deref(), &job, &dry_run);
+        planned.diff = Some(diff);
+    }
+    answer::json(params, &planned)
+}
