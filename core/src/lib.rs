@@ -49,6 +49,7 @@ pub mod device;
 pub mod driver;
 pub mod effect;
 pub mod fingerprint;
+pub mod fnv;
 pub mod gc;
 pub mod hooks;
 pub mod host;

@@ -18,10 +18,18 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Response, body::Body};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::timeout;
 use url::Url;
 
 use crate::connect::Connect;
+
+/// What is encoded in a part of a path or a query: everything but letters, digits and `-._~`.
+pub(crate) const PART: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -110,6 +118,11 @@ pub fn authority(address: &str) -> Option<String> {
         url.host_str()?,
         url.port_or_known_default()?
     ))
+}
+
+/// A part of a path or a query, in which no character has a meaning of its own.
+pub fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, PART).to_string()
 }
 
 #[cfg(test)]

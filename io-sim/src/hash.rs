@@ -2,6 +2,8 @@
 
 use std::hash::Hasher;
 
+use drover_recorder::hash::mix;
+
 /// Hashes whatever is fed to it into one number, eight bytes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateHasher(u64);
@@ -38,9 +40,7 @@ impl Hasher for StateHasher {
 
     #[inline]
     fn write_u64(&mut self, value: u64) {
-        // The rotation keeps order in the result; the product spreads each bit over both halves.
-        let mixed = u128::from(self.0.rotate_left(23) ^ value) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(0x2545_f491_4f6c_dd1d);
+        self.0 = mix(self.0, value);
     }
 
     #[inline]

@@ -63,7 +63,8 @@ impl<'de> Deserialize<'de> for ContentHash {
 }
 
 /// Takes one more word into a hash.
-fn mix(hash: u64, word: u64) -> u64 {
+#[inline]
+pub fn mix(hash: u64, word: u64) -> u64 {
     // The rotation keeps order in the result; the product spreads each bit over both halves.
     let product = u128::from(hash.rotate_left(23) ^ word) * 0x9e37_79b9_7f4a_7c15;
     let (low, high) = (product & u128::from(u64::MAX), product >> 64);

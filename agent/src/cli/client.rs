@@ -1,4 +1,4 @@
-//! What commands ask of an agent, which is usually next door.
+//! What commands ask of an agent, which is usually on the same machine.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use drover_io_real::connect::{Connect, Tcp};
-use drover_io_real::http_client::{self, Trouble};
+use drover_io_real::http_client::{self, Trouble, encoded};
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, Uri};
@@ -220,7 +220,9 @@ impl Client {
         let at = self.url();
         let why = match trouble {
             Trouble::Broken(_) => {
-                return Failure::new(format!("the agent at {at} broke the connection: {trouble}"));
+                return Failure::new(format!(
+                    "the agent at {at} closed the connection: {trouble}"
+                ));
             }
             Trouble::Request(_) => return Failure::new(trouble.to_string()),
             Trouble::Unconnected(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -247,7 +249,7 @@ impl Client {
         let mut separator = if path.contains('?') { '&' } else { '?' };
         for (name, value) in query.iter().copied().chain(common) {
             target.push(separator);
-            target.push_str(&format!("{}={}", escape(name), escape(value)));
+            target.push_str(&format!("{}={}", encoded(name), encoded(value)));
             separator = '&';
         }
         target
@@ -269,19 +271,6 @@ fn authority(address: &str) -> Result<String, Failure> {
     };
     let unusable = || Failure::new(format!("{address}: an address is http://HOST:PORT"));
     found.ok_or_else(unusable)
-}
-
-/// A part of a path or query in which nothing has a meaning of its own.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 /// The whole body of an answer.

@@ -1,8 +1,9 @@
 //! Finding things by the beginning of their id.
 
+use drover_io_real::http_client::encoded;
 use serde::de::DeserializeOwned;
 
-use super::client::{Client, escape};
+use super::client::Client;
 use super::context::Context;
 use super::failure::Failure;
 use super::table::table;
@@ -35,7 +36,7 @@ pub(super) fn job_path(job: &JobStub, part: &str) -> String {
 
 /// The path of a job of this id.
 pub(super) fn job_part(id: &str, part: &str) -> String {
-    format!("/v1/job/{}{part}", escape(id))
+    format!("/v1/job/{}{part}", encoded(id))
 }
 
 /// The one thing whose id, a UUID, begins so.

@@ -1,9 +1,9 @@
 //! `drover service`: list and info.
 
+use drover_io_real::http_client::encoded;
 use serde_json::Value;
 
 use super::args::{ServiceCommand, ServiceInfoArgs, ServiceListArgs};
-use super::client::escape;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{short, table};
@@ -51,7 +51,7 @@ fn names(all: &Value) -> String {
 }
 
 async fn info(cx: &mut Context, args: ServiceInfoArgs) -> Outcome {
-    let path = format!("/v1/service/{}", escape(&args.service));
+    let path = format!("/v1/service/{}", encoded(&args.service));
     if args.json {
         let all: Value = cx.client.get(&path, &[]).await?;
         return cx.print_json(&all);

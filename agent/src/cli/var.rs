@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use drover_io_real::http_client::encoded;
 use hyper::Method;
 use serde_json::{Value, json};
 
 use super::args::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
-use super::client::escape;
 use super::context::{Context, Outcome, pretty};
 use super::failure::Failure;
 use super::table::{block, table};
@@ -53,7 +53,7 @@ impl Out {
 
 fn path_of(path: &str) -> String {
     // A slash is part of the path here, and needs no escape.
-    let parts: Vec<String> = path.trim_matches('/').split('/').map(escape).collect();
+    let parts: Vec<String> = path.trim_matches('/').split('/').map(encoded).collect();
     format!("/v1/var/{}", parts.join("/"))
 }
 

@@ -15,6 +15,7 @@ use super::View;
 use crate::alloc::runner::AllocRunner;
 use crate::config::Config;
 use crate::cx::Rng;
+use crate::fnv::fnv1a;
 use crate::ids::{AllocId, JobKey, NodeId, TaskName};
 use crate::interpolate::{Names, interpolate};
 use crate::model::alloc::DriverNetwork;
@@ -69,11 +70,7 @@ pub(super) fn services(view: View<'_>) -> Vec<Registration> {
 /// So many instances: the same ones for the same key, as far as they are there, and others for others.
 pub fn choose(mut from: Vec<Registration>, count: usize, key: &str) -> Vec<Registration> {
     let weight = |one: &Registration| {
-        let bytes = key.bytes().chain([0]).chain(one.id.bytes());
-        // FNV-1a.
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let hash = fnv1a(key.as_bytes().iter().chain(&[0]).chain(one.id.as_bytes()));
         // Mixed, because what is nearly the same is nearly the same by the hash.
         Rng::new(hash).next_u64()
     };

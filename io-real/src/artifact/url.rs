@@ -5,16 +5,12 @@ use core::fmt;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use url::Position::{AfterPath, AfterPort, BeforeHost};
 
-/// What is encoded in a parameter: everything but letters, digits and `-._~`.
-const PART: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+use crate::http_client::{PART, encoded};
+
 /// What is encoded in a path.
 const PATH: &AsciiSet = &PART.remove(b'/');
 
@@ -190,11 +186,6 @@ impl fmt::Debug for Url {
 
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-/// A part of a path or query in which nothing has a meaning of its own.
-pub fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, PART).to_string()
 }
 
 #[cfg(test)]

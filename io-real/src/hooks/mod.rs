@@ -161,24 +161,26 @@ impl Hooks {
         work: impl FnOnce(&Hooks) -> io::Result<HookOutput> + Send + 'static,
     ) -> Answer {
         let hooks = self.clone();
-        Some(match self.gate.run(move || work(&hooks)).await {
-            Ok(Ok(output)) => Ok(output),
-            Ok(Err(error)) => Err(Failure::recoverable(error.to_string())),
-            Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
-        })
+        Some(blocking(&self.gate, move || work(&hooks)).await)
     }
 
     /// Finds out how full the disk of the allocations' directories is; one answer follows.
     pub fn measure_disk_usage(&self, op: Op) {
         let (gate, inbox, dirs) = (self.gate.clone(), self.inbox.clone(), self.dirs.clone());
         tokio::spawn(async move {
-            let result = match gate.run(move || dirs.disk_usage()).await {
-                Ok(disk_usage) => {
-                    disk_usage.map_err(|error| Failure::recoverable(error.to_string()))
-                }
-                Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
-            };
+            let result = blocking(&gate, move || dirs.disk_usage()).await;
             inbox.deliver(Input::Node(NodeInput::DiskUsage { op, result }));
         });
+    }
+}
+
+/// Waits for work that blocks.
+async fn blocking<T: Send + 'static>(
+    gate: &Gate,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    match gate.run(work).await {
+        Ok(done) => done.map_err(|error| Failure::recoverable(error.to_string())),
+        Err(lost) => Err(Failure::recoverable(format!("its work was lost: {lost}"))),
     }
 }

@@ -13,12 +13,10 @@ impl Work for BuildTaskDir {
         let build = move |hooks: &Hooks| {
             let key = key?;
             let (alloc, task) = (key.alloc, key.task.as_str());
-            if !self.made {
-                hooks
-                    .dirs
-                    .build_task(alloc, task, user::owner(&self.user)?)?;
-            }
             let owner = user::owner(&self.user)?;
+            if !self.made {
+                hooks.dirs.build_task(alloc, task, owner)?;
+            }
             let secrets = hooks.dirs.secrets(alloc, task, owner, self.secrets_mb)?;
             Ok(HookOutput {
                 secrets,

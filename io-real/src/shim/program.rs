@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use drover_core::fnv::fnv1a;
+
 /// The program, as the build script built it.
 pub(super) static PROGRAM: &[u8] = include_bytes!(env!("DROVER_SHIM"));
 
@@ -13,7 +15,7 @@ pub(super) static PROGRAM: &[u8] = include_bytes!(env!("DROVER_SHIM"));
 /// Its name bears a hash of its content, so an upgraded agent leaves alone the program that running
 /// shims execute. A file with the right name but another content is replaced.
 pub(super) fn install(dir: &Path) -> io::Result<PathBuf> {
-    let path = dir.join(format!("shim-{:016x}", hash(PROGRAM)));
+    let path = dir.join(format!("shim-{:016x}", fnv1a(PROGRAM)));
     let intact = fs::read(&path).is_ok_and(|content| content == PROGRAM)
         && fs::metadata(&path).is_ok_and(|meta| meta.permissions().mode() & 0o111 == 0o111);
     if !intact {
@@ -38,11 +40,4 @@ fn write(dir: &Path, path: &Path) -> io::Result<()> {
         return Err(error);
     }
     File::open(dir)?.sync_all()
-}
-
-/// FNV-1a: names a version of ours, and guards against nothing but mistakes.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
+use drover_core::fnv::fnv1a;
 use drover_core::store::Batch;
 
 use super::StoreError;
@@ -112,12 +113,9 @@ impl Sum {
     }
 }
 
-/// FNV-1a: guards against accidents.
+/// Guards a record against accidents.
 pub(super) fn hash(key: &[u8], value: &[u8]) -> u64 {
-    let bytes = key.iter().chain(&[0]).chain(value);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
+    fnv1a(key.iter().chain(&[0]).chain(value))
 }
 
 impl Db {

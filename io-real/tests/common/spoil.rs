@@ -24,10 +24,7 @@ pub fn number(data_dir: &Path) {
 }
 
 fn hash(name: &str, value: &[u8]) -> u64 {
-    let bytes = name.as_bytes().iter().chain(&[0]).chain(value);
-    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
+    drover_core::fnv::fnv1a(name.as_bytes().iter().chain(&[0]).chain(value))
 }
 
 /// How many records there are, and the sum of their hashes.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use drover_io_real::http_client::encoded;
 
 use super::super::eval::value::{Number, Val};
 use super::args::{arg, text};
@@ -136,16 +137,7 @@ fn csvdecode(_: &Context<'_>, args: &[Val]) -> Outcome {
     Ok(Val::list(rows)?)
 }
 
+/// As in a form: a blank is a plus.
 fn urlencode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            b' ' => encoded.push('+'),
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
+    encoded(text).replace("%20", "+")
 }

@@ -10,8 +10,9 @@ use super::http::{Client, save};
 use super::{Got, Progress};
 use crate::artifact::source::Credentials;
 use crate::artifact::sum::hex;
-use crate::artifact::url::{Url, encoded};
+use crate::artifact::url::Url;
 use crate::artifact::wire::Request;
+use crate::http_client::encoded;
 use crate::unpack::Trouble;
 
 /// The sum of nothing, which is what a request like ours sends.
