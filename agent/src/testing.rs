@@ -1,4 +1,4 @@
-//! For tests: a real core behind a door, in a world where everything works at once, and an API in
+//! For tests: a real core behind an agent handle, in a world where everything works at once, and an API in
 //! front of it. Its clock jumps to whatever is due next, so nothing is ever waited for.
 
 use std::collections::BTreeMap;
@@ -32,10 +32,21 @@ use crate::cli::args::Connection;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::screen::Screen;
+use crate::http::dto::{AllocStats, HostStats};
 use crate::http::{self, Limits, Measures, Settings};
 
 /// When the tests' world began: 2026-11-21T04:43:14Z.
 pub(crate) const BEGAN: Timestamp = Timestamp(1_795_236_194_000_000_000);
+
+/// What a real agent answered about an allocation that it had measured.
+pub(crate) fn measured_alloc() -> AllocStats {
+    serde_json::from_str(include_str!("testing/alloc_stats.json")).unwrap()
+}
+
+/// What a real agent answered about its machine.
+pub(crate) fn measured_host() -> HostStats {
+    serde_json::from_str(include_str!("testing/host_stats.json")).unwrap()
+}
 
 /// Who finds no task that could be measured, and only the machine.
 fn nothing_measured(dir: &Path) -> Measures {

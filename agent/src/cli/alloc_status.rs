@@ -6,7 +6,7 @@ use super::args::AllocStatusArgs;
 use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::table::{block, short, table};
-use super::usage::{bytes, is_busy_known, memory_used, mhz, sections};
+use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
 use super::{job_status, lookup};
 use crate::http::dto::{
     Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskStateDto,
@@ -214,11 +214,9 @@ fn print_task(
     let (cpu, memory) = match &used {
         None => (format!("{shares} MHz"), format!("{memory} MiB")),
         Some(used) => {
-            let own = memory_used(&used.memory_stats).map_or("-".to_owned(), bytes);
-            let cpu = match is_busy_known(&used.cpu_stats) {
-                true => mhz(used.cpu_stats.total_ticks, shares as f64),
-                false => format!("-/{shares} MHz"),
-            };
+            let own = memory_used(&used.memory_stats).map_or_else(unset, bytes);
+            let ticks = is_busy_known(&used.cpu_stats).then_some(used.cpu_stats.total_ticks);
+            let cpu = mhz(ticks, Some(shares as f64));
             (cpu, format!("{own}/{memory} MiB"))
         }
     };

@@ -35,7 +35,7 @@ pub(super) async fn run(cx: &mut Context, args: NodeStatusArgs) -> Outcome {
     let allocs: Vec<Alloc> = cx.client.get(&format!("{path}/allocations"), &[]).await?;
     node_usage::print_allocated(cx, &node, host.as_ref(), &allocs)?;
     if let Some(host) = &host {
-        node_usage::print_line(cx, &node, host, &allocs).await?;
+        node_usage::print_used(cx, &node, host, &allocs).await?;
     }
     let mut allocs: Vec<AllocStub> = allocs.into_iter().map(|alloc| alloc.stub).collect();
     allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.create_index));

@@ -1,5 +1,7 @@
 //! How commands show usage: bytes, percentages, tables of measurements, devices.
 
+use drover_core::time::Span;
+
 use super::table::{block, columns};
 use crate::http::dto::{
     CpuStats, DeviceGroupStats, DeviceStats, HostMemoryStats, MemoryStats, ResourceUsage,
@@ -24,9 +26,21 @@ pub(super) fn bytes(count: u64) -> String {
     }
 }
 
+/// What is not known.
+pub(super) fn unset() -> String {
+    "-".to_owned()
+}
+
 /// MHz of MHz.
-pub(super) fn mhz(used: f64, all: f64) -> String {
-    format!("{}/{} MHz", used.floor(), all.floor())
+pub(super) fn mhz(used: Option<f64>, all: Option<f64>) -> String {
+    let number = |it: Option<f64>| it.map_or_else(unset, |it| it.floor().to_string());
+    format!("{}/{} MHz", number(used), number(all))
+}
+
+/// Bytes of bytes.
+pub(super) fn bytes_of(used: Option<u64>, all: Option<u64>) -> String {
+    let number = |it: Option<u64>| it.map_or_else(unset, bytes);
+    format!("{}/{}", number(used), number(all))
 }
 
 /// Memory that counts: what is charged now, or what is resident where nothing is charged; none if neither
@@ -54,7 +68,7 @@ pub(super) fn host_memory(memory: &HostMemoryStats) -> [(&'static str, String); 
     .map(|(name, count)| {
         // Nomad's own agents do not report what they measured.
         let known = count > 0 || has(&memory.measured, name);
-        (name, if known { bytes(count) } else { "-".to_owned() })
+        (name, if known { bytes(count) } else { unset() })
     })
 }
 
@@ -103,9 +117,14 @@ fn cpu(stats: &CpuStats) -> [Vec<String>; 2] {
         "System Mode" => percent(stats.system_mode),
         "User Mode" => percent(stats.user_mode),
         "Throttled Periods" => Some(stats.throttled_periods.to_string()),
-        "Throttled Time" => Some(stats.throttled_time.to_string()),
+        "Throttled Time" => Some(time(stats.throttled_time)),
         _ => None,
     })
+}
+
+/// Nanoseconds as people read them.
+fn time(nanos: u64) -> String {
+    Span(i64::try_from(nanos).unwrap_or(i64::MAX)).to_string()
 }
 
 fn rows(
@@ -146,7 +165,7 @@ fn flatten(above: &str, stats: &StatObject, lines: &mut Vec<(String, String)>) {
     }
 }
 
-/// A value with its unit; so much of so much where it is a part. Nothing if it is unset.
+/// A value with its unit; so much of so much where it is a part.
 fn value(value: &StatValue) -> String {
     let of = |part: Option<String>, all: Option<String>| {
         let part = part?;
@@ -167,7 +186,7 @@ fn value(value: &StatValue) -> String {
     });
     let plain = || value.bool_val.map(|it| it.to_string());
     let text = number.or_else(|| value.string_val.clone());
-    text.or_else(plain).unwrap_or_default()
+    text.or_else(plain).unwrap_or_else(unset)
 }
 
 #[cfg(test)]
@@ -230,8 +249,17 @@ mod tests {
             name: "big".to_owned(),
             instance_stats: [("a".to_owned(), device)].into(),
         };
-        let expected =
-            "Device      = acme/gpu/big[a]\nheat        = <none>\nmemory.used = 0 / 8 MiB";
+        let expected = "Device      = acme/gpu/big[a]\nheat        = -\nmemory.used = 0 / 8 MiB";
         assert_eq!(devices(&group), [expected]);
+    }
+
+    #[test]
+    fn measured_tasks_show_alloc_status() {
+        let tasks = crate::testing::measured_alloc().tasks;
+        let tasks = tasks.iter().map(|(name, task)| {
+            let shown = sections(&task.resource_usage);
+            format!("{name}\n{shown}")
+        });
+        insta::assert_snapshot!("alloc_status", tasks.collect::<String>());
     }
 }

@@ -19,7 +19,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::screen::clean;
 use super::table::table;
-use super::usage::host_memory;
+use super::usage::{host_memory, unset};
 use crate::http::dto::HostStats;
 use crate::runtime::Signals;
 use crate::times;
@@ -118,7 +118,6 @@ impl Shown {
 
     fn machine(&self) -> String {
         let host = &self.host;
-        let uptime = Span::secs(i64::try_from(host.uptime).unwrap_or(0));
         let busy: f64 = host.cpu.iter().map(|core| core.total_percent).sum();
         let waiting = self.rows.iter().filter(|row| !row.waits_for.is_empty());
         let waiting = match waiting.count() {
@@ -126,13 +125,23 @@ impl Shown {
             count => format!(", {count} of them waiting"),
         };
         let [total, _, used, _] = host_memory(&host.memory).map(|(_, shown)| shown);
-        format!(
-            "up {}, {} tasks{waiting}, CPU {busy:.0} % of {} cores, memory {used} of {total}",
-            times::rough(uptime),
-            self.rows.len(),
-            host.cpu.len(),
-        )
+        let busy = match host.cpu.len() {
+            0 => unset(),
+            cores => format!("{busy:.0} % of {}", counted(cores, "core")),
+        };
+        let tasks = counted(self.rows.len(), "task");
+        let uptime = match i64::try_from(host.uptime) {
+            Ok(0) | Err(_) => unset(),
+            Ok(seconds) => times::rough(Span::secs(seconds)),
+        };
+        format!("up {uptime}, {tasks}{waiting}, CPU {busy}, memory {used} of {total}")
     }
+}
+
+/// `1 task`, `2 tasks`.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 #[cfg(test)]
@@ -181,6 +190,32 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("70.2   0 B"), "{text}");
+    }
+
+    #[test]
+    fn measured_tasks_show_top() {
+        let usage = crate::testing::measured_alloc();
+        let running = usage.tasks.iter().map(|(name, task)| {
+            let mut row = row(name, None, None, 1);
+            row.used(&task.resource_usage);
+            row
+        });
+        let mut waiting = row("next", None, None, 0);
+        waiting.waits_for = "port 8080, which web.api[0] holds".to_owned();
+        let shown = Shown {
+            host: crate::testing::measured_host(),
+            rows: running.chain([waiting]).collect(),
+        };
+        insta::assert_snapshot!("top", shown.text(Order::Name));
+    }
+
+    #[test]
+    fn unmeasured_machine_shows_dashes_in_top() {
+        let shown = Shown {
+            host: HostStats::default(),
+            rows: Vec::new(),
+        };
+        insta::assert_snapshot!("top_unmeasured", shown.text(Order::Name));
     }
 
     #[test]

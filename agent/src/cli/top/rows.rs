@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::super::context::Context;
 use super::super::failure::Failure;
 use super::super::table::short;
-use super::super::usage::{bytes, is_busy_known, memory_used};
+use super::super::usage::{bytes, is_busy_known, memory_used, unset};
 use crate::http::dto::{AllocStats, AllocStub, ResourceUsage, TaskStateDto};
 
 /// What rows are sorted by.
@@ -60,7 +60,6 @@ impl Order {
 
 impl Row {
     pub(super) fn cells(&self) -> [String; 8] {
-        let unset = || "-".to_owned();
         [
             self.job.clone(),
             self.task.clone(),
@@ -73,7 +72,7 @@ impl Row {
         ]
     }
 
-    fn used(&mut self, usage: &ResourceUsage) {
+    pub(super) fn used(&mut self, usage: &ResourceUsage) {
         self.cpu = is_busy_known(&usage.cpu_stats).then_some(usage.cpu_stats.percent);
         self.memory = memory_used(&usage.memory_stats);
         let groups = usage.device_stats.iter().flatten();
@@ -89,7 +88,7 @@ fn waits_for(alloc: &AllocStub, state: &TaskStateDto) -> String {
     });
     let message = message.filter(|message| !message.is_empty());
     let words = message.unwrap_or_else(|| match alloc.client_description.as_str() {
-        "" => "its turn".to_owned(),
+        "" => "its start".to_owned(),
         words => words.to_owned(),
     });
     words.chars().take(MOST).collect()
