@@ -208,7 +208,7 @@ fn tasks_survive_agent_crash() {
     second.interrupt();
     let out = second.end().ok();
     // What the first one showed is not shown again, unless it died before it had noted the start.
-    let known = out.contains("web.app[0] runs on: found again");
+    let known = out.contains("web.app[0] is still running");
     assert!(known != out.contains("GET /page/1 "), "{out}");
     in_order(
         &out,

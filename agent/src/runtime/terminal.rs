@@ -59,7 +59,7 @@ impl Terminal {
     /// An allocation that was not shown before.
     pub(super) fn alloc(&mut self, id: AllocId, name: &str, running: bool) {
         let what = if running {
-            "runs on: found again"
+            "is still running"
         } else {
             "created"
         };

@@ -40,7 +40,7 @@ pub(super) fn run(
     cancel: &Cancel,
     coming: &mut Coming,
 ) -> Result<Fetched, Failure> {
-    let lost = |error: io::Error| Failure::recoverable(format!("whoever fetches: {error}"));
+    let lost = |error: io::Error| Failure::recoverable(format!("the fetching process: {error}"));
     let mut child = start(scratch, variables).map_err(lost)?;
     let pid = Pid::from_child(&child);
     cancel.began(pid);

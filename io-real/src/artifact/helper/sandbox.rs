@@ -69,7 +69,7 @@ pub(super) fn enter(request: &Request) -> Result<(), Trouble> {
 
 fn refused(what: &str, error: &std::io::Error) -> Trouble {
     Trouble::lasting(format!(
-        "whoever fetches it would have too many rights: {what}: {error}"
+        "the fetching process would have too many rights: {what}: {error}"
     ))
 }
 
