@@ -1,6 +1,6 @@
 //! What may be asked of the world for a hook: a payload for each, and the table of all.
 //!
-//! The hooks themselves are in `task/hooks/` and `alloc/runner/`. The work is done by an adapter for each payload:
+//! The hooks themselves are in `task/hooks/` and `alloc/hooks/`. The work is done by an adapter for each payload:
 //! in `io-real/src/hooks/`, and simulated in `io-sim/src/hooks/`.
 //!
 //! `HookEffect::Cancel` ends downloads, questions to other nodes, and the rendering of templates; all other

@@ -239,7 +239,7 @@ fn task_state(task: &TaskRunner) -> &'static str {
 
 fn alloc_state(alloc: &AllocRunner) -> &'static str {
     match alloc.phase() {
-        AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => "setting up",
+        AllocPhase::Prerun(setup) if setup.awaited().is_some() => "setting up",
         AllocPhase::Prerun(_) => "awaiting previous allocation",
         AllocPhase::Tasks => "tasks",
         AllocPhase::Finished if alloc.has_remains() => "finished, with remains",

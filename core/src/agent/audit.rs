@@ -61,11 +61,11 @@ impl View<'_> {
     pub fn waits(self, alloc: &AllocRunner) -> bool {
         let record = alloc.record();
         match alloc.phase() {
-            AllocPhase::Prerun(pipeline) if pipeline.awaited().is_some() => {
-                self.is_in_flight(pipeline.awaited())
+            AllocPhase::Prerun(setup) if setup.awaited().is_some() => {
+                self.is_in_flight(setup.awaited())
             }
-            AllocPhase::Prerun(_) => {
-                alloc.asks_again_at().is_some()
+            AllocPhase::Prerun(setup) => {
+                setup.asks_again_at().is_some()
                     || !self.is_fingerprinted()
                     || alloc.awaits_claims() && !self.ungranted(alloc).is_empty()
             }

@@ -205,11 +205,11 @@ impl Agent {
     fn of_alloc(&self, alloc: &AllocRunner, pending: &mut Pending) {
         let id = alloc.record().id;
         let wait = match alloc.phase() {
-            AllocPhase::Prerun(pipeline) => {
+            AllocPhase::Prerun(setup) => {
                 let claims = self.view().ungranted(alloc);
                 Some(if !claims.is_empty() {
                     AllocWait::Claims(claims)
-                } else if pipeline.awaited().is_some() {
+                } else if setup.awaited().is_some() {
                     AllocWait::Setup
                 } else {
                     AllocWait::Fingerprint

@@ -2,6 +2,7 @@
 
 pub mod coordinator;
 pub mod health;
+pub mod hooks;
 pub mod kill_order;
 pub mod remote;
 pub mod runner;

@@ -3,7 +3,7 @@
 //!
 //! A job that ran elsewhere comes with a list of what each copy replaces there ([`Takeover`](crate::model::remote::Handed)). The record
 //! of the slot's disk keeps it ([`Elsewhere`](crate::store::disk::Elsewhere)), through all allocations of the slot, until two hooks
-//! (`runner/remote.rs`) of one of them have dealt with it:
+//! (`hooks/await_remote.rs`, `hooks/fetch_disk.rs`) of one of them have dealt with it:
 //!
 //! - **The end.** The other node is asked until the allocation there is over: one long question at
 //!   a time, at least a second between two, 30 s or a little more after one that failed. The node
@@ -21,7 +21,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::runner::AllocRunner;
 use crate::cx::Cx;
+use crate::hooks::HookStart;
+use crate::model::remote::RemotePrevious;
 use crate::time::{Instant, Span};
 
 /// How often fetching a disk is tried.
@@ -75,4 +78,61 @@ impl Asking {
     pub(super) fn over(&mut self) {
         *self = Asking::default();
     }
+
+    /// There is nothing to ask for.
+    pub(super) fn not_needed(&mut self) -> HookStart {
+        self.over();
+        HookStart::Done
+    }
+
+    /// When the next question may leave.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.not_before
+    }
+
+    /// What is being done, in words, and why it takes so long.
+    pub(super) fn words(&self, doing: String) -> String {
+        match &self.last_error {
+            Some(why) => format!("{doing}; the last attempt failed: {why}"),
+            None => doing,
+        }
+    }
+}
+
+/// The previous allocation on another node, if this one is to await it and to fetch its disk.
+pub(super) fn previous<'a>(alloc: &AllocRunner, cx: &'a Cx<'_>) -> Option<&'a RemotePrevious> {
+    let disk = cx.shared.disks.get(&alloc.record().slot())?;
+    disk.elsewhere_of(alloc.record().id)
+}
+
+/// Whether what was on a disk elsewhere shall be on this one.
+pub(super) fn fetches_disk(alloc: &AllocRunner) -> bool {
+    let group = alloc.job().group(alloc.record().group.as_str());
+    let disk = group.and_then(|group| group.ephemeral_disk);
+    disk.is_some_and(|disk| disk.migrate)
+}
+
+/// It goes on without what the other node has.
+pub(super) fn go_on_without(
+    alloc: &mut AllocRunner,
+    asking: &mut Asking,
+    cx: &mut Cx<'_>,
+    why: &str,
+) {
+    asking.over();
+    let Some(previous) = previous(alloc, cx).cloned() else {
+        return;
+    };
+    alloc.edit_disk(cx, |disk| disk.elsewhere = None);
+    if fetches_disk(alloc) {
+        let of = name(&previous);
+        let words = format!("Did not migrate the disk of {of}: {why}. The disk begins empty");
+        alloc.notify_tasks(cx, &words);
+    }
+}
+
+/// An allocation of another node, as people are told of it.
+pub(super) fn name(remote: &RemotePrevious) -> String {
+    let (id, address) = (remote.alloc.short(), &remote.address);
+    format!("allocation {id} at {address}")
 }

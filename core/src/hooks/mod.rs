@@ -30,6 +30,15 @@ pub enum HookStart {
     Failed(Failure),
 }
 
+/// What follows from the answer to a hook's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookOutcome {
+    /// The hook is over, so or so.
+    Over(Result<(), Failure>),
+    /// It begins anew.
+    Again,
+}
+
 /// How far a pipeline is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<H> {

@@ -1,4 +1,5 @@
-//! The work of hooks: an adapter for each payload, in a file named as its hook in `core/src/hooks/`.
+//! The work of hooks: an adapter for each payload, in a file named as its hook in `core/src/task/hooks/` or
+//! `core/src/alloc/hooks/`.
 
 mod alloc_dir;
 mod artifacts;

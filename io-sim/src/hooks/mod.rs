@@ -1,5 +1,5 @@
 //! The work of hooks in the simulated world: an adapter for each payload, in a file named as its hook in
-//! `core/src/hooks/`.
+//! `core/src/task/hooks/` or `core/src/alloc/hooks/`.
 
 mod alloc_dir;
 mod artifacts;

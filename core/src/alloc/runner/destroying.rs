@@ -1,18 +1,14 @@
 //! Removing an allocation that ended: its directory, then its records. It also works for an
 //! allocation that never ran.
 
-use super::setup::AllocHook;
 use super::{AllocRunner, Phase};
+use crate::alloc::hooks::DESTROY;
 use crate::cx::Cx;
-use crate::hooks::{HookStart, Pipeline, Progress};
+use crate::hooks::{Pipeline, Progress};
 use crate::store::Key;
 use crate::time::Span;
-use crate::work::RemoveAllocDir;
 
 const DESTROY_PAUSE: Span = Span::secs(30);
-
-/// What happens when the allocation is garbage-collected, in order.
-pub const DESTROY: &[AllocHook] = &[AllocHook::AllocDir];
 
 impl AllocRunner {
     /// Cleans it away; ends it first if it is alive. Its records go last.
@@ -26,14 +22,7 @@ impl AllocRunner {
     }
 
     pub(super) fn advance_destroy(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
-        let progress = pipeline.advance(DESTROY, |hook| match hook {
-            AllocHook::AllocDir => self.hook_work(cx, hook, RemoveAllocDir.into()),
-            AllocHook::AwaitClaims
-            | AllocHook::AwaitRemote
-            | AllocHook::MigrateDisk
-            | AllocHook::FetchDisk => HookStart::Done,
-        });
-        self.phase = match progress {
+        self.phase = match pipeline.advance(DESTROY, |hook| hook.destroy(self, cx)) {
             Progress::Pending => {
                 self.phase = Phase::Destroying(pipeline);
                 return false;

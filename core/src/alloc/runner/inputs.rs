@@ -2,6 +2,7 @@
 
 use super::{AllocRunner, Phase};
 use crate::alloc::coordinator::Coordinator;
+use crate::alloc::hooks::migrate_disk;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
 use crate::hooks::too_late;
@@ -47,7 +48,7 @@ impl AllocRunner {
             Some(operation) if operation.wait == Wait::Over => {
                 cx.count_stale();
                 if result.is_ok() {
-                    self.edit_disk(cx, |disk| disk.moved_to(self.record.id));
+                    migrate_disk::moved(self, cx);
                 }
             }
             Some(_) => self.answered(cx, op, result),
@@ -64,7 +65,10 @@ impl AllocRunner {
     /// The work of a hook of its own is over, or given up.
     fn answered(&mut self, cx: &mut Cx<'_>, op: Op, result: Result<HookOutput, Failure>) {
         let awaited = match &mut self.phase {
-            Phase::Prerun(_) => self.set_up(cx, op, result),
+            Phase::Prerun(setup) => {
+                let setup = setup.clone();
+                self.set_up(cx, setup, op, result)
+            }
             Phase::Destroying(pipeline) => pipeline.answer(op, result.map(|_| ())),
             Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
         };

@@ -65,9 +65,9 @@ impl AllocRunner {
     /// Returns whether the phase changed.
     fn advance_phase(&mut self, cx: &mut Cx<'_>) -> bool {
         match &self.phase {
-            Phase::Prerun(pipeline) => {
-                let pipeline = pipeline.clone();
-                let over = self.advance_prerun(cx, pipeline);
+            Phase::Prerun(setup) => {
+                let setup = setup.clone();
+                let over = self.advance_prerun(cx, setup);
                 if over {
                     // What it waited for before that says nothing of its health.
                     self.health = report::watch(cx, &self.record, &self.job);

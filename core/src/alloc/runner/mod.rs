@@ -9,7 +9,6 @@ mod destroying;
 mod ending;
 mod inputs;
 mod life;
-mod remote;
 mod report;
 mod setup;
 mod timers;
@@ -18,17 +17,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use destroying::DESTROY;
-pub use setup::{AllocHook, PRERUN};
+pub use setup::Setup;
 pub use timers::AllocTimer;
 
 use super::coordinator::Coordinator;
 use super::health::HealthWatch;
 use super::kill_order::KillOrder;
-use super::remote::Asking;
 use crate::claims::resources::Amounts;
 use crate::cx::Cx;
-use crate::hooks::{OnError, Pipeline};
+use crate::hooks::Pipeline;
 use crate::ids::{DeploymentId, JobKey, Run, TaskName};
 use crate::model::alloc::{DesiredStatus, TaskLife};
 use crate::model::job::Job;
@@ -43,7 +40,7 @@ use crate::time::{Instant, Span};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// It is set up.
-    Prerun(Pipeline),
+    Prerun(Setup),
     /// Its tasks have their turn.
     Tasks,
     /// Nothing of it is alive. What is left are its directory and its records.
@@ -79,9 +76,6 @@ pub struct AllocRunner {
     /// Whether all that it claims of this node was granted.
     #[serde(default)]
     granted: bool,
-    /// Where asking another node stands.
-    #[serde(default)]
-    asking: Asking,
     /// Whether it had remains when it last came to rest.
     pub(crate) unclean: bool,
 }
@@ -142,7 +136,7 @@ impl AllocRunner {
         let phase = if record.finished {
             Phase::Finished
         } else {
-            Phase::Prerun(Pipeline::new(OnError::Stop))
+            Phase::Prerun(Setup::default())
         };
         let health = report::watch(cx, &record, &job);
         let group = job.group(record.group.as_str());
@@ -163,7 +157,6 @@ impl AllocRunner {
             health,
             max_run_deadline,
             granted: false,
-            asking: Asking::default(),
             unclean: false,
         };
         if runner.record.forced || runner.record.destroying {

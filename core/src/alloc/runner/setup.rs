@@ -1,101 +1,69 @@
-//! Before the tasks start: its claims, its directory, and the disks that it takes over.
-//!
-//! **Waiting.** An allocation waits until all its claims are granted ([`crate::claims`] has the rule,
-//! `agent/granting.rs` applies it). It can be stopped while it waits; `alloc status` shows for what and
-//! for whom it waits.
-//!
-//! **Sticky disks.** The record of the slot's disk ([`crate::store::disk`]) says from which allocations it moves
-//! here. After the wait, and with its own directory made, one hook takes over `alloc/data` and each task's `local`
-//! from the nearest that has any, by renaming (`io-real/src/dirs/inherit.rs`). That it moved is remembered in the
-//! commit before anything starts; until then none of them is removed.
-//!
-//! - A kill in the middle does no harm: what moved stays moved, and the rest moves when the hook
-//!   runs again.
-//! - If a disk cannot be moved, the allocation fails and its replacement tries again. Nomad starts
-//!   the task with an empty disk.
-//! - The report that a move succeeded counts even when it comes after the deadline. It is the only late answer
-//!   that is not stale.
+//! Before the tasks start: the table [`PRERUN`] of hooks, from its beginning to its end, its failure, or until
+//! the allocation is to end meanwhile.
 
 use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
-use crate::config::Timeouts;
+use crate::alloc::hooks::{AllocHook, Holders, PRERUN};
+use crate::alloc::remote::Asking;
 use crate::cx::Cx;
 use crate::effect::{Effect, HookEffect};
-use crate::hooks::{HookStart, OnError, Pipeline, Progress};
-use crate::ids::{AllocId, TaskName};
+use crate::hooks::{HookOutcome, HookStart, OnError, Pipeline, Progress};
+use crate::ids::TaskName;
+use crate::input::HookOutput;
 use crate::model::event::{EventType, TaskEvent};
-use crate::op::Failure;
-use crate::operations::{Owner, Purpose};
+use crate::op::{Failure, Op};
+use crate::operations::Owner;
 use crate::store::disk::Disk;
-use crate::time::Span;
-use crate::work::{BuildAllocDir, HookWork, InheritDisk};
+use crate::time::Instant;
+use crate::work::HookWork;
 
-/// The hooks of an allocation, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum AllocHook {
-    /// The allocation's directory.
-    AllocDir,
-    /// What it claims and others of this node hold.
-    AwaitClaims,
-    /// Its slot, if the allocation that holds it is on another node.
-    AwaitRemote,
-    /// What those before it left on their disks.
-    MigrateDisk,
-    /// What an allocation of another node left on its disk.
-    FetchDisk,
+/// The longest message that people are told, in letters.
+const MAX_WORDS: usize = 500;
+
+/// How far an allocation is set up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Setup {
+    pipeline: Pipeline,
+    /// Where asking another node stands.
+    asking: Asking,
 }
 
-/// What happens before the tasks, in order.
-pub const PRERUN: &[AllocHook] = &[
-    AllocHook::AwaitClaims,
-    AllocHook::AwaitRemote,
-    AllocHook::AllocDir,
-    AllocHook::MigrateDisk,
-    AllocHook::FetchDisk,
-];
-
-impl AllocHook {
-    /// The name that events and metrics carry.
-    pub fn name(self) -> &'static str {
-        match self {
-            AllocHook::AllocDir => "alloc_dir",
-            AllocHook::AwaitClaims | AllocHook::AwaitRemote => "await_previous_allocations",
-            AllocHook::MigrateDisk | AllocHook::FetchDisk => "migrate_disk",
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            pipeline: Pipeline::new(OnError::Stop),
+            asking: Asking::default(),
         }
     }
+}
 
-    /// What its work is for.
-    fn purpose(self) -> Purpose {
-        match self {
-            AllocHook::MigrateDisk => Purpose::MoveDisk,
-            AllocHook::AllocDir
-            | AllocHook::AwaitClaims
-            | AllocHook::AwaitRemote
-            | AllocHook::FetchDisk => Purpose::Hook,
-        }
+impl Setup {
+    /// Whose answer is awaited.
+    pub fn awaited(&self) -> Option<Op> {
+        self.pipeline.awaited()
     }
 
-    /// How long its work may take.
-    fn time_limit(self, timeouts: &Timeouts) -> Span {
-        match self {
-            AllocHook::FetchDisk => timeouts.disk,
-            AllocHook::AllocDir
-            | AllocHook::AwaitClaims
-            | AllocHook::AwaitRemote
-            | AllocHook::MigrateDisk => timeouts.hook,
-        }
+    /// The hook at which it stands.
+    pub fn hook(&self) -> Option<&'static dyn AllocHook> {
+        self.pipeline.current(PRERUN)
+    }
+
+    /// When another node is asked again, if nobody is being asked.
+    pub fn asks_again_at(&self) -> Option<Instant> {
+        self.asking.next().filter(|_| self.awaited().is_none())
     }
 }
 
 impl AllocRunner {
-    pub(super) fn advance_prerun(&mut self, cx: &mut Cx<'_>, mut pipeline: Pipeline) -> bool {
+    pub(super) fn advance_prerun(&mut self, cx: &mut Cx<'_>, mut setup: Setup) -> bool {
         if self.kill.is_some() || self.record.is_terminal() {
-            return self.abandon_prerun(cx, &pipeline);
+            return self.abandon_prerun(cx, &setup);
         }
-        match pipeline.advance(PRERUN, |hook| self.begin_prerun(cx, hook)) {
+        let Setup { pipeline, asking } = &mut setup;
+        match pipeline.advance(PRERUN, |hook| hook.prerun(self, asking, cx)) {
             Progress::Pending => {
-                self.phase = Phase::Prerun(pipeline);
+                self.phase = Phase::Prerun(setup);
                 false
             }
             Progress::Finished(_) => {
@@ -110,34 +78,56 @@ impl AllocRunner {
         }
     }
 
+    /// The work of a hook of its setup is over. Returns whether anybody awaited that.
+    pub(super) fn set_up(
+        &mut self,
+        cx: &mut Cx<'_>,
+        mut setup: Setup,
+        op: Op,
+        result: Result<HookOutput, Failure>,
+    ) -> bool {
+        let Some(hook) = setup.hook().filter(|_| setup.awaited() == Some(op)) else {
+            return false;
+        };
+        match hook.answered(self, &mut setup.asking, cx, result) {
+            HookOutcome::Over(result) => setup.pipeline.answer(op, result),
+            HookOutcome::Again => setup.pipeline.again(op),
+        };
+        self.phase = Phase::Prerun(setup);
+        true
+    }
+
+    fn setup(&self) -> Option<&Setup> {
+        match &self.phase {
+            Phase::Prerun(setup) => Some(setup),
+            Phase::Tasks
+            | Phase::Finished
+            | Phase::Destroying(_)
+            | Phase::DestroyPause(_)
+            | Phase::Destroyed => None,
+        }
+    }
+
     /// What is done or awaited before its tasks have their turn, in words; nothing afterwards, and not what
     /// others of this node hold.
     pub fn waits_for(&self, disk: Option<&Disk>) -> Option<String> {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return None;
-        };
-        let of = |id: Option<AllocId>| id.map(|id| id.short().to_string()).unwrap_or_default();
-        let hook = pipeline.current(PRERUN)?;
-        Some(match hook {
-            AllocHook::AwaitClaims => return None,
-            AllocHook::AllocDir => "Making its directory".to_owned(),
-            AllocHook::MigrateDisk => {
-                let sources = disk.map(|disk| disk.sources_of(self.record.id));
-                let nearest = of(sources.and_then(|sources| sources.first().copied()));
-                format!("Migrating the disk of allocation {nearest}")
-            }
-            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.waits_for_remote(hook, disk)?,
-        })
+        let setup = self.setup()?;
+        setup.hook()?.words(self, &setup.asking, disk)
     }
 
     /// Whether it waits for claims that others of this node hold.
     pub fn awaits_claims(&self) -> bool {
-        self.prerun_hook() == Some(AllocHook::AwaitClaims) && !self.has_claims()
+        self.claims_held() == Some(Holders::Here) && !self.has_claims()
     }
 
     /// Whether it waits for claims, whoever holds them.
     pub fn awaits_any_claim(&self) -> bool {
-        self.awaits_claims() || self.prerun_hook() == Some(AllocHook::AwaitRemote)
+        self.awaits_claims() || self.claims_held() == Some(Holders::Elsewhere)
+    }
+
+    /// Where those are who hold the claims that it waits for.
+    fn claims_held(&self) -> Option<Holders> {
+        self.setup()?.hook()?.awaits_claims()
     }
 
     /// Whether others of this node hold nothing of what it claims: that was granted once, and whatever ran
@@ -151,63 +141,49 @@ impl AllocRunner {
         self.granted = true;
     }
 
-    fn prerun_hook(&self) -> Option<AllocHook> {
-        match &self.phase {
-            Phase::Prerun(pipeline) => pipeline.current(PRERUN),
-            Phase::Tasks
-            | Phase::Finished
-            | Phase::Destroying(_)
-            | Phase::DestroyPause(_)
-            | Phase::Destroyed => None,
-        }
-    }
-
-    fn begin_prerun(&mut self, cx: &mut Cx<'_>, hook: AllocHook) -> HookStart {
-        match hook {
-            AllocHook::AllocDir => self.hook_work(cx, hook, BuildAllocDir.into()),
-            AllocHook::AwaitClaims if self.has_claims() => HookStart::Done,
-            AllocHook::AwaitClaims => HookStart::Waiting,
-            AllocHook::MigrateDisk => {
-                let disk = cx.shared.disks.get(&self.record.slot());
-                let from = disk.map(|disk| disk.sources_of(self.record.id).to_vec());
-                let Some(from) = from.filter(|from| !from.is_empty()) else {
-                    return HookStart::Done;
-                };
-                let tasks = self.task_names();
-                self.hook_work(cx, hook, InheritDisk { from, tasks }.into())
-            }
-            AllocHook::AwaitRemote | AllocHook::FetchDisk => self.begin_remote(cx, hook),
-        }
-    }
-
-    pub(super) fn task_names(&self) -> Vec<TaskName> {
+    pub(crate) fn task_names(&self) -> Vec<TaskName> {
         let names = self.tasks.iter().map(|task| task.spec().key.task.clone());
         names.collect()
     }
 
-    pub(super) fn hook_work(&self, cx: &mut Cx<'_>, hook: AllocHook, work: HookWork) -> HookStart {
+    /// Changes what is known of the disk of its slot.
+    pub(crate) fn edit_disk(&self, cx: &mut Cx<'_>, change: impl FnOnce(&mut Disk)) {
+        cx.edit_disk(&self.record.slot(), change);
+    }
+
+    /// All its tasks are told.
+    pub(crate) fn notify_tasks(&mut self, cx: &mut Cx<'_>, words: &str) {
+        let words: String = words.chars().take(MAX_WORDS).collect();
+        for task in &mut self.tasks {
+            let event = TaskEvent::new(EventType::HookMessage, cx.now.wall, &words);
+            task.push(cx, event.detail("message", &words));
+        }
+    }
+
+    /// Asks for the work of a hook.
+    pub(crate) fn hook_work(
+        &self,
+        cx: &mut Cx<'_>,
+        hook: &dyn AllocHook,
+        work: impl Into<HookWork>,
+    ) -> HookStart {
         let alloc = self.record.id;
-        let limit = hook.time_limit(&cx.config.timeouts);
+        let limit = hook.timeout(&cx.config.timeouts);
         let op = cx.operation(Owner::Alloc(alloc), hook.purpose(), limit);
         let effect = Effect::Hook(HookEffect::Run {
             op,
             alloc,
             task: None,
-            work,
+            work: work.into(),
         });
-        match hook {
-            // A question leaves nothing behind.
-            AllocHook::AwaitRemote => cx.send(effect),
-            // A directory of an allocation that a crash made unknown would stay for ever.
-            AllocHook::AllocDir
-            | AllocHook::AwaitClaims
-            | AllocHook::MigrateDisk
-            | AllocHook::FetchDisk => cx.send_after_save(effect),
+        match hook.only_asks() {
+            true => cx.send(effect),
+            false => cx.send_after_save(effect),
         }
         HookStart::Working(op)
     }
 
-    fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: AllocHook, failure: &Failure) {
+    fn setup_failed(&mut self, cx: &mut Cx<'_>, hook: &dyn AllocHook, failure: &Failure) {
         let why = format!(
             "failed to setup alloc: {}: {}",
             hook.name(),
@@ -224,14 +200,11 @@ impl AllocRunner {
 
     /// What is being set up is not wanted any more. What was not even asked for is taken back.
     pub(super) fn cancel_prerun(&mut self, cx: &mut Cx<'_>) {
-        let Phase::Prerun(pipeline) = &self.phase else {
-            return;
-        };
-        let Some(op) = pipeline.awaited() else {
+        let Some(op) = self.setup().and_then(Setup::awaited) else {
             return;
         };
         if cx.withdraw(op) {
-            self.phase = Phase::Prerun(Pipeline::new(OnError::Stop));
+            self.phase = Phase::Prerun(Setup::default());
         } else {
             cx.send(Effect::Hook(HookEffect::Cancel { op }));
         }
@@ -239,9 +212,9 @@ impl AllocRunner {
 
     /// What was to be set up is not wanted any more. An answer that is under way is awaited, so
     /// that nothing is made after it was garbage-collected.
-    fn abandon_prerun(&mut self, cx: &mut Cx<'_>, pipeline: &Pipeline) -> bool {
+    fn abandon_prerun(&mut self, cx: &mut Cx<'_>, setup: &Setup) -> bool {
         cx.shared.broadcasts.leave(self.record.id);
-        if pipeline.awaited().is_some() {
+        if setup.awaited().is_some() {
             return false;
         }
         if self.never_ran() {

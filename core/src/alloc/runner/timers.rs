@@ -31,7 +31,7 @@ impl AllocRunner {
     /// The next timer, and its name.
     pub fn deadline(&self) -> Option<(Instant, AllocTimer)> {
         let phase = match &self.phase {
-            Phase::Prerun(_) => self.asks_again_at().map(|at| (at, AllocTimer::AskAgain)),
+            Phase::Prerun(setup) => setup.asks_again_at().map(|at| (at, AllocTimer::AskAgain)),
             Phase::DestroyPause(until) => Some((*until, AllocTimer::DestroyRetry)),
             Phase::Destroying(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => None,
         };
