@@ -241,7 +241,7 @@ fn alloc_state(alloc: &AllocRunner) -> &'static str {
     match alloc.phase() {
         AllocPhase::Prerun(setup) if setup.awaited().is_some() => "setting up",
         AllocPhase::Prerun(_) => "awaiting previous allocation",
-        AllocPhase::Tasks => "tasks",
+        AllocPhase::Tasks(_) => "tasks",
         AllocPhase::Finished if alloc.has_remains() => "finished, with remains",
         AllocPhase::Finished => "finished",
         AllocPhase::Destroying(_) => "destroying",

@@ -69,7 +69,7 @@ impl View<'_> {
                     || !self.is_fingerprinted()
                     || alloc.awaits_claims() && !self.ungranted(alloc).is_empty()
             }
-            AllocPhase::Tasks => {
+            AllocPhase::Tasks(_) => {
                 alloc
                     .tasks()
                     .iter()

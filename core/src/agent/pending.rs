@@ -216,7 +216,7 @@ impl Agent {
                 })
             }
             AllocPhase::Destroying(_) | AllocPhase::DestroyPause(_) => Some(AllocWait::Removal),
-            AllocPhase::Tasks | AllocPhase::Finished | AllocPhase::Destroyed => None,
+            AllocPhase::Tasks(_) | AllocPhase::Finished | AllocPhase::Destroyed => None,
         };
         if let Some(wait) = wait {
             let until = self.view().next_timer(alloc);

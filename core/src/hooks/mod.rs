@@ -54,10 +54,20 @@ pub enum Progress<H> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pipeline {
     at: usize,
-    awaited: Option<Op>,
-    answer: Option<Result<(), Failure>>,
+    step: Step,
     on_error: OnError,
     collected: Vec<String>,
+}
+
+/// How far the hook is that is next.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+enum Step {
+    /// It is to begin.
+    Begin,
+    /// Somebody outside works on it.
+    Working(Op),
+    /// Its work is over.
+    Over(Result<(), Failure>),
 }
 
 impl Pipeline {
@@ -65,8 +75,7 @@ impl Pipeline {
     pub fn new(on_error: OnError) -> Pipeline {
         Pipeline {
             at: 0,
-            awaited: None,
-            answer: None,
+            step: Step::Begin,
             on_error,
             collected: Vec::new(),
         }
@@ -80,28 +89,29 @@ impl Pipeline {
         mut begin: impl FnMut(H) -> HookStart,
     ) -> Progress<H> {
         while let Some(&hook) = table.get(self.at) {
-            let failure = match self.answer.take() {
-                Some(Ok(())) => None,
-                Some(Err(failure)) => Some(failure),
-                None if self.awaited.is_some() => return Progress::Pending,
-                None => match begin(hook) {
-                    HookStart::Done => None,
+            let result = match core::mem::replace(&mut self.step, Step::Begin) {
+                Step::Over(result) => result,
+                Step::Working(op) => return self.works(op),
+                Step::Begin => match begin(hook) {
+                    HookStart::Done => Ok(()),
                     HookStart::Waiting => return Progress::Pending,
-                    HookStart::Failed(failure) => Some(failure),
-                    HookStart::Working(op) => {
-                        self.awaited = Some(op);
-                        return Progress::Pending;
-                    }
+                    HookStart::Failed(failure) => Err(failure),
+                    HookStart::Working(op) => return self.works(op),
                 },
             };
             self.at += 1;
-            let Some(failure) = failure else { continue };
+            let Err(failure) = result else { continue };
             match self.on_error {
                 OnError::Stop => return Progress::Failed(hook, failure),
                 OnError::Collect => self.collected.push(failure.message),
             }
         }
         Progress::Finished(core::mem::take(&mut self.collected))
+    }
+
+    fn works<H>(&mut self, op: Op) -> Progress<H> {
+        self.step = Step::Working(op);
+        Progress::Pending
     }
 
     /// The hook at which the pipeline stands.
@@ -111,26 +121,28 @@ impl Pipeline {
 
     /// Takes the answer to `op`. `false` if it is not the awaited one.
     pub fn answer(&mut self, op: Op, result: Result<(), Failure>) -> bool {
-        if self.awaited != Some(op) {
-            return false;
+        let awaited = self.step == Step::Working(op);
+        if awaited {
+            self.step = Step::Over(result);
         }
-        self.awaited = None;
-        self.answer = Some(result);
-        true
+        awaited
     }
 
     /// The hook whose answer this is begins anew. `false` if the answer is not the awaited one.
     pub fn again(&mut self, op: Op) -> bool {
-        let awaited = self.awaited == Some(op);
+        let awaited = self.step == Step::Working(op);
         if awaited {
-            self.awaited = None;
+            self.step = Step::Begin;
         }
         awaited
     }
 
     /// Whose answer is awaited.
     pub fn awaited(&self) -> Option<Op> {
-        self.awaited
+        match self.step {
+            Step::Working(op) => Some(op),
+            Step::Begin | Step::Over(_) => None,
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl Checker {
                 }
                 // Nothing of it is left but its directory: others go first.
                 AllocPhase::Finished => alloc.record().destroying && !alloc.has_remains(),
-                AllocPhase::Tasks | AllocPhase::Destroyed => false,
+                AllocPhase::Tasks(_) | AllocPhase::Destroyed => false,
             };
             let awaits_place = matches!(alloc.phase(), AllocPhase::Finished) && busy;
             self.sometimes(Property::SometimesGcWaitsForPermit, awaits_place);

@@ -66,18 +66,18 @@ impl AllocRunner {
     /// What one task's state means for the others, and for the stage. Returns whether anything
     /// follows from it.
     pub(super) fn check_tasks(&mut self, cx: &mut Cx<'_>) -> bool {
-        if !matches!(self.phase, Phase::Tasks) {
+        let Phase::Tasks(before) = self.phase else {
             return false;
-        }
+        };
         let states = self
             .tasks
             .iter()
             .map(|task| (task.spec().stage(), task.state()));
-        let stage = self.coordinator.after(states);
-        let mut changed = stage != self.coordinator;
-        self.coordinator = stage;
+        let stage = before.after(states);
+        let mut changed = stage != before;
+        self.phase = Phase::Tasks(stage);
         if self.kill.is_none()
-            && let Some((kind, message, failed)) = self.reason_to_end()
+            && let Some((kind, message, failed)) = self.reason_to_end(stage)
         {
             changed = true;
             for task in &mut self.tasks {
@@ -96,7 +96,7 @@ impl AllocRunner {
     }
 
     /// Why the rest of the group has to end, if it has to.
-    fn reason_to_end(&self) -> Option<(EventType, String, Option<TaskName>)> {
+    fn reason_to_end(&self, stage: Coordinator) -> Option<(EventType, String, Option<TaskName>)> {
         let before_end = |task: &&TaskRunner| task.spec().stage() != Stage::Poststop;
         let mut live = self
             .tasks
@@ -130,7 +130,7 @@ impl AllocRunner {
             .iter()
             .filter(before_end)
             .any(|task| !task.spec().stage().is_sidecar());
-        let main_over = only_sidecars && (has_main || self.coordinator > Coordinator::Main);
+        let main_over = only_sidecars && (has_main || stage > Coordinator::Main);
         main_over.then(|| {
             (
                 EventType::MainDead,

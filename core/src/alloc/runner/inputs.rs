@@ -70,7 +70,7 @@ impl AllocRunner {
                 self.set_up(cx, setup, op, result)
             }
             Phase::Destroying(pipeline) => pipeline.answer(op, result.map(|_| ())),
-            Phase::Tasks | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
+            Phase::Tasks(_) | Phase::Finished | Phase::DestroyPause(_) | Phase::Destroyed => false,
         };
         if !awaited {
             cx.count_stale();
@@ -79,10 +79,10 @@ impl AllocRunner {
 
     /// All tasks run again, in their order, also those that ended. `false` if that cannot be.
     pub fn rerun_all(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
-        if self.kill.is_some() || !matches!(self.phase, Phase::Tasks) {
+        if self.kill.is_some() || !matches!(self.phase, Phase::Tasks(_)) {
             return false;
         }
-        self.coordinator = Coordinator::Again;
+        self.phase = Phase::Tasks(Coordinator::Again);
         for task in &mut self.tasks {
             let _ = task.restart(cx, reason) || task.rerun(cx);
         }

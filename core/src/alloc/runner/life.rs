@@ -16,13 +16,20 @@ impl AllocRunner {
             let record = self.record.clone();
             let ending = self.kill.is_some();
             for task in &mut self.tasks {
-                let in_turn = matches!(self.phase, Phase::Tasks);
                 let stage = task.spec().stage();
+                let in_turn = match self.phase {
+                    Phase::Tasks(coordinator) => coordinator.is_open(stage),
+                    Phase::Prerun(_)
+                    | Phase::Finished
+                    | Phase::Destroying(_)
+                    | Phase::DestroyPause(_)
+                    | Phase::Destroyed => false,
+                };
                 // A group that is being ended starts nothing but what comes after the end, and
                 // what a task is told of its machine has to be known.
                 let wanted =
                     (!ending || stage == Stage::Poststop) && !cx.shared.fingerprint_pending;
-                let open = in_turn && wanted && self.coordinator.is_open(stage);
+                let open = in_turn && wanted;
                 changed |= task.advance(
                     cx,
                     Scope {
@@ -74,7 +81,7 @@ impl AllocRunner {
                 }
                 over
             }
-            Phase::Tasks => {
+            Phase::Tasks(_) => {
                 let over = self.tasks.iter().all(TaskRunner::is_finished);
                 if over {
                     self.edit(cx, |record| record.finished = true);

@@ -41,8 +41,8 @@ use crate::time::{Instant, Span};
 pub enum Phase {
     /// It is set up.
     Prerun(Setup),
-    /// Its tasks have their turn.
-    Tasks,
+    /// Its tasks have their turn, stage by stage.
+    Tasks(Coordinator),
     /// Nothing of it is alive. What is left are its directory and its records.
     Finished,
     /// It is garbage-collected.
@@ -69,7 +69,6 @@ pub struct AllocRunner {
     job: Arc<Job>,
     tasks: Vec<TaskRunner>,
     phase: Phase,
-    coordinator: Coordinator,
     kill: Option<KillOrder>,
     health: Option<HealthWatch>,
     max_run_deadline: Option<Instant>,
@@ -152,7 +151,6 @@ impl AllocRunner {
             job,
             tasks,
             phase,
-            coordinator: Coordinator::default(),
             kill: None,
             health,
             max_run_deadline,

@@ -20,7 +20,7 @@ impl AllocRunner {
             self.health = None;
             return;
         }
-        if !matches!(self.phase, Phase::Tasks | Phase::Finished) {
+        if !matches!(self.phase, Phase::Tasks(_) | Phase::Finished) {
             return;
         }
         let Some(verdict) = watch.check(cx.now, self.tasks.iter()) else {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AllocRunner, Phase};
+use crate::alloc::coordinator::Coordinator;
 use crate::alloc::hooks::{AllocHook, Holders, PRERUN};
 use crate::alloc::remote::Asking;
 use crate::cx::Cx;
@@ -67,12 +68,12 @@ impl AllocRunner {
                 false
             }
             Progress::Finished(_) => {
-                self.phase = Phase::Tasks;
+                self.phase = Phase::Tasks(Coordinator::default());
                 true
             }
             Progress::Failed(hook, failure) => {
                 self.setup_failed(cx, hook, &failure);
-                self.phase = Phase::Tasks;
+                self.phase = Phase::Tasks(Coordinator::default());
                 true
             }
         }
@@ -100,7 +101,7 @@ impl AllocRunner {
     fn setup(&self) -> Option<&Setup> {
         match &self.phase {
             Phase::Prerun(setup) => Some(setup),
-            Phase::Tasks
+            Phase::Tasks(_)
             | Phase::Finished
             | Phase::Destroying(_)
             | Phase::DestroyPause(_)
@@ -223,7 +224,7 @@ impl AllocRunner {
         } else if self.kill.is_none() {
             self.stop(cx);
         }
-        self.phase = Phase::Tasks;
+        self.phase = Phase::Tasks(Coordinator::default());
         true
     }
 }

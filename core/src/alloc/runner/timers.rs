@@ -33,10 +33,10 @@ impl AllocRunner {
         let phase = match &self.phase {
             Phase::Prerun(setup) => setup.asks_again_at().map(|at| (at, AllocTimer::AskAgain)),
             Phase::DestroyPause(until) => Some((*until, AllocTimer::DestroyRetry)),
-            Phase::Destroying(_) | Phase::Tasks | Phase::Finished | Phase::Destroyed => None,
+            Phase::Destroying(_) | Phase::Tasks(_) | Phase::Finished | Phase::Destroyed => None,
         };
         let kill = self.kill.as_ref().and_then(KillOrder::deadline);
-        let watching = matches!(self.phase, Phase::Tasks | Phase::Finished);
+        let watching = matches!(self.phase, Phase::Tasks(_) | Phase::Finished);
         let health = self
             .health
             .as_ref()
