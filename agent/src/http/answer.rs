@@ -6,7 +6,9 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 
+use super::blocking::Indexed;
 use super::errors::ApiError;
+use super::filter::Row;
 use super::params::Params;
 
 /// What every handler gives back.
@@ -26,6 +28,43 @@ pub(super) fn read(params: &Params, index: u64, value: &impl Serialize) -> Answe
     let mut response = json(params, value)?;
     state_headers(response.headers_mut(), index);
     Ok(response)
+}
+
+/// The page of a list that is asked for, of what the filter takes. It is made on a thread where that delays
+/// nobody, if it may be long.
+pub(super) async fn list<T: Row + Send + 'static, D: Serialize>(
+    params: Params,
+    seen: Indexed<Vec<T>>,
+    token: impl Fn(&T) -> String + Send + 'static,
+    shown: impl Fn(&T) -> D + Send + 'static,
+) -> Answer {
+    let is_long = seen.value.len() > FEW;
+    let make = move || {
+        let page = params.page(seen.value, token)?;
+        let mut response = read(&params, seen.index, &Shown(&page.items, shown))?;
+        if let Some(next) = page.next.and_then(|token| token.parse().ok()) {
+            response.headers_mut().insert("x-nomad-nexttoken", next);
+        }
+        Ok(response)
+    };
+    if !is_long {
+        return make();
+    }
+    let made = tokio::task::spawn_blocking(make);
+    made.await
+        .map_err(|_| ApiError::failed("the answer could not be made"))?
+}
+
+/// The most elements of a list that is made where it is asked for.
+const FEW: usize = 64;
+
+/// A list of which each element is made when it is written, so that there is never more than one of them.
+struct Shown<'a, T, F>(&'a [T], F);
+
+impl<T, D: Serialize, F: Fn(&T) -> D> Serialize for Shown<'_, T, F> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(&self.1))
+    }
 }
 
 /// A JSON answer to a change.

@@ -4,14 +4,15 @@ use axum::extract::{Path, State};
 use drover_core::agent::View;
 use drover_core::ids::EvalId;
 use drover_core::model::eval::Evaluation;
+use serde_json::json;
 
 use super::Api;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{AllocStub, EvalStub, EvaluationDto};
+use super::dto::{EvalStub, EvaluationDto};
 use super::errors::ApiError;
-use super::jobs::page;
-use super::params::{Params, check_prefix, has_prefix, uuid};
+use super::params::{Params, check_prefix, uuid};
+use super::{allocations, records};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     check_prefix("eval", params.prefix())?;
@@ -19,24 +20,43 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.evals().filter(|eval| {
             asked.includes(&eval.job.namespace)
-                && has_prefix(&eval.id.to_string(), asked.prefix())
+                && asked.is_prefix_of(eval.id)
                 && asked
                     .non_empty("job")
                     .is_none_or(|job| *eval.job.id == *job)
+                && asked
+                    .non_empty("status")
+                    .is_none_or(|status| eval.status.as_str() == status)
         });
         let mut evals: Vec<_> = wanted.map(|eval| EvaluationDto::of(view, eval)).collect();
-        if let Some(status) = asked.non_empty("status") {
-            evals.retain(|eval| eval.status == status);
-        }
         evals.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
-        let token = |eval: &EvaluationDto| format!("{}.{}", eval.create_index, eval.id);
-        Indexed::whole(
-            view,
-            evals.into_iter().map(|eval| (token(&eval), eval)).collect(),
-        )
+        Indexed::whole(view, evals)
     })
     .await?;
-    page(&params, seen)
+    let token = |eval: &EvaluationDto| format!("{}.{}", eval.create_index, eval.id);
+    answer::list(params, seen, token, EvaluationDto::clone).await
+}
+
+/// How many there are.
+pub(super) async fn count(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.clone();
+    let seen = blocking_query(&api, &params, move |view| {
+        let wanted = view
+            .evals()
+            .filter(|eval| asked.includes(&eval.job.namespace) && asked.is_prefix_of(eval.id));
+        let evals = wanted.map(|eval| EvaluationDto::of(view, eval));
+        Indexed::whole(view, evals.collect::<Vec<_>>())
+    })
+    .await?;
+    let all = params.page(seen.value, |eval| eval.id.clone())?;
+    let value = json!({
+        "Count": all.items.len(),
+        "Index": seen.index,
+        "KnownLeader": true,
+        "LastContact": 0,
+        "NextToken": "",
+    });
+    answer::read(&params, seen.index, &value)
 }
 
 pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
@@ -66,17 +86,8 @@ pub(super) async fn allocations(
     params: Params,
 ) -> Answer {
     let id: EvalId = uuid("eval", &id)?;
-    let seen = blocking_query(&api, &params, move |view| {
-        let of_eval = view
-            .shown_allocs()
-            .filter(|alloc| alloc.record().eval == id);
-        Indexed::whole(
-            view,
-            of_eval.map(|a| AllocStub::of(view, a)).collect::<Vec<_>>(),
-        )
-    })
-    .await?;
-    answer::read(&params, seen.index, &seen.value)
+    let seen = records::allocs(&api, &params, move |alloc| alloc.eval == id).await?;
+    allocations::stubs(&api, &params, &seen)
 }
 
 /// The evaluations that one came of and that came of it, and so on: all of a chain but itself.

@@ -1,5 +1,7 @@
 //! One job. Ids may contain slashes, so the path is read from its end.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::Method;
 use drover_core::agent::View;
@@ -13,11 +15,12 @@ use serde_json::Value;
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::{
-    AllocStub, DeploymentDto, EvaluationDto, Stopped, Versions, full_job, register_answer, summary,
+    DeploymentDto, EvaluationDto, Stopped, Versions, full_job, register_answer, summary,
 };
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::{Api, dispatch, jobs, missing, plan, snapshot};
+use super::records::{AllocRecords, NodeNames};
+use super::{Api, allocations, dispatch, jobs, missing, plan, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +107,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Evaluate | Part::Dispatch | Part::Handover | Part::Plan => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
-        Part::Allocations => allocations(&api, &params, key).await,
+        Part::Allocations => allocs_of(&api, &params, key).await,
         Part::Evaluations => evaluations(&api, &params, key).await,
         Part::Summary => job_summary(&api, &params, key).await,
         Part::Versions => versions(&api, &params, key).await,
@@ -184,21 +187,16 @@ async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
     .await
 }
 
-async fn allocations(api: &Api, params: &Params, key: JobKey) -> Answer {
+async fn allocs_of(api: &Api, params: &Params, key: JobKey) -> Answer {
     let seen = blocking_query(api, params, move |view| {
-        let mut stubs: Vec<_> = view
-            .shown_allocs_of(&key)
-            .map(|a| AllocStub::of(view, a))
-            .collect();
-        stubs.sort_by_key(|stub| core::cmp::Reverse(stub.create_index));
-        Indexed::whole(view, stubs)
+        let node = Arc::new(NodeNames::of(view.node()));
+        let allocs = view.shown_allocs_of(&key);
+        let mut allocs: Vec<_> = allocs.map(|a| AllocRecords::of(view, &node, a)).collect();
+        allocs.sort_by_key(|alloc| core::cmp::Reverse(alloc.alloc().create_index));
+        Indexed::whole(view, allocs)
     })
     .await?;
-    let mut stubs = seen.value;
-    for stub in &mut stubs {
-        stub.is_told(&api.settings.transfers);
-    }
-    answer::read(params, seen.index, &stubs)
+    allocations::stubs(api, params, &seen)
 }
 
 async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {

@@ -18,6 +18,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{JobStub, TakeoverAlloc, Validated, register_answer};
 use super::errors::ApiError;
 use super::params::Params;
+use super::records::JobRecords;
 use super::{Api, body, dispatch, suitability};
 use crate::admission::{self, Admitted, FileOptions, Preserve, Refused};
 
@@ -26,32 +27,20 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let seen = blocking_query(&api, &params, move |view| {
         let wanted = view.jobs().filter(|record| {
             let job = &record.job;
-            asked.includes(&job.namespace)
-                && job.id.starts_with(asked.prefix())
-                && asked.filter.is_none_or(|filter| filter.takes(job))
+            asked.includes(&job.namespace) && job.id.starts_with(asked.prefix())
         });
-        let with_meta = asked.flag("meta");
-        let stubs = wanted.map(|record| {
-            let token = format!("{}.{}", record.job.namespace, record.job.id);
-            (token, JobStub::of(view, record, with_meta))
-        });
-        Indexed::whole(view, stubs.collect::<Vec<_>>())
+        let jobs = wanted.map(|record| JobRecords::of(view, record));
+        Indexed::whole(view, jobs.collect::<Vec<_>>())
     })
     .await?;
-    page(&params, seen)
-}
-
-/// One page of a list as an answer.
-pub(super) fn page<T: serde::Serialize>(
-    params: &Params,
-    seen: Indexed<Vec<(String, T)>>,
-) -> Answer {
-    let (page, next) = params.page(seen.value);
-    let mut response = answer::read(params, seen.index, &page)?;
-    if let Some(next) = next.and_then(|token| token.parse().ok()) {
-        response.headers_mut().insert("x-nomad-nexttoken", next);
-    }
-    Ok(response)
+    let with_meta = params.flag("meta");
+    answer::list(
+        params,
+        seen,
+        |job| format!("{}.{}", job.record.job.namespace, job.record.job.id),
+        move |job| JobStub::of(job, with_meta),
+    )
+    .await
 }
 
 /// The body of a submission.

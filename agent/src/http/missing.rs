@@ -40,7 +40,6 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("deployment/pause/*", "pausing a deployment"),
     ("deployment/promote/*", "promoting a deployment"),
     ("deployment/unblock/*", "unblocking a deployment"),
-    ("evaluations/count", "counting evaluations"),
     ("event/stream", "the event stream"),
     ("jobs/statuses", "overviews of jobs"),
     ("namespace/**", "namespaces"),

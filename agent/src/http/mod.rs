@@ -27,6 +27,7 @@ mod nodes;
 mod params;
 mod plan;
 mod plugins;
+pub(crate) mod records;
 mod response_cache;
 mod safe_open;
 mod scheduler;
@@ -155,6 +156,7 @@ fn routes() -> Router<Api> {
             put(allocations::stop).post(allocations::stop),
         )
         .route("/v1/evaluations", get(evaluations::list))
+        .route("/v1/evaluations/count", get(evaluations::count))
         .route("/v1/evaluation/{id}", get(evaluations::one))
         .route(
             "/v1/evaluation/{id}/allocations",

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use drover_core::text::{parse_duration, quote};
 
 use super::errors::ApiError;
-use super::filter::JobFilter;
+use super::filter::{Filter, Row};
 use super::serve::Caller;
 
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
@@ -46,8 +46,8 @@ pub(super) struct Params {
     pub(super) pretty: bool,
     /// How many elements a page has at most; 0 for no pages.
     pub(super) per_page: usize,
-    /// Which jobs are listed; all unless given.
-    pub(super) filter: Option<JobFilter>,
+    /// Which elements of a list are answered; all unless given.
+    pub(super) filter: Option<Filter>,
     /// The connection that it came over.
     pub(super) caller: Caller,
 }
@@ -135,27 +135,88 @@ impl Params {
         self.get("prefix").unwrap_or_default()
     }
 
-    /// Cuts one page out of a list. Each element comes with its token.
-    pub(super) fn page<T>(&self, mut items: Vec<(String, T)>) -> (Vec<T>, Option<String>) {
-        if self.flag("reverse") {
+    /// Whether an id begins as it is asked for.
+    pub(super) fn is_prefix_of(&self, id: impl ToString) -> bool {
+        let prefix = self.prefix();
+        prefix.is_empty() || has_prefix(&id.to_string(), prefix)
+    }
+
+    /// Cuts one page out of what of a list the filter takes, and says where the next one begins. The list
+    /// is in the order of its tokens.
+    ///
+    /// # Errors
+    /// The filter cannot be evaluated over an element.
+    pub(super) fn page<T: Row>(
+        &self,
+        mut items: Vec<T>,
+        token: impl Fn(&T) -> String,
+    ) -> Result<Page<T>, ApiError> {
+        let reverse = self.flag("reverse");
+        if reverse {
             items.reverse();
         }
-        let start = match self.non_empty("next_token") {
-            Some(token) => items
-                .iter()
-                .position(|(own, _)| own == token)
-                .unwrap_or(items.len()),
-            None => 0,
+        let start = self.non_empty("next_token").map(Place::of);
+        let is_before = |item: &T| match &start {
+            None => false,
+            Some(start) => {
+                let order = Place::of(&token(item)).cmp(start);
+                if reverse {
+                    order.is_gt()
+                } else {
+                    order.is_lt()
+                }
+            }
         };
-        let per_page = if self.per_page == 0 {
-            usize::MAX
-        } else {
-            self.per_page
+        let most = match self.per_page {
+            0 => usize::MAX,
+            most => most,
         };
-        let next = start.checked_add(per_page).and_then(|at| items.get(at));
-        let next = next.map(|(token, _)| token.clone());
-        let page = items.into_iter().skip(start).take(per_page);
-        (page.map(|(_, item)| item).collect(), next)
+        let mut page = Page {
+            items: Vec::new(),
+            next: None,
+        };
+        for item in items.into_iter().skip_while(is_before) {
+            if let Some(filter) = &self.filter
+                && !filter.takes(&item)?
+            {
+                continue;
+            }
+            if page.items.len() == most {
+                page.next = Some(token(&item));
+                break;
+            }
+            page.items.push(item);
+        }
+        Ok(page)
+    }
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page<T> {
+    pub(super) items: Vec<T>,
+    /// The token of the first element behind it.
+    pub(super) next: Option<String>,
+}
+
+/// Where the element of a token stands in its list: by the index in front of the point, if there is one.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    index: Option<u64>,
+    names: Vec<String>,
+}
+
+impl Place {
+    fn of(token: &str) -> Place {
+        let (first, rest) = token.split_once('.').unwrap_or((token, ""));
+        let index = first.parse().ok().filter(|_| !rest.is_empty());
+        Place {
+            index,
+            names: match index {
+                Some(_) => vec![rest.to_owned()],
+                None => vec![first.to_owned(), rest.to_owned()],
+            },
+        }
     }
 }
 
@@ -168,7 +229,7 @@ impl<S: Sync> FromRequestParts<S> for Params {
         };
         let mut params = Params::parse(given)?;
         if let Some(expression) = params.non_empty("filter") {
-            params.filter = Some(JobFilter::of(parts.uri.path(), expression)?);
+            params.filter = Some(Filter::parse(expression)?);
         }
         params.caller = parts.extensions.get().cloned().unwrap_or_default();
         Ok(params)
@@ -303,11 +364,33 @@ mod tests {
 
     #[test]
     fn page_begins_at_next_token() {
-        let items = || ["a", "b", "c"].map(|x| (x.to_owned(), x)).to_vec();
-        let first = params(&[("per_page", "2")]).map(|p| p.page(items()));
-        assert_eq!(first, Ok((vec!["a", "b"], Some("c".to_owned()))));
-        let second = params(&[("per_page", "2"), ("next_token", "c")]).map(|p| p.page(items()));
-        assert_eq!(second, Ok((vec!["c"], None)));
+        let page = |query: &[(&str, &str)]| {
+            let list = vec!["default.a", "default.b", "default.c"];
+            let page = params(query).unwrap().page(list, |item| (*item).to_owned());
+            let page = page.unwrap();
+            (page.items, page.next)
+        };
+        let own = |token: &str| Some(token.to_owned());
+        let first = page(&[("per_page", "2")]);
+        assert_eq!(first, (vec!["default.a", "default.b"], own("default.c")));
+        let second = page(&[("per_page", "2"), ("next_token", "default.c")]);
+        assert_eq!(second, (vec!["default.c"], None));
+        // What the token was of may be gone by now.
+        let gone = page(&[("per_page", "1"), ("next_token", "default.aa")]);
+        assert_eq!(gone, (vec!["default.b"], own("default.c")));
+        let back = [
+            ("per_page", "1"),
+            ("reverse", "true"),
+            ("next_token", "default.b"),
+        ];
+        assert_eq!(page(&back), (vec!["default.b"], own("default.a")));
+    }
+
+    #[test]
+    fn token_with_an_index_is_ordered_by_its_number() {
+        assert!(Place::of("9.x") < Place::of("10.a"));
+        assert!(Place::of("10.a") < Place::of("10.b"));
+        assert!(Place::of("default.a") < Place::of("default2.a"));
     }
 
     #[test]

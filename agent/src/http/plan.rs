@@ -11,6 +11,7 @@ use super::answer::{self, Answer};
 use super::dto::{AllocMetric, AllocStub, PlanAnnotations, Planned};
 use super::errors::ApiError;
 use super::params::Params;
+use super::records::{AllocRecords, NodeNames};
 use super::{Api, body, diff, jobs};
 use crate::admission::Preserve;
 
@@ -42,11 +43,14 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
     let (wanted, with_diff) = (job.clone(), asked.diff);
     let planned = api.agent_handle.ask(move |view| {
         let now = clock::now();
+        let node = Arc::new(NodeNames::of(view.node()));
         let dry_run = view.dry_run(now, &wanted);
         let known = view.job(&wanted.key()).map(|record| record.job.clone());
         let preempted = dry_run.preempts.iter();
         let preempted = preempted.filter_map(|id| view.shown_alloc(*id));
-        let preempted = preempted.map(|alloc| AllocStub::of(view, alloc)).collect();
+        let preempted = preempted
+            .map(|alloc| AllocStub::of(&AllocRecords::of(view, &node, alloc)))
+            .collect();
         let planned = Planned {
             annotations: PlanAnnotations::of(&dry_run, preempted),
             failed_groups: AllocMetric::of_dry_run(view.node(), &dry_run),

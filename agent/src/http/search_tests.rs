@@ -1,10 +1,12 @@
 //! What Nomad's own command line asks for of itself: searches, filters, related evaluations.
 
+use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
 
 use super::dto::EvaluationDto;
 use super::tests::{allocs, failure, register};
+use crate::cli::client::whole;
 use crate::testing::{Rig, job};
 
 async fn search(rig: &Rig, context: &str, prefix: &str) -> Value {
@@ -66,15 +68,99 @@ async fn filter_of_a_dispatch_lists_parameterized_jobs_only() {
     let dispatchable = r#"ParentID == "" and ParameterizedJob is not nil"#;
     assert_eq!(list(dispatchable).await, ["work"]);
     assert!(list("Periodic is not nil").await.is_empty());
-    // What is not understood is not left out silently, neither here nor where there are no jobs.
-    for path in [
-        "/v1/jobs?filter=Type%20%3D%3D%20%22batch%22",
-        "/v1/nodes?filter=Periodic%20is%20not%20nil",
+}
+
+#[tokio::test]
+async fn filter_applies_to_the_stored_object_of_each_list() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["Meta"] = json!({ "owner": "me" });
+    web["TaskGroups"][0]["Count"] = json!(3);
+    register(&rig, web).await;
+    register(&rig, job("calc", "batch", Some(0))).await;
+    for (path, filter, count) in [
+        ("/v1/jobs", r#"Type == "batch" and Name matches "^c""#, 1),
+        ("/v1/jobs", r#"Meta.owner == "me""#, 1),
+        ("/v1/jobs", "Status == dead", 1),
+        ("/v1/jobs", "any TaskGroups as g { g.Count == 3 }", 1),
+        ("/v1/allocations", "ClientStatus == running", 3),
+        ("/v1/allocations", "Job.Type == batch", 1),
+        ("/v1/allocations", r#"Name == "web.g[1]""#, 1),
+        ("/v1/allocations", "TaskStates.t.State == running", 3),
+        (
+            "/v1/allocations",
+            "AllocatedResources.Tasks.t.Memory.MemoryMB == 16",
+            4,
+        ),
+        ("/v1/evaluations", "Status == complete", 2),
+        (
+            "/v1/evaluations",
+            r#"PreviousEval == "" and JobID == calc"#,
+            1,
+        ),
+        ("/v1/nodes", "Status == ready", 1),
+        ("/v1/nodes", r#"Attributes["x"] == "x""#, 0),
+        ("/v1/nodes", "Drivers.mock_driver.Healthy == true", 1),
+        ("/v1/deployments", "JobID == calc", 0),
     ] {
-        let (status, words) = failure(&rig, Method::GET, path, "").await;
-        assert_eq!(status, 501, "{path}");
-        // With these words Nomad's command line filters by itself where it can.
-        assert!(words.starts_with("failed to create result paginator"));
+        let found: Vec<Value> = rig.client.get(path, &[("filter", filter)]).await.unwrap();
+        assert_eq!(found.len(), count, "{path} {filter}: {found:?}");
+    }
+    for (path, words) in [
+        ("/v1/jobs", "error finding value in datum: /Nope at part 0"),
+        ("/v1/allocations", "struct field with name \"Nope\""),
+        ("/v1/nodes", "struct field with name \"Nope\""),
+    ] {
+        let path = format!("{path}?filter=Nope%20is%20empty");
+        let (status, message) = failure(&rig, Method::GET, &path, "").await;
+        assert_eq!(status, 400, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+    let (status, message) = failure(&rig, Method::GET, "/v1/jobs?filter=Type+%3D%3D", "").await;
+    assert_eq!(status, 400);
+    assert!(
+        message.starts_with("failed to create result paginator: "),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn filtered_pages_hold_each_element_once() {
+    let rig = Rig::start().await;
+    for number in 0..7 {
+        let kind = if number % 2 == 0 { "service" } else { "batch" };
+        register(&rig, job(&format!("work-{number}"), kind, None)).await;
+    }
+    for (path, reverse) in [("/v1/jobs", "false"), ("/v1/allocations", "true")] {
+        let mut token = String::new();
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            let query = [
+                ("per_page", "2"),
+                ("filter", "Name matches `work-[0246]`"),
+                ("reverse", reverse),
+                ("next_token", token.as_str()),
+            ];
+            let target = rig.client.target(path, &query).unwrap();
+            let answer = rig.client.exchange(Method::GET, target, Bytes::new());
+            let answer = answer.await.unwrap();
+            let next = answer.headers().get("x-nomad-nexttoken").cloned();
+            let page = whole(answer).await.unwrap();
+            let page: Vec<Value> = serde_json::from_slice(&page).unwrap();
+            assert!(page.len() <= 2);
+            ids.extend(
+                page.iter()
+                    .map(|one| one["Name"].as_str().unwrap().to_owned()),
+            );
+            match next {
+                Some(next) => token = next.to_str().unwrap().to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(ids.len(), 4, "{ids:?}");
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 4, "{ids:?}");
     }
 }
 

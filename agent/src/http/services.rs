@@ -56,8 +56,12 @@ pub(super) async fn one(
         Some((count, key)) => choose(seen.value, count, &key),
         None => seen.value,
     };
-    let dto: Vec<ServiceInstance> = found.iter().map(ServiceInstance::of).collect();
-    answer::read(&params, seen.index, &dto)
+    let seen = Indexed {
+        index: seen.index,
+        value: found.iter().map(ServiceInstance::of).collect(),
+    };
+    let token = |one: &ServiceInstance| format!("{}.{}", one.create_index, one.id);
+    answer::list(params, seen, token, ServiceInstance::clone).await
 }
 
 /// `N|KEY`: how many, and by what they are chosen.

@@ -15,7 +15,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{VariableDto, VariableStub};
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::{Api, body, jobs};
+use super::{Api, body};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
     let asked = params.clone();
@@ -23,14 +23,12 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
         let wanted = view.variables().iter().filter(|(key, _)| {
             asked.includes(&key.namespace) && key.path.starts_with(asked.prefix())
         });
-        let stubs = wanted.map(|(key, variable)| {
-            let token = format!("{}.{}", key.namespace, key.path);
-            (token, VariableStub::of(key, variable.meta))
-        });
+        let stubs = wanted.map(|(key, variable)| VariableStub::of(key, variable.meta));
         Indexed::whole(view, stubs.collect::<Vec<_>>())
     })
     .await?;
-    jobs::page(&params, seen)
+    let token = |variable: &VariableStub| format!("{}.{}", variable.namespace, variable.path);
+    answer::list(params, seen, token, VariableStub::clone).await
 }
 
 pub(super) async fn any(State(api): State<Api>, params: Params, request: Request) -> Answer {

@@ -2,11 +2,13 @@
 //! job's version is kept, bounded by number and age.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::Agent;
+use super::view::behind;
 use crate::alloc::runner::AllocRunner;
 use crate::ids::{AllocId, JobKey};
 use crate::store::collected::CollectedAlloc;
@@ -35,6 +37,12 @@ impl Collected {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<CollectedAlloc>> + Clone {
         self.records.values()
+    }
+
+    /// Those behind one of them.
+    pub(super) fn after(&self, id: Option<AllocId>) -> impl Iterator<Item = &Arc<CollectedAlloc>> {
+        let records = self.records.range((behind(id), Bound::Unbounded));
+        records.map(|(_, record)| record)
     }
 
     pub(super) fn of_job(

@@ -29,7 +29,7 @@ pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};
 pub use plugins::{Condition, Listened};
 pub use services::{Registration, choose};
-pub use shown::ShownAlloc;
+pub use shown::{ShownAlloc, ShownKey};
 pub use view::{AllocView, View};
 
 use crate::alloc::runner::{AllocRunner, AllocTimer, Phase, Update};

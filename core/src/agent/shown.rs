@@ -5,11 +5,18 @@ use std::sync::Arc;
 
 use super::View;
 use crate::alloc::runner::AllocRunner;
-use crate::ids::TaskName;
+use crate::ids::{AllocId, TaskName};
 use crate::model::alloc::{DriverNetwork, TaskState};
 use crate::model::job::Job;
 use crate::store::collected::CollectedAlloc;
 use crate::store::record::AllocRecord;
+
+/// The place of an allocation among all that can be shown: those with a directory come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShownKey {
+    pub(super) collected: bool,
+    pub(super) id: AllocId,
+}
 
 /// An allocation to show.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +24,7 @@ pub enum ShownAlloc<'a> {
     /// One with a runner and a directory.
     Here(&'a AllocRunner),
     /// The record of one that had them, and the version of the job that it ran.
-    Collected(&'a CollectedAlloc, &'a Arc<Job>),
+    Collected(&'a Arc<CollectedAlloc>, &'a Arc<Job>),
 }
 
 impl<'a> ShownAlloc<'a> {

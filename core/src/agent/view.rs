@@ -1,11 +1,12 @@
 //! Read-only questions, for the API and for the checks of the simulator.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::plugins::{self, Listened};
 use super::services::{self, Registration};
-use super::shown::ShownAlloc;
+use super::shown::{ShownAlloc, ShownKey};
 use super::{Agent, Machine};
 use crate::alloc::runner::AllocRunner;
 use crate::claims::resources::Capacity;
@@ -230,6 +231,26 @@ impl<'a> View<'a> {
         self.allocs().map(ShownAlloc::Here).chain(collected)
     }
 
+    /// The same, from behind one of them on, for whoever reads them in pieces.
+    pub fn shown_allocs_after(
+        self,
+        after: Option<ShownKey>,
+    ) -> impl Iterator<Item = (ShownKey, ShownAlloc<'a>)> {
+        let id = after.map(|key| key.id);
+        let is_behind = after.is_some_and(|key| key.collected);
+        let here = self.agent.allocs.range((behind(id), Bound::Unbounded));
+        let here = here.take_while(move |_| !is_behind).map(|(id, alloc)| {
+            let collected = false;
+            (ShownKey { collected, id: *id }, ShownAlloc::Here(alloc))
+        });
+        let collected = self.agent.collected.after(id.filter(|_| is_behind));
+        let collected = collected.filter_map(move |record| {
+            let (id, collected) = (record.alloc.id, true);
+            Some((ShownKey { collected, id }, self.shown_record(record)?))
+        });
+        here.chain(collected)
+    }
+
     /// Those of one job.
     pub fn shown_allocs_of(
         self,
@@ -246,7 +267,7 @@ impl<'a> View<'a> {
         self.alloc(id).map(ShownAlloc::Here).or_else(collected)
     }
 
-    fn shown_record(self, record: &'a CollectedAlloc) -> Option<ShownAlloc<'a>> {
+    fn shown_record(self, record: &'a Arc<CollectedAlloc>) -> Option<ShownAlloc<'a>> {
         let job = self.job(&record.alloc.job)?;
         let job = job.version(record.alloc.job_version)?;
         Some(ShownAlloc::Collected(record, job))
@@ -324,4 +345,9 @@ impl<'a> View<'a> {
     pub fn deployment(self, id: DeploymentId) -> Option<&'a Arc<Deployment>> {
         self.agent.local.deployments.get(&id)
     }
+}
+
+/// The beginning of a range that leaves out `id` and all before it.
+pub(super) fn behind(id: Option<AllocId>) -> Bound<AllocId> {
+    id.map_or(Bound::Unbounded, Bound::Excluded)
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use drover_core::agent::{ShownAlloc, View};
-use drover_core::ids::AllocId;
 use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::model::event::TaskEvent;
 use drover_core::store::record::AllocRecord;
@@ -16,6 +14,7 @@ use serde_json::Value;
 use super::job::full_job;
 use super::metric::AllocMetric;
 use super::resources::{AllocatedResources, OldResources};
+use crate::http::records::AllocRecords;
 use crate::times;
 
 /// An allocation in a list.
@@ -189,42 +188,31 @@ pub struct Alloc {
     pub signing_key_id: String,
 }
 
-/// Whose places it took, if any; those that ended anyway were only awaited.
-fn preempted(view: View<'_>, record: &AllocRecord) -> Option<Vec<String>> {
-    let was_preempted = |id: &&AllocId| {
-        let alloc = view.shown_alloc(**id);
-        alloc.is_some_and(|alloc| alloc.record().preempted_by == Some(record.id))
-    };
-    let all = record.preempts.iter().filter(was_preempted);
-    let all: Vec<String> = all.map(ToString::to_string).collect();
-    (!all.is_empty()).then_some(all)
-}
-
 impl AllocStub {
     /// An allocation as lists show it.
-    pub fn of(view: View<'_>, alloc: ShownAlloc<'_>) -> AllocStub {
-        let record = alloc.record();
+    pub(crate) fn of(alloc: &AllocRecords) -> AllocStub {
+        let record = alloc.alloc();
+        let preempted: Vec<String> = alloc.preempted.iter().map(ToString::to_string).collect();
         let id = |id: Option<_>| id.map(|id: drover_core::ids::AllocId| id.to_string());
         AllocStub {
             id: record.id.to_string(),
             eval_id: record.eval.to_string(),
             name: record.name.to_string(),
             namespace: record.job.namespace.to_string(),
-            node_id: view.node().id.to_string(),
-            node_name: view.node().name.clone(),
+            node_id: alloc.node.id.to_string(),
+            node_name: alloc.node.name.clone(),
             job_id: record.job.id.to_string(),
-            job_type: alloc.job().job_type.as_str().to_owned(),
+            job_type: alloc.job.job_type.as_str().to_owned(),
             job_version: record.job_version,
             task_group: record.group.to_string(),
             desired_status: record.desired.as_str().to_owned(),
             desired_description: record.desired_description.to_string(),
             desired_transition: DesiredTransition::default(),
             client_status: record.status.as_str().to_owned(),
-            client_description: alloc
-                .waits_for(view)
+            client_description: (alloc.waits_for.clone())
                 .unwrap_or_else(|| record.status_description.to_string()),
-            task_states: (alloc.tasks().into_iter())
-                .map(|(task, known)| (task.to_string(), state(known, alloc.network(task))))
+            task_states: (alloc.tasks())
+                .map(|(task, known, network)| (task.to_string(), state(known, network)))
                 .collect(),
             deployment_status: deployment_status(record),
             deployment_id: record
@@ -235,7 +223,7 @@ impl AllocStub {
             reschedule_tracker: None,
             previous_allocation: id(record.previous).unwrap_or_default(),
             next_allocation: id(record.next).unwrap_or_default(),
-            preempted_allocations: preempted(view, record),
+            preempted_allocations: (!preempted.is_empty()).then_some(preempted),
             preempted_by_allocation: id(record.preempted_by).unwrap_or_default(),
             create_index: record.create_index,
             modify_index: record.modify_index,
@@ -274,13 +262,13 @@ pub(crate) fn how_far(amount: Amount) -> String {
 
 impl Alloc {
     /// An allocation as it is shown whole.
-    pub fn of(view: View<'_>, alloc: ShownAlloc<'_>) -> Alloc {
-        let record = alloc.record();
-        let group = alloc.job().group(record.group.as_str());
+    pub(crate) fn of(alloc: &AllocRecords) -> Alloc {
+        let record = alloc.alloc();
+        let group = alloc.job.group(record.group.as_str());
         let allocated = AllocatedResources::of(record, group);
         Alloc {
-            stub: AllocStub::of(view, alloc),
-            job: full_job(alloc.job(), view.job_status(&record.job)),
+            stub: AllocStub::of(alloc),
+            job: full_job(&alloc.job, alloc.job_status),
             alloc_modify_index: record.modify_index,
             directory_collected: alloc.is_collected(),
             resources: allocated.old(),
@@ -289,7 +277,7 @@ impl Alloc {
                 .collect(),
             shared_resources: allocated.shared.old(),
             allocated_resources: allocated,
-            metrics: AllocMetric::placed(view.node()),
+            metrics: AllocMetric::placed(&alloc.node.pool, &alloc.node.datacenter),
             network_status: network_status(alloc),
             signing_key_id: String::new(),
         }
@@ -307,9 +295,8 @@ fn deployment_status(record: &AllocRecord) -> Option<AllocDeployment> {
 }
 
 /// The first address that a driver gave to a task of it.
-fn network_status(alloc: ShownAlloc<'_>) -> Option<NetworkStatus> {
-    let tasks = alloc.tasks().into_iter();
-    let mut networks = tasks.filter_map(|(task, _)| alloc.network(task));
+fn network_status(alloc: &AllocRecords) -> Option<NetworkStatus> {
+    let mut networks = alloc.tasks().filter_map(|(_, _, network)| network);
     let ip = &networks.find(|network| !network.ip.is_empty())?.ip;
     let (address, address_ipv6) = if ip.contains(':') {
         (String::new(), ip.clone())

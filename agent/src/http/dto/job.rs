@@ -9,6 +9,8 @@ use drover_core::store::record::JobRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::http::records::JobRecords;
+
 /// A job in a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -155,9 +157,9 @@ pub struct Versions {
 
 impl JobStub {
     /// A job as lists show it.
-    pub fn of(view: View<'_>, record: &JobRecord, with_meta: bool) -> JobStub {
-        let job = &record.job;
-        let summary = summary(view, record);
+    pub(in crate::http) fn of(records: &JobRecords, with_meta: bool) -> JobStub {
+        let job = &records.record.job;
+        let summary = records.summary.clone();
         JobStub {
             id: job.id.clone(),
             parent_id: job.parent_id.clone(),
@@ -171,7 +173,7 @@ impl JobStub {
             periodic: job.periodic.is_some(),
             parameterized_job: job.is_parameterized(),
             stop: job.stop,
-            status: view.job_status(&job.key()).to_owned(),
+            status: records.status.to_owned(),
             status_description: job.status_description.clone(),
             modify_index: job.modify_index.max(summary.modify_index),
             job_summary: summary,

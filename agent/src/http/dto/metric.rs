@@ -32,12 +32,12 @@ pub struct AllocMetric {
 
 impl AllocMetric {
     /// This node was looked at, and is good.
-    pub(super) fn placed(node: &drover_core::model::node::Node) -> AllocMetric {
+    pub(super) fn placed(pool: &str, datacenter: &str) -> AllocMetric {
         AllocMetric {
             nodes_evaluated: 1,
             nodes_in_pool: 1,
-            node_pool: node.pool.clone(),
-            nodes_available: BTreeMap::from([(node.datacenter.clone(), 1)]),
+            node_pool: pool.to_owned(),
+            nodes_available: BTreeMap::from([(datacenter.to_owned(), 1)]),
             ..AllocMetric::default()
         }
     }
@@ -47,7 +47,7 @@ impl AllocMetric {
         node: &drover_core::model::node::Node,
         why: &PlacementFailure,
     ) -> AllocMetric {
-        let considered = AllocMetric::placed(node);
+        let considered = AllocMetric::placed(&node.pool, &node.datacenter);
         match why.lack() {
             Lack::Datacenters(names) => AllocMetric {
                 nodes_evaluated: 0,

@@ -11,6 +11,8 @@ use drover_core::store::record::AllocRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::http::records::AllocRecords;
+
 /// What an allocation holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -161,6 +163,12 @@ impl AllocatedResources {
                 ports: record.ports.iter().map(port).collect(),
             },
         }
+    }
+
+    /// What an allocation holds.
+    pub(in crate::http) fn of_alloc(alloc: &AllocRecords) -> AllocatedResources {
+        let record = alloc.alloc();
+        AllocatedResources::of(record, alloc.job.group(record.group.as_str()))
     }
 
     /// What all tasks hold together, in the older form.

@@ -1,0 +1,245 @@
+//! What answers are made of: shared, immutable records, which the core hands out as they were at one moment.
+//! Filters, pages and JSON are made of them elsewhere, so that a large question delays no input.
+
+use std::sync::Arc;
+
+use drover_core::agent::{ShownAlloc, ShownKey, View};
+use drover_core::ids::{AllocId, NodeId, TaskName};
+use drover_core::model::alloc::{DriverNetwork, TaskState};
+use drover_core::model::job::Job;
+use drover_core::model::node::Node;
+use drover_core::store::collected::CollectedAlloc;
+use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
+
+use super::Api;
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{Alloc, JobSummary, full_job, summary};
+use super::errors::ApiError;
+use super::filter::{Picked, Row, Unpicked, pick_below};
+use super::params::Params;
+
+/// How many records the core hands out at a time.
+const PIECE: usize = 256;
+
+/// The node, as far as its allocations show it.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeNames {
+    pub(crate) id: NodeId,
+    pub(crate) name: String,
+    pub(crate) pool: String,
+    pub(crate) datacenter: String,
+}
+
+impl NodeNames {
+    pub(crate) fn of(node: &Node) -> NodeNames {
+        NodeNames {
+            id: node.id,
+            name: node.name.clone(),
+            pool: node.pool.clone(),
+            datacenter: node.datacenter.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Records {
+    Here(Arc<AllocRecord>, Vec<(TaskName, Arc<TaskRecord>)>),
+    Collected(Arc<CollectedAlloc>),
+}
+
+/// An allocation as it was at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct AllocRecords {
+    pub(crate) node: Arc<NodeNames>,
+    pub(crate) job: Arc<Job>,
+    /// What is done or awaited before its tasks have their turn.
+    pub(crate) waits_for: Option<String>,
+    /// Whose places it took.
+    pub(crate) preempted: Vec<AllocId>,
+    /// The status of its job, where the job is shown with it.
+    pub(crate) job_status: &'static str,
+    records: Records,
+}
+
+impl AllocRecords {
+    pub(crate) fn of(view: View<'_>, node: &Arc<NodeNames>, alloc: ShownAlloc<'_>) -> AllocRecords {
+        let record = alloc.record();
+        let was_preempted = |id: &&AllocId| {
+            let other = view.shown_alloc(**id);
+            other.is_some_and(|other| other.record().preempted_by == Some(record.id))
+        };
+        let preempted = record.preempts.iter().filter(was_preempted);
+        AllocRecords {
+            node: node.clone(),
+            job: alloc.job().clone(),
+            waits_for: alloc.waits_for(view),
+            preempted: preempted.copied().collect(),
+            job_status: "",
+            records: match alloc {
+                ShownAlloc::Here(alloc) => Records::Here(
+                    alloc.record().clone(),
+                    (alloc.tasks().iter())
+                        .map(|task| (task.spec().key.task.clone(), task.record().clone()))
+                        .collect(),
+                ),
+                ShownAlloc::Collected(record, _) => Records::Collected(record.clone()),
+            },
+        }
+    }
+
+    /// The same with what a whole allocation shows of its job.
+    pub(crate) fn with_job(
+        view: View<'_>,
+        node: &Arc<NodeNames>,
+        alloc: ShownAlloc<'_>,
+    ) -> AllocRecords {
+        AllocRecords {
+            job_status: view.job_status(&alloc.record().job),
+            ..AllocRecords::of(view, node, alloc)
+        }
+    }
+
+    pub(crate) fn alloc(&self) -> &AllocRecord {
+        match &self.records {
+            Records::Here(alloc, _) => alloc,
+            Records::Collected(record) => &record.alloc,
+        }
+    }
+
+    pub(crate) fn is_collected(&self) -> bool {
+        matches!(self.records, Records::Collected(_))
+    }
+
+    /// The states of its tasks, and what drivers know of their networks.
+    pub(crate) fn tasks(
+        &self,
+    ) -> impl Iterator<Item = (&TaskName, &TaskState, Option<&DriverNetwork>)> {
+        let (here, collected) = match &self.records {
+            Records::Here(_, tasks) => (Some(tasks), None),
+            Records::Collected(record) => (None, Some(&record.tasks)),
+        };
+        let here = here.into_iter().flatten().map(|(name, task)| {
+            let launch = task.launch.as_ref();
+            let network = launch.and_then(|launch| launch.network.as_ref());
+            (name, &task.state, network)
+        });
+        let collected = collected.into_iter().flatten();
+        here.chain(collected.map(|(name, state)| (name, state, None)))
+    }
+}
+
+/// Filters see whole allocations. What is asked for most is looked up without making one.
+impl Row for AllocRecords {
+    fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
+        let alloc = self.alloc();
+        let Some(name) = path.first() else {
+            return pick_below(&Alloc::of(self), path, 0);
+        };
+        match name.as_str() {
+            "ID" => pick_below(&alloc.id.to_string(), path, 1),
+            "Name" => pick_below(&*alloc.name, path, 1),
+            "Namespace" => pick_below(&*alloc.job.namespace, path, 1),
+            "JobID" => pick_below(&*alloc.job.id, path, 1),
+            "JobVersion" => pick_below(&alloc.job_version, path, 1),
+            "TaskGroup" => pick_below(alloc.group.as_str(), path, 1),
+            "NodeName" => pick_below(&self.node.name, path, 1),
+            "ClientStatus" => pick_below(alloc.status.as_str(), path, 1),
+            "DesiredStatus" => pick_below(alloc.desired.as_str(), path, 1),
+            "CreateIndex" => pick_below(&alloc.create_index, path, 1),
+            "ModifyIndex" => pick_below(&alloc.modify_index, path, 1),
+            "Job" => pick_job(&self.job, self.job_status, path, 1),
+            _ => {
+                let whole = Alloc::of(self);
+                // Its fields are known, though they come from several objects.
+                match pick_below(&whole, path.get(..1).unwrap_or_default(), 0) {
+                    Err(Unpicked::Missing) => Err(Unpicked::no_field(0, name)),
+                    Ok(_) | Err(_) => pick_below(&whole, path, 0),
+                }
+            }
+        }
+    }
+}
+
+/// A job as it was at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct JobRecords {
+    pub(super) record: Arc<JobRecord>,
+    pub(super) status: &'static str,
+    pub(super) summary: JobSummary,
+}
+
+impl JobRecords {
+    pub(super) fn of(view: View<'_>, record: &Arc<JobRecord>) -> JobRecords {
+        JobRecords {
+            record: record.clone(),
+            status: view.job_status(&record.job.key()),
+            summary: summary(view, record),
+        }
+    }
+}
+
+/// Filters see whole jobs.
+impl Row for JobRecords {
+    fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
+        pick_job(&self.record.job, self.status, path, 0)
+    }
+}
+
+/// Fields of a job that are not of what was submitted.
+const DERIVED: [&str; 5] = [
+    "Status",
+    "VersionTag",
+    "ConsulNamespace",
+    "VaultNamespace",
+    "NomadTokenID",
+];
+
+fn pick_job(job: &Job, status: &str, path: &[String], at: usize) -> Result<Picked, Unpicked> {
+    match path.get(at) {
+        Some(name) if DERIVED.contains(&name.as_str()) => {
+            pick_below(&full_job(job, status), path, at)
+        }
+        _ => pick_below(job, path, at),
+    }
+}
+
+/// The allocations that are wanted, in pieces: between two of them the core does other things. Each is as it
+/// was at the index or later.
+///
+/// # Errors
+/// The agent ends, or too many wait already.
+pub(super) async fn allocs(
+    api: &Api,
+    params: &Params,
+    wanted: impl Fn(&AllocRecord) -> bool + Clone + Send + 'static,
+) -> Result<Indexed<Vec<AllocRecords>>, ApiError> {
+    let piece = |after: Option<ShownKey>| {
+        let wanted = wanted.clone();
+        move |view: View<'_>| {
+            let node = Arc::new(NodeNames::of(view.node()));
+            let mut last = None;
+            let mut found = Vec::new();
+            for (key, alloc) in view.shown_allocs_after(after).take(PIECE) {
+                last = Some(key);
+                if wanted(alloc.record()) {
+                    found.push(AllocRecords::of(view, &node, alloc));
+                }
+            }
+            Indexed::whole(view, (found, last))
+        }
+    };
+    let first = blocking_query(api, params, piece(None)).await?;
+    let (mut found, mut last) = first.value;
+    while last.is_some() {
+        let (more, end) = api.agent_handle.ask(piece(last)).await?.value;
+        found.extend(more);
+        last = end;
+    }
+    // One whose directory was removed meanwhile was seen twice.
+    found.sort_by_cached_key(|one| (one.alloc().create_index, one.alloc().id, one.is_collected()));
+    found.dedup_by_key(|one| one.alloc().id);
+    Ok(Indexed {
+        index: first.index,
+        value: found,
+    })
+}
