@@ -58,12 +58,15 @@ fn nothing_measured(dir: &Path) -> Measures {
 pub(crate) fn agent(dir: &Path, http_addr: String) -> (Router, impl Future<Output = ()> + use<>) {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let root = rustix::fs::open(dir, flags, rustix::fs::Mode::empty()).unwrap();
-    let (agent_handle, request_inbox) = AgentHandle::new(Arc::new(root));
+    let (agent_handle, mut request_inbox) = AgentHandle::new(Arc::new(root));
+    let events = http::Events::default();
+    request_inbox.on_commit(events.recorder());
     let settings = Settings {
         version: http::agent::VERSION.to_owned(),
         nomad_version: http::agent::NOMAD_VERSION.to_owned(),
         names: http_addr.split(':').take(1).map(str::to_owned).collect(),
         http_addr,
+        events,
         ..Settings::default()
     };
     let world = World::new(dir.to_owned());
@@ -221,7 +224,7 @@ impl World {
     }
 
     async fn own(mut self, mut request_inbox: RequestInbox) {
-        self.settle(&request_inbox);
+        self.settle(&mut request_inbox);
         while let Some(message) = request_inbox.messages.recv().await {
             match message {
                 Message::Ask(question) => question(self.agent.view()),
@@ -231,7 +234,7 @@ impl World {
                 }
                 Message::Shutdown(mode) => self.agent.handle(self.now(), Input::Shutdown(mode)),
             }
-            self.settle(&request_inbox);
+            self.settle(&mut request_inbox);
         }
     }
 
@@ -250,7 +253,7 @@ impl World {
     }
 
     /// Until nothing is due any more, however late that is.
-    fn settle(&mut self, request_inbox: &RequestInbox) {
+    fn settle(&mut self, request_inbox: &mut RequestInbox) {
         loop {
             while let Some(effect) = self.agent.poll_effect() {
                 for input in self.carry_out(effect, request_inbox) {
@@ -265,9 +268,12 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, request_inbox: &RequestInbox) -> Vec<Input> {
+    fn carry_out(&mut self, effect: Effect, request_inbox: &mut RequestInbox) -> Vec<Input> {
         match effect {
-            Effect::Store(StoreEffect::Commit(id, _)) => vec![Input::Store(StoreInput::Saved(id))],
+            Effect::Store(StoreEffect::Commit(id, batch)) => {
+                request_inbox.committed(self.agent.view(), &batch);
+                vec![Input::Store(StoreInput::Saved(id))]
+            }
             Effect::Driver(_, key, effect) => self.drive(&key, effect),
             Effect::Hook(HookEffect::Run {
                 op,

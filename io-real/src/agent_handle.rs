@@ -12,6 +12,7 @@ use drover_core::effect::{Notification, Reply};
 use drover_core::ids::TaskKey;
 use drover_core::input::ShutdownMode;
 use drover_core::model::event::TaskEvent;
+use drover_core::store::Batch;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::timing::{Timer, Timing};
@@ -86,14 +87,23 @@ pub struct AgentHandle {
     counters: Arc<Counters>,
 }
 
+/// Who hears of commits, on the thread of the core, so it must be quick.
+pub type CommitListener = Box<dyn FnMut(View<'_>, &Batch) + Send>;
+
 /// The agent's end of its handles.
-#[derive(Debug)]
 pub struct RequestInbox {
     /// The queued requests.
     pub messages: mpsc::Receiver<Message>,
     index: watch::Sender<u64>,
     events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
+    commits: Option<CommitListener>,
     counters: Arc<Counters>,
+}
+
+impl std::fmt::Debug for RequestInbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RequestInbox")
+    }
 }
 
 impl AgentHandle {
@@ -116,6 +126,7 @@ impl AgentHandle {
                 messages,
                 index,
                 events,
+                commits: None,
                 counters,
             },
         )
@@ -189,6 +200,18 @@ impl AgentHandle {
 }
 
 impl RequestInbox {
+    /// Passes each commit to this listener from now on, as it goes to the store.
+    pub fn on_commit(&mut self, listener: impl FnMut(View<'_>, &Batch) + Send + 'static) {
+        self.commits = Some(Box::new(listener));
+    }
+
+    /// Passes on what is committed, with the state that it is of.
+    pub fn committed(&mut self, view: View<'_>, batch: &Batch) {
+        if let Some(listener) = &mut self.commits {
+            listener(view, batch);
+        }
+    }
+
     /// Notes that the core worked for so long.
     pub fn worked(&self, what: Work, time: Duration) {
         match what {

@@ -266,6 +266,7 @@ impl Node {
             }
             Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
+                self.request_inbox.committed(self.agent.view(), &batch);
                 let inbox = self.inbox.clone();
                 self.store.commit(id, batch, move |id, result| {
                     inbox.deliver(Input::Store(match result {

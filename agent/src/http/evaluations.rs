@@ -1,5 +1,7 @@
 //! Evaluations.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, State};
 use drover_core::agent::View;
 use drover_core::ids::EvalId;
@@ -12,6 +14,7 @@ use super::blocking::{Indexed, blocking_query};
 use super::dto::{EvalStub, EvaluationDto};
 use super::errors::ApiError;
 use super::params::{Params, check_prefix, uuid};
+use super::records::{EvalRecords, NodeNames};
 use super::{allocations, records};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -28,13 +31,15 @@ pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
                     .non_empty("status")
                     .is_none_or(|status| eval.status.as_str() == status)
         });
-        let mut evals: Vec<_> = wanted.map(|eval| EvaluationDto::of(view, eval)).collect();
-        evals.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
+        let node = Arc::new(NodeNames::of(view.node()));
+        let evals = wanted.map(|eval| EvalRecords::of(view, &node, eval));
+        let mut evals: Vec<_> = evals.collect();
+        evals.sort_by_key(|one| (one.eval.create_index, one.eval.id));
         Indexed::whole(view, evals)
     })
     .await?;
-    let token = |eval: &EvaluationDto| format!("{}.{}", eval.create_index, eval.id);
-    answer::list(params, seen, token, EvaluationDto::clone).await
+    let token = |one: &EvalRecords| format!("{}.{}", one.eval.create_index, one.eval.id);
+    answer::list(params, seen, token, EvaluationDto::of).await
 }
 
 /// How many there are.
@@ -44,11 +49,12 @@ pub(super) async fn count(State(api): State<Api>, params: Params) -> Answer {
         let wanted = view
             .evals()
             .filter(|eval| asked.includes(&eval.job.namespace) && asked.is_prefix_of(eval.id));
-        let evals = wanted.map(|eval| EvaluationDto::of(view, eval));
+        let node = Arc::new(NodeNames::of(view.node()));
+        let evals = wanted.map(|eval| EvalRecords::of(view, &node, eval));
         Indexed::whole(view, evals.collect::<Vec<_>>())
     })
     .await?;
-    let all = params.page(seen.value, |eval| eval.id.clone())?;
+    let all = params.page(seen.value, |one| one.eval.id.to_string())?;
     let value = json!({
         "Count": all.items.len(),
         "Index": seen.index,
@@ -64,7 +70,8 @@ pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: 
     let related = params.flag("related");
     let seen = blocking_query(&api, &params, move |view| match view.eval(id) {
         Some(eval) => {
-            let mut shape = EvaluationDto::of(view, eval);
+            let node = Arc::new(NodeNames::of(view.node()));
+            let mut shape = EvaluationDto::of(&EvalRecords::of(view, &node, eval));
             shape.related_evals = related.then(|| related_to(view, eval));
             Indexed {
                 index: eval.modify_index,
@@ -91,12 +98,12 @@ pub(super) async fn allocations(
 }
 
 /// The evaluations that one came of and that came of it, and so on: all of a chain but itself.
-fn related_to(view: View<'_>, eval: &Evaluation) -> Vec<EvalStub> {
+fn related_to(view: View<'_>, eval: &Arc<Evaluation>) -> Vec<EvalStub> {
     let linked = |a: &Evaluation, b: &Evaluation| {
         [a.blocked_eval, a.previous_eval].contains(&Some(b.id))
             || [b.blocked_eval, b.previous_eval].contains(&Some(a.id))
     };
-    let mut others: Vec<&Evaluation> = (view.evals().map(|other| &**other))
+    let mut others: Vec<&Arc<Evaluation>> = (view.evals())
         .filter(|other| other.job == eval.job && other.id != eval.id)
         .collect();
     let mut chain = vec![eval];
@@ -107,8 +114,9 @@ fn related_to(view: View<'_>, eval: &Evaluation) -> Vec<EvalStub> {
         others = far;
         done += 1;
     }
+    let node = Arc::new(NodeNames::of(view.node()));
     let mut stubs: Vec<EvalStub> = (chain.into_iter().skip(1))
-        .map(|other| EvalStub::of(view, other))
+        .map(|other| EvalStub::of(&EvalRecords::of(view, &node, other)))
         .collect();
     stubs.sort_by(|a, b| (a.create_index, &a.id).cmp(&(b.create_index, &b.id)));
     stubs

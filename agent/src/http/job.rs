@@ -19,8 +19,8 @@ use super::dto::{
 };
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
-use super::records::{AllocRecords, NodeNames};
-use super::{Api, allocations, dispatch, jobs, missing, plan, snapshot};
+use super::records::{AllocRecords, EvalRecords, NodeNames};
+use super::{Api, allocations, dispatch, jobs, missing, plan, services, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ enum Part {
     Allocations,
     Evaluations,
     Summary,
+    Services,
     Versions,
     Deployments,
     Deployment,
@@ -61,7 +62,7 @@ fn split(path: &str) -> Option<(String, Part)> {
         ),
         ("/periodic/force", Part::Missing("periodic jobs")),
         ("/submission", Part::Missing("the text of job files")),
-        ("/services", Part::Missing("services of a job")),
+        ("/services", Part::Services),
         ("/actions", Part::Missing("actions of tasks")),
         ("/action", Part::Missing("actions of tasks")),
     ];
@@ -110,6 +111,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Allocations => allocs_of(&api, &params, key).await,
         Part::Evaluations => evaluations(&api, &params, key).await,
         Part::Summary => job_summary(&api, &params, key).await,
+        Part::Services => services::of_job(&api, &params, key).await,
         Part::Versions => versions(&api, &params, key).await,
         Part::Deployments => deployments(&api, &params, key).await,
         Part::Deployment => deployment(&api, &params, key).await,
@@ -202,7 +204,9 @@ async fn allocs_of(api: &Api, params: &Params, key: JobKey) -> Answer {
 async fn evaluations(api: &Api, params: &Params, key: JobKey) -> Answer {
     let seen = blocking_query(api, params, move |view| {
         let of_job = view.evals().filter(|eval| eval.job == key);
-        let mut evals: Vec<_> = of_job.map(|eval| EvaluationDto::of(view, eval)).collect();
+        let node = Arc::new(NodeNames::of(view.node()));
+        let evals = of_job.map(|eval| EvaluationDto::of(&EvalRecords::of(view, &node, eval)));
+        let mut evals: Vec<_> = evals.collect();
         evals.sort_by_key(|eval| core::cmp::Reverse(eval.create_index));
         Indexed::whole(view, evals)
     })

@@ -7,12 +7,15 @@ mod audit;
 mod blocking;
 mod body;
 mod client;
+mod cluster;
+mod compress;
 mod deployments;
 mod diff;
 mod dispatch;
 pub mod dto;
 mod errors;
 mod evaluations;
+mod events;
 pub mod files;
 mod filter;
 pub mod guard;
@@ -57,7 +60,7 @@ mod tests;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get, put};
 
 use drover_io_real::audit::Auditor;
@@ -67,6 +70,7 @@ use drover_io_real::plugins::Plugins;
 use drover_io_real::transfers::Transfers;
 use tokio::sync::Semaphore;
 
+pub use events::Events;
 pub use serve::serve;
 #[cfg(test)]
 pub(crate) use serve::{Limits, serve_within};
@@ -107,6 +111,8 @@ pub struct Settings {
     pub client: ClientConfig,
     /// What is told of the agent in numbers.
     pub telemetry: Telemetry,
+    /// What changes.
+    pub events: Events,
 }
 
 /// What every handler has at hand.
@@ -129,9 +135,11 @@ pub fn router(agent_handle: AgentHandle, settings: Settings, measures: Measures)
         snapshots: Arc::new(Semaphore::new(snapshot::AT_A_TIME)),
     };
     routes()
+        .merge(cluster_routes())
         .method_not_allowed_fallback(async || ApiError::method())
         .fallback(missing::answer)
         .layer(from_fn_with_state(names, guard::guard))
+        .layer(from_fn(compress::compress))
         .with_state(api)
 }
 
@@ -203,5 +211,69 @@ fn routes() -> Router<Api> {
         .route("/v1/vars", get(vars::list))
         .route("/v1/var/{*path}", any(vars::any))
         .route("/v1/search", put(search::search).post(search::search))
+        .route("/v1/search/fuzzy", put(search::fuzzy).post(search::fuzzy))
+        .route("/v1/event/stream", get(events::stream))
+        .route("/v1/allocation/{id}/services", get(services::of_alloc))
+        .route("/v1/client/gc", get(cluster::collect).put(cluster::collect))
         .route("/v1/system/gc", put(agent::collect))
+}
+
+/// What a cluster of one machine has.
+fn cluster_routes() -> Router<Api> {
+    let namespace = get(cluster::one_namespace)
+        .put(cluster::put_namespace)
+        .post(cluster::put_namespace)
+        .delete(cluster::delete_namespace);
+    let servers = get(cluster::servers)
+        .put(cluster::set_servers)
+        .post(cluster::set_servers);
+    let mut routes = Router::new()
+        .route("/v1/namespaces", get(cluster::list_namespaces))
+        .route("/v1/namespace/{name}", namespace)
+        .route("/v1/node/pools", get(cluster::list_pools))
+        .route("/v1/node/pool/{name}", get(cluster::one_pool))
+        .route("/v1/node/pool/{name}/nodes", get(cluster::nodes_of_pool))
+        .route("/v1/agent/servers", servers)
+        .route("/v1/agent/schedulers", get(cluster::schedulers))
+        .route(
+            "/v1/agent/schedulers/config",
+            get(cluster::scheduler_config),
+        )
+        .route(
+            "/v1/operator/raft/configuration",
+            get(cluster::raft_configuration),
+        )
+        .route(
+            "/v1/operator/autopilot/configuration",
+            get(cluster::autopilot),
+        )
+        .route(
+            "/v1/operator/autopilot/health",
+            get(cluster::autopilot_health),
+        )
+        .route("/v1/operator/license", get(cluster::no_license))
+        .route("/v1/volumes", get(cluster::none_of_them))
+        .route("/v1/plugins", get(cluster::none_of_them))
+        .route(
+            "/v1/system/reconcile/summaries",
+            put(cluster::reconcile_summaries),
+        )
+        .route("/v1/acl/token/self", get(cluster::own_token))
+        .route("/v1/acl/{*rest}", any(cluster::no_acls))
+        .route("/.well-known/openid-configuration", get(cluster::no_oidc));
+    for path in [
+        "/v1/quotas",
+        "/v1/quota",
+        "/v1/quota/{*rest}",
+        "/v1/quota-usages",
+        "/v1/sentinel/{*rest}",
+        "/v1/recommendation",
+        "/v1/recommendations",
+        "/v1/recommendations/{*rest}",
+        "/v1/recommendation/{*rest}",
+        "/v1/operator/utilization",
+    ] {
+        routes = routes.route(path, any(cluster::enterprise));
+    }
+    routes
 }

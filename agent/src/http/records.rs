@@ -6,6 +6,7 @@ use std::sync::Arc;
 use drover_core::agent::{ShownAlloc, ShownKey, View};
 use drover_core::ids::{AllocId, NodeId, TaskName};
 use drover_core::model::alloc::{DriverNetwork, TaskState};
+use drover_core::model::eval::{EvalStatus, Evaluation};
 use drover_core::model::job::Job;
 use drover_core::model::node::Node;
 use drover_core::store::collected::CollectedAlloc;
@@ -13,7 +14,7 @@ use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
 
 use super::Api;
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{Alloc, JobSummary, full_job, summary};
+use super::dto::{Alloc, EvaluationDto, JobSummary, full_job, summary};
 use super::errors::ApiError;
 use super::filter::{Picked, Row, Unpicked, pick_below};
 use super::params::Params;
@@ -200,6 +201,51 @@ fn pick_job(job: &Job, status: &str, path: &[String], at: usize) -> Result<Picke
             pick_below(&full_job(job, status), path, at)
         }
         _ => pick_below(job, path, at),
+    }
+}
+
+/// An evaluation as it was at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct EvalRecords {
+    pub(crate) node: Arc<NodeNames>,
+    pub(crate) eval: Arc<Evaluation>,
+    pub(crate) job: Option<Arc<Job>>,
+    /// The groups of the job that wait to be placed.
+    pub(crate) blocked: Vec<String>,
+    /// Why it is where it is.
+    pub(crate) description: &'static str,
+}
+
+impl EvalRecords {
+    pub(crate) fn of(view: View<'_>, node: &Arc<NodeNames>, eval: &Arc<Evaluation>) -> EvalRecords {
+        let blocked = view.blocked(&eval.job).iter();
+        EvalRecords {
+            node: node.clone(),
+            eval: eval.clone(),
+            job: view.job(&eval.job).map(|record| record.job.clone()),
+            blocked: blocked.map(|(group, _)| group.clone()).collect(),
+            description: description(view, eval),
+        }
+    }
+}
+
+/// Filters see evaluations as lists show them.
+impl Row for EvalRecords {
+    fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
+        pick_below(&EvaluationDto::of(self), path, 0)
+    }
+}
+
+/// Why an evaluation is where it is, if that is not plain.
+fn description(view: View<'_>, eval: &Evaluation) -> &'static str {
+    match eval.status {
+        EvalStatus::Complete => "",
+        EvalStatus::Pending if view.is_fingerprinted() => {
+            "waits for what probes, drivers and plugins of this node report first"
+        }
+        EvalStatus::Pending => "waits for the first fingerprints of this node",
+        EvalStatus::Blocked => "created to place remaining allocations",
+        EvalStatus::Canceled => "the job was stopped, or a newer evaluation waits instead",
     }
 }
 

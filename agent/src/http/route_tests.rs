@@ -43,7 +43,6 @@ async fn nomad_only_route_answers_501_with_name() {
             format!("/v1/node/{NONE}/eligibility"),
             "eligibility",
         ),
-        (Method::GET, "/v1/node/pools".to_owned(), "node pools"),
         (
             Method::GET,
             format!("/v1/allocation/{NONE}/checks"),
@@ -59,14 +58,6 @@ async fn nomad_only_route_answers_501_with_name() {
             format!("/v1/client/allocation/{NONE}/exec"),
             "commands in running tasks",
         ),
-        (Method::GET, "/v1/acl/tokens".to_owned(), "ACLs"),
-        (Method::PUT, "/v1/search/fuzzy".to_owned(), "fuzzy"),
-        (
-            Method::GET,
-            "/v1/event/stream".to_owned(),
-            "the event stream",
-        ),
-        (Method::GET, "/v1/namespaces".to_owned(), "namespaces"),
         (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
     ] {
         let (status, message) = failure(&rig, method, &path, "{}").await;
@@ -201,4 +192,83 @@ async fn job_in_unknown_namespace_or_pool_is_refused() {
     let mut job = job("web", "service", None);
     job["NodePool"] = json!("all");
     register(&rig, job).await;
+}
+
+#[tokio::test]
+async fn cluster_of_one_answers_as_nomad_does() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    let text = async |path: &str| failure(&rig, Method::GET, path, "").await;
+    let read = async |path: &str| {
+        let (status, body) = text(path).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    let spaces = read("/v1/namespaces").await;
+    assert_eq!(spaces[0]["Name"], "default");
+    assert_eq!(spaces[0]["Description"], "Default shared namespace");
+    let pools = read("/v1/node/pools").await;
+    assert_eq!(
+        (&pools[0]["Name"], &pools[1]["Name"]),
+        (&json!("all"), &json!("default"))
+    );
+    assert_eq!(read("/v1/node/pool/all/nodes").await[0]["Name"], "box");
+    assert_eq!(
+        read("/v1/agent/servers").await,
+        json!([rig.addr.to_string()])
+    );
+    assert_eq!(
+        read("/v1/agent/schedulers/config").await["num_schedulers"],
+        1
+    );
+    assert_eq!(
+        read("/v1/operator/raft/configuration").await["Servers"][0]["Leader"],
+        true
+    );
+    assert_eq!(read("/v1/operator/autopilot/health").await["Healthy"], true);
+    assert_eq!(read("/v1/volumes?type=csi").await, json!([]));
+    assert_eq!(
+        read("/v1/acl/token/self").await["AccessorID"],
+        "acls-disabled"
+    );
+    assert!(
+        read("/v1/evaluations/count").await["Count"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    for (path, status, words) in [
+        ("/v1/namespace/zz", 404, "Namespace not found"),
+        ("/v1/node/pool/zz", 404, "node pool not found"),
+        ("/v1/acl/policies", 400, "ACL support disabled"),
+        ("/v1/quotas", 501, "Nomad Enterprise only endpoint"),
+        (
+            "/v1/sentinel/policies",
+            501,
+            "Nomad Enterprise only endpoint",
+        ),
+        (
+            "/.well-known/openid-configuration",
+            404,
+            "OIDC Discovery endpoint disabled",
+        ),
+    ] {
+        assert_eq!(text(path).await, (status, words.to_owned()), "{path}");
+    }
+    let refused = failure(&rig, Method::DELETE, "/v1/namespace/default", "").await;
+    assert_eq!(
+        refused,
+        (500, "can not delete default namespace".to_owned())
+    );
+    let put = async |path: &str| failure(&rig, Method::PUT, path, "{}").await;
+    assert_eq!(
+        put("/v1/agent/servers").await,
+        (400, "missing server address".to_owned())
+    );
+    assert_eq!(
+        put("/v1/system/reconcile/summaries").await,
+        (200, String::new())
+    );
+    assert_eq!(put("/v1/client/gc").await, (200, String::new()));
+    assert_eq!(put("/v1/namespace/ops").await.0, 501);
 }

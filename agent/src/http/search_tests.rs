@@ -25,17 +25,53 @@ async fn search_by_id_prefix_reports_context() {
     let alloc = allocs(&rig, "web").await[0].id.clone();
     let found = search(&rig, "all", "web").await;
     assert_eq!(found["Matches"]["jobs"], json!(["web", "web-2"]));
-    assert_eq!(found["Matches"]["allocs"], json!([]));
+    assert_eq!(found["Matches"]["allocs"], Value::Null);
     assert_eq!(found["Truncations"]["jobs"], json!(false));
     let found = search(&rig, "all", &alloc[..8]).await;
     assert_eq!(found["Matches"]["allocs"], json!([alloc]));
-    assert_eq!(found["Matches"]["jobs"], json!([]));
+    assert_eq!(found["Matches"]["jobs"], Value::Null);
     let found = search(&rig, "evals", &registered.eval_id).await;
     assert_eq!(found["Matches"], json!({ "evals": [registered.eval_id] }));
     let body = r#"{ "Prefix": "w", "Context": "shoes" }"#;
     let (status, words) = failure(&rig, Method::PUT, "/v1/search", body).await;
     assert_eq!(status, 500);
-    assert!(words.contains("jobs"), "{words}");
+    assert_eq!(
+        words,
+        "context must be one of [allocs jobs nodes node_pools evals deployment plugins volumes \
+         scaling_policy vars namespaces host_volumes] or 'all' for all contexts; got \"shoes\""
+    );
+}
+
+#[tokio::test]
+async fn fuzzy_search_finds_names_inside_of_jobs_with_their_scope() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["TaskGroups"][0]["Tasks"][0]["Name"] = json!("server");
+    register(&rig, web).await;
+    let fuzzy = async |text: &str, context: &str| -> Value {
+        let body = json!({ "Text": text, "Context": context });
+        let found = rig
+            .client
+            .change(Method::PUT, "/v1/search/fuzzy", &[], Some(&body));
+        found.await.unwrap()
+    };
+    let found = fuzzy("SERV", "all").await;
+    let task = json!([{ "ID": "server", "Scope": ["default", "web", "g"] }]);
+    assert_eq!(found["Matches"]["tasks"], task);
+    assert_eq!(found["Matches"]["evals"], json!([]));
+    assert_eq!(found["Matches"]["jobs"], Value::Null);
+    assert_eq!(found["Truncations"]["jobs"], json!(false));
+    let found = fuzzy("eb", "jobs").await;
+    assert_eq!(
+        found["Matches"]["jobs"][0]["Scope"],
+        json!(["default", "web"])
+    );
+    let found = fuzzy("web.", "allocs").await;
+    assert_eq!(found["Matches"]["allocs"][0]["ID"], "web.g[0]");
+    let short = r#"{ "Text": "w", "Context": "all" }"#;
+    let (status, words) = failure(&rig, Method::PUT, "/v1/search/fuzzy", short).await;
+    assert_eq!(status, 500);
+    assert!(words.contains("at least 2 characters"), "{words}");
 }
 
 #[tokio::test]

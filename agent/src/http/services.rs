@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use drover_core::agent::choose;
+use drover_core::ids::{AllocId, JobKey};
 use serde_json::json;
 
 use super::Api;
@@ -12,7 +13,7 @@ use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
 use super::dto::ServiceInstance;
 use super::errors::ApiError;
-use super::params::Params;
+use super::params::{Params, uuid};
 
 /// The names of services with the tags of their instances, by namespace.
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -62,6 +63,39 @@ pub(super) async fn one(
     };
     let token = |one: &ServiceInstance| format!("{}.{}", one.create_index, one.id);
     answer::list(params, seen, token, ServiceInstance::clone).await
+}
+
+/// The instances of one allocation.
+pub(super) async fn of_alloc(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let id: AllocId = uuid("alloc", &id)?;
+    let seen = blocking_query(&api, &params, move |view| {
+        let known = view.shown_alloc(id).is_some();
+        Indexed::whole(view, known.then(|| view.services_of(id)))
+    })
+    .await?;
+    match seen.value {
+        None => Err(ApiError::not_found("alloc not found").at(seen.index)),
+        Some(found) => {
+            let dto: Vec<ServiceInstance> = found.iter().map(ServiceInstance::of).collect();
+            answer::read(&params, seen.index, &dto)
+        }
+    }
+}
+
+/// The instances of one job.
+pub(super) async fn of_job(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = blocking_query(api, params, move |view| {
+        let allocs = view.allocs_of(&key);
+        let found = allocs.flat_map(|alloc| view.services_of(alloc.record().id));
+        let dto: Vec<ServiceInstance> = found.map(|one| ServiceInstance::of(&one)).collect();
+        Indexed::whole(view, dto)
+    })
+    .await?;
+    answer::read(params, seen.index, &seen.value)
 }
 
 /// `N|KEY`: how many, and by what they are chosen.

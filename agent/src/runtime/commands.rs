@@ -291,6 +291,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         auditor: Some(running.auditor.clone()),
         client: settings.file.client,
         telemetry: settings.file.telemetry,
+        events: running.events.clone(),
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
     let server = tokio::spawn(http::serve(listener, router));

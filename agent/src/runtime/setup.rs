@@ -50,6 +50,7 @@ use tokio::task::JoinHandle;
 use super::{Recording, Settings};
 use crate::config::FileConfig;
 use crate::config::client::ClientConfig;
+use crate::http::Events;
 use crate::http::Measures;
 
 /// The control group below which all tasks are.
@@ -73,6 +74,8 @@ pub struct Running {
     pub data_dir: DataDir,
     /// What is fetched for its allocations.
     pub transfers: Transfers,
+    /// What changes.
+    pub events: Events,
     /// What makes the tokens for its allocations' disks.
     pub secret: NodeSecret,
     /// What tasks prove who they are with.
@@ -208,7 +211,9 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     };
     let context = Context::of_this_machine(probe_settings)
         .map_err(|error| SetupError::Io("inspect this machine", error))?;
-    let (agent_handle, request_inbox) = AgentHandle::new(data_dir.allocs());
+    let (agent_handle, mut request_inbox) = AgentHandle::new(data_dir.allocs());
+    let events = Events::default();
+    request_inbox.on_commit(events.recorder());
     let id = opened
         .saved
         .meta
@@ -257,6 +262,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
         data_dir,
         transfers,
         secret,
+        events,
         issuer,
         plugins,
         auditor,

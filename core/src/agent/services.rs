@@ -56,14 +56,20 @@ pub struct Registration {
 /// Every instance, in the order of allocations.
 pub(super) fn services(view: View<'_>) -> Vec<Registration> {
     let config = &view.agent.config;
-    let ending = |alloc: &AllocRunner| alloc.is_ending() || alloc.record().is_terminal();
-    let allocs = view.allocs().filter(|alloc| !ending(alloc));
-    allocs
-        .flat_map(|alloc| {
-            let of_tasks = alloc.tasks().iter().filter(|task| serves(task));
-            let of_tasks = of_tasks.flat_map(|task| of_task(config, alloc, task));
-            of_group(config, alloc).into_iter().chain(of_tasks)
-        })
+    let allocs = view.allocs();
+    allocs.flat_map(|alloc| of_alloc(config, alloc)).collect()
+}
+
+/// The instances of one allocation.
+pub(super) fn of_alloc(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
+    if alloc.is_ending() || alloc.record().is_terminal() {
+        return Vec::new();
+    }
+    let of_tasks = alloc.tasks().iter().filter(|task| serves(task));
+    let of_tasks = of_tasks.flat_map(|task| of_task(config, alloc, task));
+    of_group(config, alloc)
+        .into_iter()
+        .chain(of_tasks)
         .collect()
 }
 

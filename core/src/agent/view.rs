@@ -326,6 +326,12 @@ impl<'a> View<'a> {
         services::services(self)
     }
 
+    /// Those of one allocation.
+    pub fn services_of(self, id: AllocId) -> Vec<Registration> {
+        let of_alloc = |alloc| services::of_alloc(&self.agent.config, alloc);
+        self.alloc(id).map(of_alloc).unwrap_or_default()
+    }
+
     /// Every evaluation that is kept, by id.
     pub fn evals(self) -> impl Iterator<Item = &'a Arc<Evaluation>> {
         self.agent.local.evals.values()

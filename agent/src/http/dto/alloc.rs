@@ -277,7 +277,7 @@ impl Alloc {
                 .collect(),
             shared_resources: allocated.shared.old(),
             allocated_resources: allocated,
-            metrics: AllocMetric::placed(&alloc.node.pool, &alloc.node.datacenter),
+            metrics: AllocMetric::placed(&alloc.node),
             network_status: network_status(alloc),
             signing_key_id: String::new(),
         }

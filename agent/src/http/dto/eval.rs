@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drover_core::agent::View;
-use drover_core::model::eval::{Deployment, EvalStatus, Evaluation};
+use drover_core::model::eval::Deployment;
 use drover_core::model::group::TaskGroup;
 use drover_core::model::job::Job;
 use drover_core::scheduler::reconcile::copies;
@@ -11,6 +11,7 @@ use drover_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::metric::AllocMetric;
+use crate::http::records::EvalRecords;
 use crate::times;
 
 /// An evaluation.
@@ -127,16 +128,10 @@ pub struct DeploymentGroup {
 
 impl EvaluationDto {
     /// An evaluation as it is shown.
-    pub fn of(view: View<'_>, eval: &Evaluation) -> EvaluationDto {
-        let record = view.job(&eval.job);
-        let job = record.map(|record| &record.job);
-        let missing = |group: &String| {
-            let blocked = view
-                .blocked(&eval.job)
-                .iter()
-                .any(|(name, _)| name == group);
-            u64::from(blocked)
-        };
+    pub(in crate::http) fn of(records: &EvalRecords) -> EvaluationDto {
+        let eval = &records.eval;
+        let job = records.job.as_deref();
+        let missing = |group: &String| u64::from(records.blocked.contains(group));
         let groups = job
             .map(|job| job.task_groups.as_slice())
             .unwrap_or_default();
@@ -152,7 +147,7 @@ impl EvaluationDto {
             job_modify_index: job.map_or(0, |job| job.job_modify_index),
             deployment_id: eval.deployment.map(|id| id.to_string()).unwrap_or_default(),
             status: eval.status.as_str().to_owned(),
-            status_description: description(view, eval).to_owned(),
+            status_description: records.description.to_owned(),
             previous_eval: eval
                 .previous_eval
                 .map(|id| id.to_string())
@@ -162,7 +157,7 @@ impl EvaluationDto {
                 .map(|id| id.to_string())
                 .unwrap_or_default(),
             failed_groups: (eval.failed_groups.iter())
-                .map(|(name, why)| (name.clone(), AllocMetric::not_placed(view.node(), why)))
+                .map(|(name, why)| (name.clone(), AllocMetric::not_placed(&records.node, why)))
                 .collect(),
             queued_allocations: groups
                 .iter()
@@ -180,8 +175,8 @@ impl EvaluationDto {
 
 impl EvalStub {
     /// An evaluation as it is shown beside another.
-    pub fn of(view: View<'_>, eval: &Evaluation) -> EvalStub {
-        let whole = EvaluationDto::of(view, eval);
+    pub(in crate::http) fn of(eval: &EvalRecords) -> EvalStub {
+        let whole = EvaluationDto::of(eval);
         EvalStub {
             id: whole.id,
             priority: whole.priority,
@@ -201,19 +196,6 @@ impl EvalStub {
             create_time: whole.create_time,
             modify_time: whole.modify_time,
         }
-    }
-}
-
-/// Why an evaluation is where it is, if that is not plain.
-fn description(view: View<'_>, eval: &Evaluation) -> &'static str {
-    match eval.status {
-        EvalStatus::Complete => "",
-        EvalStatus::Pending if view.is_fingerprinted() => {
-            "waits for what probes, drivers and plugins of this node report first"
-        }
-        EvalStatus::Pending => "waits for the first fingerprints of this node",
-        EvalStatus::Blocked => "created to place remaining allocations",
-        EvalStatus::Canceled => "the job was stopped, or a newer evaluation waits instead",
     }
 }
 

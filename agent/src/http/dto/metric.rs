@@ -6,6 +6,8 @@ use drover_core::model::placement::{Lack, PlacementFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::http::records::NodeNames;
+
 /// What was considered. There is one node; what Nomad counts of many is 0 or 1 here, and what it
 /// measures by class, quota or score does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,22 +34,19 @@ pub struct AllocMetric {
 
 impl AllocMetric {
     /// This node was looked at, and is good.
-    pub(super) fn placed(pool: &str, datacenter: &str) -> AllocMetric {
+    pub(super) fn placed(node: &NodeNames) -> AllocMetric {
         AllocMetric {
             nodes_evaluated: 1,
             nodes_in_pool: 1,
-            node_pool: pool.to_owned(),
-            nodes_available: BTreeMap::from([(datacenter.to_owned(), 1)]),
+            node_pool: node.pool.clone(),
+            nodes_available: BTreeMap::from([(node.datacenter.clone(), 1)]),
             ..AllocMetric::default()
         }
     }
 
     /// This node was considered and the group was not placed, for this reason.
-    pub(super) fn not_placed(
-        node: &drover_core::model::node::Node,
-        why: &PlacementFailure,
-    ) -> AllocMetric {
-        let considered = AllocMetric::placed(&node.pool, &node.datacenter);
+    pub(super) fn not_placed(node: &NodeNames, why: &PlacementFailure) -> AllocMetric {
+        let considered = AllocMetric::placed(node);
         match why.lack() {
             Lack::Datacenters(names) => AllocMetric {
                 nodes_evaluated: 0,

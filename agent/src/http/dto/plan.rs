@@ -11,6 +11,8 @@ use super::alloc::AllocStub;
 use super::diff::JobDiff;
 use super::metric::AllocMetric;
 
+use crate::http::records::NodeNames;
+
 /// The answer to a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -92,10 +94,7 @@ impl PlanAnnotations {
 
 impl AllocMetric {
     /// Why groups cannot be placed, and how many copies of each.
-    pub fn of_dry_run(
-        node: &drover_core::model::node::Node,
-        dry_run: &DryRun,
-    ) -> Option<BTreeMap<String, AllocMetric>> {
+    pub fn of_dry_run(node: &NodeNames, dry_run: &DryRun) -> Option<BTreeMap<String, AllocMetric>> {
         let failed = dry_run.unplaced.failed.iter().map(|(name, why)| {
             let copies = dry_run.unplaced.copies.get(&GroupName::from(name.as_str()));
             let copies = copies.map_or(1, |missing| missing.place + missing.destructive);

@@ -1,0 +1,129 @@
+//! What a commit changes, as shared records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use drover_core::agent::{Registration, View};
+use drover_core::ids::{AllocId, JobKey};
+use drover_core::store::record::JobRecord;
+use drover_core::store::{Batch, Key, Record};
+
+use super::render::Step;
+use crate::http::dto::{DeploymentDto, ServiceInstance};
+use crate::http::records::{AllocRecords, EvalRecords, NodeNames};
+
+/// Something that is not as it was before.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Job {
+        record: Arc<JobRecord>,
+        status: &'static str,
+        kind: &'static str,
+    },
+    /// It was purged: nothing of it is left.
+    JobGone(JobKey),
+    Eval(EvalRecords),
+    Alloc {
+        alloc: AllocRecords,
+        kind: &'static str,
+    },
+    Deployment {
+        deployment: DeploymentDto,
+        kind: &'static str,
+    },
+    Service {
+        instance: ServiceInstance,
+        kind: &'static str,
+    },
+}
+
+/// What was known before, as far as events tell the difference.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The index of the last step.
+    index: u64,
+    /// Who was registered, by allocation.
+    services: BTreeMap<AllocId, Vec<Registration>>,
+}
+
+impl Changes {
+    /// What a commit changes that readers hear of.
+    pub(super) fn of(&mut self, view: View<'_>, batch: &Batch) -> Option<Step> {
+        let node = Arc::new(NodeNames::of(view.node()));
+        let mut changes = Vec::new();
+        let mut allocs = BTreeSet::new();
+        for (key, record) in batch {
+            match (key, record) {
+                (Key::Job(key), None) => changes.push(Change::JobGone(key.clone())),
+                (Key::Job(key), Some(Record::Job(record))) => {
+                    changes.push(self.job(view, key, record));
+                }
+                (Key::Eval(_), Some(Record::Eval(eval))) => {
+                    changes.push(Change::Eval(EvalRecords::of(view, &node, eval)));
+                }
+                (Key::Deployment(_), Some(Record::Deployment(deployment))) => {
+                    let kind = match deployment.create_index > self.index {
+                        true => "PlanResult",
+                        false => "DeploymentStatusUpdate",
+                    };
+                    let deployment = DeploymentDto::of(view, deployment);
+                    changes.push(Change::Deployment { deployment, kind });
+                }
+                (Key::Alloc(id) | Key::Task(id, _), _) => {
+                    allocs.insert(*id);
+                }
+                _ => {}
+            }
+        }
+        for id in allocs {
+            let alloc = view.shown_alloc(id);
+            if let Some(alloc) = alloc {
+                let kind = match alloc.record().create_index > self.index {
+                    true => "PlanResult",
+                    false => "AllocationUpdated",
+                };
+                let alloc = AllocRecords::of(view, &node, alloc);
+                changes.push(Change::Alloc { alloc, kind });
+            }
+            self.registrations(view, id, &mut changes);
+        }
+        let index = view.index();
+        self.index = index;
+        (!changes.is_empty()).then(|| Step::new(index, changes))
+    }
+
+    fn job(&self, view: View<'_>, key: &JobKey, record: &Arc<JobRecord>) -> Change {
+        let kind = match (record.job.stop, record.job.job_modify_index > self.index) {
+            (true, _) => "JobDeregistered",
+            (false, true) => "JobRegistered",
+            (false, false) => "AllocationUpdated",
+        };
+        Change::Job {
+            record: record.clone(),
+            status: view.job_status(key),
+            kind,
+        }
+    }
+
+    /// Who came and who went of an allocation's services.
+    fn registrations(&mut self, view: View<'_>, id: AllocId, changes: &mut Vec<Change>) {
+        let now = view.services_of(id);
+        let before = self.services.remove(&id).unwrap_or_default();
+        let is_in = |list: &[Registration], one: &Registration| {
+            list.iter().any(|other| {
+                (&other.id, &other.address, other.port) == (&one.id, &one.address, one.port)
+            })
+        };
+        let change = |one: &Registration, kind| Change::Service {
+            instance: ServiceInstance::of(one),
+            kind,
+        };
+        let gone = before.iter().filter(|one| !is_in(&now, one));
+        changes.extend(gone.map(|one| change(one, "ServiceDeregistration")));
+        let new = now.iter().filter(|one| !is_in(&before, one));
+        changes.extend(new.map(|one| change(one, "ServiceRegistration")));
+        if !now.is_empty() {
+            self.services.insert(id, now);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+use bytes::Bytes;
+use drover_core::ids::JobKey;
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::buffer::Next;
+use super::changes::Change;
+use super::render::Step;
+use super::*;
+use crate::http::tests::{failure, register};
+use crate::testing::{Rig, job};
+
+/// The next lines of a stream that are not only signs of life.
+async fn lines(body: &mut Incoming, text: &mut String, wanted: usize) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    while found.len() < wanted {
+        while let Some((line, rest)) = text.split_once('\n') {
+            let line: Value = serde_json::from_str(line).unwrap();
+            *text = rest.to_owned();
+            if line != json!({}) {
+                found.push(line);
+            }
+        }
+        if found.len() < wanted {
+            let frame = body.frame().await.unwrap().unwrap();
+            text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+    found
+}
+
+async fn open(rig: &Rig, query: &[(&str, &str)]) -> Incoming {
+    let target = rig.client.target("/v1/event/stream", query).unwrap();
+    let answer = rig.client.exchange(Method::GET, target, Bytes::new());
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    answer.into_body()
+}
+
+#[tokio::test]
+async fn job_submitted_and_stopped_is_told_to_readers_of_its_topics() {
+    let rig = Rig::start().await;
+    let query = [("topic", "Job:web"), ("topic", "Allocation")];
+    let (mut body, mut text) = (open(&rig, &query).await, String::new());
+    register(&rig, job("other", "service", None)).await;
+    register(&rig, job("web", "service", None)).await;
+    let mut events: Vec<Value> = Vec::new();
+    while !events
+        .iter()
+        .any(|event| event["Payload"]["Job"]["ID"] == "web")
+    {
+        for line in lines(&mut body, &mut text, 1).await {
+            for event in line["Events"].as_array().unwrap() {
+                assert_eq!(event["Index"], line["Index"]);
+                events.push(event.clone());
+            }
+        }
+    }
+    for event in &events {
+        let topic = event["Topic"].as_str().unwrap();
+        assert!(["Job", "Allocation"].contains(&topic), "{topic}");
+        assert!(event["Payload"][topic]["ID"].is_string(), "{event}");
+        assert_eq!(event["Namespace"], "default");
+        if topic == "Job" {
+            assert_eq!(event["Key"], "web");
+        }
+    }
+    let of_web = |event: &&Value| event["Topic"] == "Job";
+    let registered = events.iter().find(of_web).unwrap();
+    assert_eq!(registered["Type"], "JobRegistered");
+    // Who comes later is told what happened before.
+    let later = [("topic", "Evaluation:web"), ("namespace", "*")];
+    let (mut body, mut text) = (open(&rig, &later).await, String::new());
+    let line = lines(&mut body, &mut text, 1).await.remove(0);
+    let event = &line["Events"][0];
+    assert_eq!(
+        (&event["Topic"], &event["Type"]),
+        (&json!("Evaluation"), &json!("EvaluationUpdated"))
+    );
+    assert_eq!(event["FilterKeys"][0], "web");
+    assert_eq!(event["Payload"]["Evaluation"]["JobID"], "web");
+}
+
+#[tokio::test]
+async fn bad_topic_or_index_of_a_stream_is_refused() {
+    let rig = Rig::start().await;
+    let bad = failure(&rig, Method::GET, "/v1/event/stream?topic=a:b:c", "").await;
+    let words = "Invalid topic query: error parsing topics: Invalid key value pair for topic, \
+                 topic: a:b:c";
+    assert_eq!(bad, (400, words.to_owned()));
+    let bad = failure(&rig, Method::GET, "/v1/event/stream?index=x", "").await;
+    assert_eq!(bad.0, 400, "{}", bad.1);
+}
+
+fn step(index: u64) -> Step {
+    let key = JobKey {
+        namespace: "default".into(),
+        id: format!("job-{index}").as_str().into(),
+    };
+    Step::new(index, vec![Change::JobGone(key)])
+}
+
+#[test]
+fn slow_reader_is_cut_with_the_index_to_go_on_from() {
+    let events = Events::default();
+    events.add(step(1));
+    let mut slow = events.read(0);
+    for index in 2..=500 {
+        events.add(step(index));
+    }
+    assert!(matches!(slow.next(), Next::Lost { from: 401 }));
+    let mut again = events.read(401);
+    assert!(matches!(again.next(), Next::Step(step) if step.index() == 401));
+    let mut between = events.read(450);
+    assert!(matches!(between.next(), Next::Step(step) if step.index() == 450));
+    let mut latest = events.read(10_000);
+    assert!(matches!(latest.next(), Next::Later));
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_stream_sends_signs_of_life_and_a_lost_reader_a_last_word() {
+    let events = Events::default();
+    let topics = Topics::of(&Params::default()).unwrap();
+    let (text, reader) = next_line(events.read(0), &topics).await.unwrap();
+    assert_eq!(&*text, ALIVE);
+    for index in 1..=200 {
+        events.add(step(index));
+    }
+    let (text, reader) = next_line(reader.unwrap(), &topics).await.unwrap();
+    assert!(reader.is_none());
+    let text = std::str::from_utf8(&text).unwrap();
+    assert!(text.contains("subscribe again with index=101"), "{text}");
+}
+
+#[test]
+fn ten_thousand_idle_readers_keep_nothing_alive() {
+    let events = Events::default();
+    let readers: Vec<_> = (0..10_000).map(|_| events.read(0)).collect();
+    for index in 1..=1_000 {
+        events.add(step(index));
+    }
+    assert!(std::mem::size_of_val(&readers[0]) <= 64);
+    let mut reader = events.read(0);
+    let Next::Step(first) = reader.next() else {
+        panic!("nothing is kept");
+    };
+    assert_eq!(first.index(), 901);
+    // Nobody asked for JSON, so there is none.
+    assert_eq!(first.bytes(), 0);
+}

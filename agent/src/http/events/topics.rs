@@ -1,0 +1,66 @@
+//! What a reader wants to hear of.
+
+use std::sync::Arc;
+
+use crate::http::errors::ApiError;
+use crate::http::params::Params;
+
+/// More topics than this nobody means.
+const MOST: usize = 64;
+
+/// The topics of one reader, and its namespace.
+#[derive(Clone, Debug)]
+pub(super) struct Topics {
+    /// Each with a key; `*` for all.
+    wanted: Arc<[(String, String)]>,
+    namespace: Arc<str>,
+}
+
+impl Topics {
+    /// Reads `topic=NAME` or `topic=NAME:KEY`, any number of times.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub(super) fn of(params: &Params) -> Result<Topics, ApiError> {
+        let mut wanted = Vec::new();
+        for topic in params.all("topic").filter(|topic| !topic.is_empty()) {
+            let mut parts = topic.split(':');
+            let (name, key) = (parts.next().unwrap_or_default(), parts.next());
+            if parts.next().is_some() || wanted.len() == MOST {
+                let words =
+                    "Invalid topic query: error parsing topics: Invalid key value pair for topic";
+                return Err(ApiError::bad(format!("{words}, topic: {topic}")));
+            }
+            wanted.push((name.to_owned(), key.unwrap_or("*").to_owned()));
+        }
+        if wanted.is_empty() {
+            wanted.push(("*".to_owned(), "*".to_owned()));
+        }
+        Ok(Topics {
+            wanted: wanted.into(),
+            namespace: params.namespace().into(),
+        })
+    }
+
+    /// Whether everything is wanted.
+    pub(super) fn is_all(&self) -> bool {
+        *self.namespace == *"*"
+            && self
+                .wanted
+                .iter()
+                .any(|(name, key)| name == "*" && key == "*")
+    }
+
+    /// Whether an event is wanted that is known by these keys.
+    pub(super) fn want<'k>(
+        &self,
+        topic: &str,
+        namespace: &str,
+        keys: impl Iterator<Item = &'k str> + Clone,
+    ) -> bool {
+        let here = *self.namespace == *"*" || namespace.is_empty() || namespace == &*self.namespace;
+        here && self.wanted.iter().any(|(name, key)| {
+            (name == "*" || name == topic) && (key == "*" || keys.clone().any(|own| own == key))
+        })
+    }
+}
