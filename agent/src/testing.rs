@@ -364,6 +364,10 @@ impl World {
                 let result = Ok(0);
                 vec![DriverInput::Executed { op, launch, result }]
             }
+            DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
+                let result = Ok(());
+                vec![DriverInput::SessionOpened { op, launch, result }]
+            }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 vec![DriverInput::Destroyed {
                     op,

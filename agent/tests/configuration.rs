@@ -239,7 +239,7 @@ fn restarting_task_is_in_top_and_services() {
         out.contains("WAITS FOR") && out.contains("Task restarting in"),
         "{out}"
     );
-    assert!(out.contains("1 tasks, 1 of them waiting"), "{out}");
+    assert!(out.contains("1 task, 1 of them waiting"), "{out}");
     let services = get(&addr, "/v1/service/api");
     assert_eq!(services.as_array().unwrap().len(), 1, "{services}");
     assert_eq!(services[0]["Port"], 0);

@@ -425,6 +425,17 @@ impl Rig {
                         self.answers
                             .push(answer(DriverInput::Executed { op, launch, result }));
                     }
+                    DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
+                        let result = match nth % 2 {
+                            0 => Err(Failure::fatal(words("session"))),
+                            _ => Ok(()),
+                        };
+                        self.answers.push(answer(DriverInput::SessionOpened {
+                            op,
+                            launch,
+                            result,
+                        }));
+                    }
                     DriverEffect::Destroy(request::Destroy { op, launch }) => {
                         let result = match nth % 7 {
                             0 => Err(Failure::recoverable(words("destroy"))),

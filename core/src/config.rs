@@ -218,6 +218,9 @@ pub struct Timeouts {
     pub recover: Span,
     /// A driver passing on a signal.
     pub signal: Span,
+    /// A driver opening a session.
+    #[serde(default = "session_timeout")]
+    pub session: Span,
     /// A driver ending a task by force; tried again after it.
     pub destroy: Span,
     /// One hook's work.
@@ -239,6 +242,10 @@ pub struct Timeouts {
     #[serde(default = "report_timeout")]
     #[serde(alias = "first_news")]
     pub first_report: Span,
+}
+
+fn session_timeout() -> Span {
+    Span::secs(30)
 }
 
 fn artifacts_timeout() -> Span {
@@ -263,6 +270,7 @@ impl Default for Timeouts {
             start: Span::secs(600),
             recover: Span::secs(30),
             signal: Span::secs(10),
+            session: session_timeout(),
             destroy: Span::secs(15),
             hook: Span::secs(120),
             artifacts: artifacts_timeout(),

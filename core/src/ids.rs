@@ -231,6 +231,12 @@ pub struct TaskKey {
 )]
 pub struct RequestId(pub u64);
 
+/// An exec session, as whoever opened it knows it. The core only hands it on.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct SessionId(pub u64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -96,6 +96,22 @@ pub enum DriverInput {
         /// Its exit code; 128 and the signal's number if one killed it.
         result: Result<i32, Failure>,
     },
+    /// The program of a session runs, or could not be started.
+    SessionOpened {
+        /// The operation.
+        op: Op,
+        /// Beside what.
+        launch: LaunchId,
+        /// Whether it runs.
+        result: Result<(), Failure>,
+    },
+    /// Nothing of an open session is left.
+    SessionEnded {
+        /// The operation that opened it.
+        op: Op,
+        /// Beside what it ran.
+        launch: LaunchId,
+    },
     /// Nothing of the launch is alive any more and its remains are gone.
     Destroyed {
         /// The operation.
@@ -131,8 +147,11 @@ impl DriverInput {
                 Some((*op, result.is_ok()))
             }
             DriverInput::Executed { op, result, .. } => Some((*op, result.is_ok())),
+            DriverInput::SessionOpened { op, result, .. } => Some((*op, result.is_ok())),
             DriverInput::Destroyed { op, result, .. } => Some((*op, result.is_ok())),
-            DriverInput::Exited { .. } | DriverInput::Event { .. } => None,
+            DriverInput::Exited { .. }
+            | DriverInput::SessionEnded { .. }
+            | DriverInput::Event { .. } => None,
         }
     }
 
@@ -160,6 +179,9 @@ impl DriverInput {
             DriverInput::Signaled { .. } => "signal failed",
             DriverInput::Executed { result: Ok(0), .. } => "script ran",
             DriverInput::Executed { .. } => "script failed",
+            DriverInput::SessionOpened { result: Ok(()), .. } => "session opened",
+            DriverInput::SessionOpened { .. } => "session failed",
+            DriverInput::SessionEnded { .. } => "session ended",
             DriverInput::Destroyed {
                 result: Ok(Some(_)),
                 ..
@@ -176,15 +198,16 @@ impl DriverInput {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             DriverInput::StartFailed { failure, .. } => Some(failure),
-            DriverInput::Stopped { result, .. } | DriverInput::Signaled { result, .. } => {
-                result.as_ref().err()
-            }
+            DriverInput::Stopped { result, .. }
+            | DriverInput::Signaled { result, .. }
+            | DriverInput::SessionOpened { result, .. } => result.as_ref().err(),
             DriverInput::Executed { result, .. } => result.as_ref().err(),
             DriverInput::Destroyed { result, .. } => result.as_ref().err(),
             DriverInput::Started { .. }
             | DriverInput::StartLost { .. }
             | DriverInput::Recovered { .. }
             | DriverInput::Exited { .. }
+            | DriverInput::SessionEnded { .. }
             | DriverInput::Event { .. } => None,
         }
     }
@@ -200,6 +223,8 @@ impl DriverInput {
             | DriverInput::Stopped { launch, .. }
             | DriverInput::Signaled { launch, .. }
             | DriverInput::Executed { launch, .. }
+            | DriverInput::SessionOpened { launch, .. }
+            | DriverInput::SessionEnded { launch, .. }
             | DriverInput::Destroyed { launch, .. }
             | DriverInput::Event { launch, .. } => *launch,
         }

@@ -11,7 +11,7 @@
 //! - Whoever wants an answer no more ends the operation ([`Operations::end`]).
 //!
 //! Two kinds live on after their first answer or after their deadline. A *stream* (templates that are watched,
-//! reports of drivers and plugins) goes on under its number until it is ended. The late answer to a
+//! open sessions, reports of drivers and plugins) goes on under its number until it is ended. The late answer to a
 //! *destroy*, or to the move of a disk, is not stale: that nothing of a launch is alive, or that a disk has
 //! moved, is true whenever it is reported.
 
@@ -59,6 +59,8 @@ pub enum Purpose {
     Signal,
     /// To run a program beside a task.
     Exec,
+    /// To open a session beside a task, and to hear of its end.
+    Session,
     /// To end what is left of a launch.
     Destroy,
     /// The work of a hook.
@@ -82,7 +84,7 @@ impl Purpose {
     fn is_stream(&self) -> bool {
         matches!(
             self,
-            Purpose::Templates | Purpose::Driver(_) | Purpose::Devices(_)
+            Purpose::Session | Purpose::Templates | Purpose::Driver(_) | Purpose::Devices(_)
         )
     }
 

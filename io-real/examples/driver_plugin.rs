@@ -20,10 +20,11 @@ use support::proto::driver::driver_server::{Driver, DriverServer};
 use support::proto::driver::fingerprint_response::Health;
 use support::proto::driver::{
     CapabilitiesResponse, DestroyTaskRequest, DriverCapabilities, DriverTaskEvent, ExecTaskRequest,
-    ExecTaskResponse, FingerprintResponse, InspectTaskResponse, MemoryUsage, Nothing,
-    RecoverTaskRequest, SignalTaskRequest, StartTaskRequest, StartTaskResponse, StopTaskRequest,
-    TaskConfigSchemaResponse, TaskRequest, TaskResourceUsage, TaskState, TaskStats,
-    TaskStatsRequest, TaskStatsResponse, TaskStatus, WaitTaskResponse, memory_usage,
+    ExecTaskResponse, ExecTaskStreamingRequest, ExecTaskStreamingResponse, FingerprintResponse,
+    InspectTaskResponse, MemoryUsage, Nothing, RecoverTaskRequest, SignalTaskRequest,
+    StartTaskRequest, StartTaskResponse, StopTaskRequest, TaskConfigSchemaResponse, TaskRequest,
+    TaskResourceUsage, TaskState, TaskStats, TaskStatsRequest, TaskStatsResponse, TaskStatus,
+    WaitTaskResponse, memory_usage,
 };
 use support::proto::structs::{Attribute, attribute};
 use support::serve::{Answers, serve};
@@ -33,7 +34,7 @@ use tokio::time::interval;
 use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tokio_stream::{StreamExt, once, pending};
 use tonic::transport::Server;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 /// How often it says what its tasks use, if it is not told.
 const USUALLY: Duration = Duration::from_secs(1);
@@ -147,6 +148,7 @@ impl Driver for Commands {
     type FingerprintStream = Answers<FingerprintResponse>;
     type TaskStatsStream = Answers<TaskStatsResponse>;
     type TaskEventsStream = Answers<DriverTaskEvent>;
+    type ExecTaskStreamingStream = Answers<ExecTaskStreamingResponse>;
 
     async fn init(&self, _: Request<Nothing>) -> Result<Response<Nothing>, Status> {
         // Plugins that are older than this call do not know it.
@@ -388,5 +390,19 @@ impl Driver for Commands {
         let ended = task.exec(&request.command, time.unwrap_or_default()).await;
         let result = Some(ended.map_err(|error| Status::unknown(error.to_string()))?);
         Ok(Response::new(ExecTaskResponse { result }))
+    }
+
+    async fn exec_task_streaming(
+        &self,
+        request: Request<Streaming<ExecTaskStreamingRequest>>,
+    ) -> Result<Response<Self::ExecTaskStreamingStream>, Status> {
+        let mut requests = request.into_inner();
+        let first = requests.message().await?.and_then(|first| first.setup);
+        let setup = first.ok_or_else(|| Status::invalid_argument("the first one is setup"))?;
+        let task = self.task(&setup.task_id)?;
+        self.mischief.at("ExecTaskStreaming").await?;
+        let stream = task.exec_streaming(&setup.command, requests);
+        let stream = stream.map_err(|error| Status::unknown(error.to_string()))?;
+        Ok(Response::new(Box::pin(stream)))
     }
 }

@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drover_core::agent::View;
-use drover_core::agent::requests::Request;
+use drover_core::agent::requests::{self, Request, SessionCommand};
 use drover_core::effect::{Notification, Reply};
-use drover_core::ids::TaskKey;
+use drover_core::ids::{AllocId, TaskKey, TaskName};
 use drover_core::input::ShutdownMode;
 use drover_core::model::event::TaskEvent;
 use drover_core::store::Batch;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use crate::session::{SessionClient, Sessions};
 use crate::timing::{Timer, Timing};
 
 /// How many requests may be queued; the next sender waits.
@@ -85,6 +86,7 @@ pub struct AgentHandle {
     events: broadcast::Sender<(TaskKey, Arc<TaskEvent>)>,
     allocs: Arc<OwnedFd>,
     counters: Arc<Counters>,
+    sessions: Sessions,
 }
 
 /// Who hears of commits, on the thread of the core, so it must be quick.
@@ -119,6 +121,7 @@ impl AgentHandle {
             events: events.clone(),
             allocs,
             counters: counters.clone(),
+            sessions: Sessions::default(),
         };
         (
             agent_handle,
@@ -130,6 +133,36 @@ impl AgentHandle {
                 counters,
             },
         )
+    }
+
+    /// The same handle, for an agent whose drivers open these sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Sessions) -> AgentHandle {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Opens an exec session beside a task. With the answer comes the end of whoever is connected to it,
+    /// through which output comes at once.
+    ///
+    /// # Errors
+    /// The agent has stopped.
+    pub async fn open_session(
+        &self,
+        alloc: AllocId,
+        task: TaskName,
+        run: SessionCommand,
+        tty: bool,
+    ) -> Result<(Reply, SessionClient), AgentStopped> {
+        let (asking, client) = self.sessions.begin();
+        let reply = self.request(requests::OpenSession {
+            session: asking.id,
+            alloc,
+            task,
+            run,
+            tty,
+        });
+        Ok((reply.await?, client))
     }
 
     /// Asks something of the state.

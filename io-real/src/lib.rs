@@ -34,6 +34,7 @@ pub mod plugin;
 pub mod plugins;
 mod proc_stat;
 pub mod recorder;
+pub mod session;
 pub mod shim;
 mod small_files;
 pub mod stats;

@@ -290,6 +290,7 @@ fn overdue(purpose: &Purpose) -> &'static str {
         Purpose::Destroy => "time of the destroy",
         Purpose::Signal => "time of a signal",
         Purpose::Exec => "time of a script",
+        Purpose::Session => "time of a session",
         Purpose::Templates => "time of the rendering",
         Purpose::Probe(_) | Purpose::Driver(_) | Purpose::Devices(_) | Purpose::DiskUsage => "time",
     }

@@ -55,6 +55,7 @@ impl World {
                 launch,
                 program,
             }) => self.run_script(&key, op, launch, program.timeout),
+            DriverEffect::OpenSession(asked) => self.open_session(&key, &asked),
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 self.begin_destroy(&key, op, launch)
             }
@@ -455,6 +456,7 @@ impl World {
         process.destroyed = true;
         let name = Arc::clone(&process.name);
         self.end(launch, by_signal(9));
+        self.sessions_end_with(launch);
         let forgets = self.fires(Fault::ForgetExit, &name);
         let Some(process) = self.processes.get_mut(&launch) else {
             return;

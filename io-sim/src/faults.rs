@@ -143,6 +143,10 @@ kinds! {
     HangScript = "the script hangs",
     /// A script fails, or there is none.
     FailScript = "the script fails",
+    /// The driver never says whether a session is open.
+    HangSession = "the session hangs",
+    /// The program of a session cannot be started.
+    FailSession = "the session fails",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
     /// Counters of a task, a core or a device cannot be read.

@@ -22,6 +22,8 @@ pub enum Source {
     Store,
     /// The answer to one operation; the number tells the second of a doubled answer.
     Answer(Op, u8),
+    /// The end of the session that was opened by this operation.
+    Session(Op),
     /// The end of a launch.
     Exit(LaunchId),
     /// What else a driver says of a launch.

@@ -54,6 +54,7 @@ mod requests;
 mod sampler;
 pub mod script;
 mod search;
+mod sessions;
 mod sim;
 pub mod task_faults;
 mod templates;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drover_core::agent::Input;
 use drover_core::config::Timeouts;
 use drover_core::effect::{Effect, HookEffect, StoreEffect};
-use drover_core::ids::{LaunchId, TaskKey};
+use drover_core::ids::{LaunchId, SessionId, TaskKey};
 use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
@@ -30,6 +30,7 @@ use crate::process::Process;
 use crate::remote::Remotes;
 use crate::sampler::Sampler;
 use crate::search::Scheduler;
+use crate::sessions::Session;
 use crate::task_faults::TaskFaults;
 use crate::templates::Templates;
 use crate::trace::{Column, Trace, Way};
@@ -55,6 +56,14 @@ pub(crate) enum Later {
     End {
         launch: LaunchId,
         result: ExitResult,
+    },
+    OpenSession {
+        op: Op,
+        launch: LaunchId,
+        session: SessionId,
+    },
+    EndSession {
+        session: SessionId,
     },
     PluginGone {
         launch: LaunchId,
@@ -127,6 +136,8 @@ pub struct World {
     pub(crate) living: BTreeSet<LaunchId>,
     pub(crate) launches: BTreeMap<TaskKey, Vec<LaunchId>>,
     pub(crate) latest: BTreeMap<TaskKey, LaunchId>,
+    /// Programs beside tasks that somebody is connected to.
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) cancelled: BTreeSet<Op>,
     /// Tasks of which an agent could not read what was saved.
     pub(crate) unread: BTreeSet<TaskKey>,
@@ -165,6 +176,7 @@ impl World {
             living: BTreeSet::new(),
             launches: BTreeMap::new(),
             latest: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             unread: BTreeSet::new(),
             broken: None,
@@ -426,6 +438,12 @@ impl World {
             Later::Signal { launch } => self.signal_lands(launch),
             Later::Destroy { op, launch } => self.destroy(life, op, launch),
             Later::End { launch, result } => self.end(launch, result),
+            Later::OpenSession {
+                op,
+                launch,
+                session,
+            } => self.session_opens(life, op, launch, session),
+            Later::EndSession { session } => self.session_ends(session),
             Later::PluginGone { launch } => self.plugin_gone(launch),
             Later::Driver { healthy } => self.driver_is(healthy),
             Later::Hook(asked) => self.end_hook(life, &asked),
@@ -437,6 +455,7 @@ impl World {
     pub(crate) fn agent_died(&mut self) {
         let life = self.life;
         self.life += 1;
+        self.sessions.clear();
         for launch in &self.living {
             if let Some(process) = self.processes.get_mut(launch) {
                 process.watched = false;

@@ -11,8 +11,9 @@ use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
-    Driver, Evaluate, Expect, HandOver, PutVariable, Register, Replace, Resize, Restart,
-    RestartTask, Script, Shutdown, Signal, SignalTask, StopAlloc, TakeOver, TransferComplete,
+    Driver, Evaluate, Expect, HandOver, OpenSession, PutVariable, Register, Replace, Resize,
+    Restart, RestartTask, Script, Shutdown, Signal, SignalTask, StopAlloc, TakeOver,
+    TransferComplete,
 };
 use drover_io_sim::{Dice, Faults, Search};
 
@@ -179,6 +180,7 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
     let what = match dice.below(16, "act", "") {
         _ if one_task == 1 => RestartTask { job, nth }.into(),
         _ if one_task == 2 => SignalTask { job, nth }.into(),
+        _ if one_task == 8 => OpenSession { job, nth }.into(),
         _ if one_task >= 21 => ChangeTemplate.into(),
         _ if one_task == 20 => Register {
             job,

@@ -9,7 +9,8 @@ use drover_core::model::template::ChangeMode;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate, HandOver,
-    Register, Replace, Restart, Shutdown, StopAlloc, TakeOver, TakeOverOne, TransferComplete, What,
+    OpenSession, Register, Replace, Restart, RestartTask, Shutdown, StopAlloc, TakeOver,
+    TakeOverOne, TransferComplete, What,
 };
 use drover_io_sim::{Dice, Fault, Faults};
 
@@ -20,7 +21,7 @@ use crate::build::{EVER, GroupWords, TaskWords, group, parameterized};
 pub(crate) enum Theme {
     /// Tokens that are made anew, by agents that come and go.
     Tokens,
-    /// Templates that run scripts when they change.
+    /// Programs beside tasks: scripts of templates that change, and sessions of people.
     Scripts,
     /// Jobs that want the same port, and become more and less important.
     Places,
@@ -61,7 +62,15 @@ impl Theme {
         let (kinds, permille): (&[Fault], u16) = match self {
             // Of all that is done for a task its tokens are the last, and made again and again.
             Theme::Tokens => (&[Fault::FailHook], SELDOM),
-            Theme::Scripts => (&[Fault::FailScript, Fault::HangScript], OFTEN),
+            Theme::Scripts => (
+                &[
+                    Fault::FailScript,
+                    Fault::HangScript,
+                    Fault::FailSession,
+                    Fault::HangSession,
+                ],
+                OFTEN,
+            ),
             Theme::Places | Theme::Children => (&[], 0),
             Theme::Devices => (&devices, NEARLY_ALWAYS),
             Theme::Disks => (&[Fault::DiskPressure, Fault::SilentNode], NEARLY_ALWAYS),
@@ -136,7 +145,14 @@ impl Theme {
                 };
                 (&[40, 130, 250, 290, 310], what)
             }
-            Theme::Scripts => (&[1, 5, 30], ChangeTemplate.into()),
+            Theme::Scripts => {
+                let what = match dice.below(8, "beside tasks", &job) {
+                    0..=2 => OpenSession { job, nth }.into(),
+                    3 => RestartTask { job, nth }.into(),
+                    _ => ChangeTemplate.into(),
+                };
+                (&[1, 5, 30], what)
+            }
             Theme::Places => {
                 let what = match dice.below(4, "about places", &job) {
                     0 => Deregister { job, purge: false }.into(),

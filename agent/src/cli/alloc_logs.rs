@@ -10,8 +10,7 @@ use super::args::LogsArgs;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::frames::{Frames, Piece};
-use super::lookup::{self, job_path};
-use crate::http::dto::{Alloc, AllocStub};
+use super::lookup;
 
 /// How many lines the end has unless told otherwise.
 const TAIL_LINES: u64 = 10;
@@ -26,10 +25,10 @@ const KEPT: usize = 16 << 20;
 /// # Errors
 /// The allocation or task cannot be found, or the agent does not answer.
 pub(super) async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
-    let alloc = find(cx, &args).await?;
+    let alloc = lookup::alloc_or_job(cx, &args.id, args.job).await?;
     let task = match args.task_name.clone().or(args.task.clone()) {
         Some(task) => task,
-        None => only_task(cx, &alloc).await?,
+        None => lookup::only_task(cx, &alloc).await?,
     };
     check_task(&alloc, Some(&task))?;
     let both = args.stdout == args.stderr;
@@ -43,44 +42,6 @@ pub(super) async fn run(cx: &mut Context, args: LogsArgs) -> Outcome {
         (true, false) => follow_one(cx, &show).await,
         (false, _) => once(cx, &show, both && show.args.stderr).await,
     }
-}
-
-async fn find(cx: &mut Context, args: &LogsArgs) -> Result<AllocStub, Failure> {
-    if !args.job {
-        return lookup::alloc(&cx.client, &args.id).await;
-    }
-    let job = lookup::job(cx, &args.id).await?;
-    let namespace = [("namespace", job.namespace.as_str())];
-    let path = job_path(&job, "/allocations");
-    let mut allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
-    // The newest that runs, or else the newest.
-    allocs.sort_by_key(|alloc| (alloc.client_status == "running", alloc.create_index));
-    let none = || Failure::new(format!("Job \"{}\" has no allocations", job.id));
-    allocs.pop().ok_or_else(none)
-}
-
-/// The task that is meant where none is named: the only one, or the only main one.
-async fn only_task(cx: &mut Context, alloc: &AllocStub) -> Result<String, Failure> {
-    let all: Vec<&String> = alloc.task_states.keys().collect();
-    if let [only] = all.as_slice() {
-        return Ok((*only).clone());
-    }
-    let whole: Alloc = cx
-        .client
-        .get(&format!("/v1/allocation/{}", alloc.id), &[])
-        .await?;
-    let lifecycles = whole.allocated_resources.task_lifecycles;
-    let is_main = |name: &&&String| lifecycles.get(name.as_str()).is_none_or(Option::is_none);
-    let main: Vec<&&String> = all.iter().filter(is_main).collect();
-    if let [only] = main.as_slice() {
-        return Ok((**only).clone());
-    }
-    let list: Vec<String> = all.iter().map(|name| format!("  * {name}")).collect();
-    Err(Failure::new(format!(
-        "Allocation \"{}\" has several tasks; name one:\n{}",
-        alloc.id,
-        list.join("\n")
-    )))
 }
 
 /// What is to be shown.

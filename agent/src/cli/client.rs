@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drover_io_real::connect::{Connect, Tcp};
+use drover_io_real::connect::{Connect, Connection as Way, Tcp};
 use drover_io_real::http_client::{self, Trouble, encoded};
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -13,6 +13,9 @@ use hyper::{Method, Request, Response, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config, tungstenite};
 
 use super::args::Connection;
 use super::failure::Failure;
@@ -22,6 +25,12 @@ use crate::admission::strip_nulls;
 pub const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4646";
 /// The most bytes of an answer that is kept whole.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A websocket to an agent.
+pub type Socket = WebSocketStream<Box<dyn Way>>;
 
 /// Asks one agent.
 #[derive(Clone, Debug)]
@@ -214,6 +223,48 @@ impl Client {
         }
         let answer = http_client::send(&*self.network, &self.authority, request, body).await;
         answer.map_err(|trouble| self.failure(&trouble))
+    }
+
+    /// Opens a websocket, with messages of so many bytes at most.
+    ///
+    /// # Errors
+    /// The agent does not answer, or with an error.
+    pub async fn websocket(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        max_message: usize,
+    ) -> Result<Socket, Failure> {
+        let target = self.target(path, query)?;
+        let address = format!("ws://{}{target}", self.authority);
+        let request = address.into_client_request();
+        let mut request = request.map_err(|error| Failure::new(format!("no request: {error}")))?;
+        if let Some(token) = &self.token {
+            request.headers_mut().insert("X-Nomad-Token", token.clone());
+        }
+        let connected = timeout(CONNECT, self.network.connect(&self.authority)).await;
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it took too long");
+        let connected = connected.map_err(late).and_then(|connected| connected);
+        let connection = connected.map_err(|error| self.failure(&Trouble::Unconnected(error)))?;
+        let config = WebSocketConfig::default()
+            .write_buffer_size(0)
+            .max_message_size(Some(max_message))
+            .max_frame_size(Some(max_message));
+        let upgraded = client_async_with_config(request, connection, Some(config)).await;
+        match upgraded {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::Error::Http(response)) => {
+                let body = response.body().clone().unwrap_or_default();
+                let text = String::from_utf8_lossy(&body);
+                Err(Failure::status(response.status().as_u16(), &text))
+            }
+            Err(error) => {
+                let at = self.url();
+                Err(Failure::new(format!(
+                    "the agent at {at} opens no websocket: {error}"
+                )))
+            }
+        }
     }
 
     fn failure(&self, trouble: &Trouble) -> Failure {

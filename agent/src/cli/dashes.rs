@@ -1,14 +1,15 @@
 //! Long options with one dash, as users of Nomad write them: `-detach`, `-data-dir=DIR`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::{ArgAction, Command};
 
 /// Rewrites what is written in Nomad's manner for clap: known long names get two dashes, a
 /// separate value is joined to its name, and `-flag=true` becomes the flag alone. Other words get
 /// two dashes as well, for what clap then says of them, unless they may be short options in a row
-/// or with a value. Everything after `--` stays.
+/// or with a value. Everything after `--` stays, and so does somebody else's command: what follows
+/// the first word of a command that ends with one.
 pub(super) fn rewrite(
     command: &Command,
     args: impl IntoIterator<Item = OsString>,
@@ -25,12 +26,26 @@ pub(super) fn rewrite(
             break;
         }
         let Some((name, value)) = arg.to_str().and_then(split) else {
-            current = current.find_subcommand(&arg).unwrap_or(current);
+            let takes = takes_next(current, &arg);
+            let below = current.find_subcommand(&arg);
+            let is_word = below.is_none() && !arg.to_string_lossy().starts_with('-');
+            current = below.unwrap_or(current);
             out.push(arg);
+            if is_word && ends_with_a_command(current) {
+                out.extend(args);
+                break;
+            }
+            if takes {
+                out.extend(args.next());
+            }
             continue;
         };
         let name = name.to_owned();
-        match (known.get(&name).copied(), value) {
+        // The same name may take a value in one command and none in another.
+        let own = current.get_arguments();
+        let mut own = own.filter(|arg| arg.get_long() == Some(name.as_str()));
+        let takes = own.next().map(takes_value);
+        match (takes.or_else(|| known.get(&name).copied()), value) {
             (None, _) if begins_short(current, &name) => out.push(arg),
             (None, None) => out.push(format!("--{name}").into()),
             (None, Some(value)) => out.push(format!("--{name}={value}").into()),
@@ -50,6 +65,26 @@ pub(super) fn rewrite(
         }
     }
     out
+}
+
+/// Whether this is a short option whose value is the next argument.
+fn takes_next(command: &Command, arg: &OsStr) -> bool {
+    let Some([b'-', short]) = arg.to_str().map(str::as_bytes) else {
+        return false;
+    };
+    let own = |arg: &&clap::Arg| arg.get_short() == Some(char::from(*short));
+    let found = command.get_arguments().find(own);
+    found.is_some_and(|arg| takes_value(arg) && !arg.is_require_equals_set())
+}
+
+fn takes_value(arg: &clap::Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+/// Whether the last arguments of this command are a program's.
+fn ends_with_a_command(command: &Command) -> bool {
+    let mut all = command.get_arguments();
+    all.any(clap::Arg::is_trailing_var_arg_set)
 }
 
 /// The name and value of something that looks like a long option.
@@ -75,8 +110,7 @@ fn begins_short(command: &Command, name: &str) -> bool {
 fn collect(command: &Command, known: &mut BTreeMap<String, bool>) {
     for arg in command.get_arguments() {
         if let Some(name) = arg.get_long() {
-            let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
-            known.insert(name.to_owned(), takes);
+            known.insert(name.to_owned(), takes_value(arg));
         }
     }
     known.insert("help".to_owned(), false);
@@ -109,6 +143,22 @@ mod tests {
         assert_eq!(rewritten(&short), short);
         let short = ["drover", "alloc", "logs", "-fn", "5", "abcd"];
         assert_eq!(rewritten(&short), short);
+    }
+
+    #[test]
+    fn words_of_another_program_are_left_alone() {
+        let given = [
+            "drover", "alloc", "exec", "-t=false", "-e", "none", "-job", "web", "/bin/ls", "-la",
+            "-job", "--", "-task",
+        ];
+        let wanted = [
+            "drover", "alloc", "exec", "-t=false", "-e", "none", "--job", "web", "/bin/ls", "-la",
+            "-job", "--", "-task",
+        ];
+        assert_eq!(rewritten(&given), wanted);
+        let given = ["drover", "action", "-job", "web", "-task", "main", "greet"];
+        let wanted = ["drover", "action", "--job=web", "--task=main", "greet"];
+        assert_eq!(rewritten(&given), wanted);
     }
 
     #[test]

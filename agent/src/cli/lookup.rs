@@ -7,7 +7,7 @@ use super::client::Client;
 use super::context::Context;
 use super::failure::Failure;
 use super::table::table;
-use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto, JobStub, NodeDto};
+use crate::http::dto::{Alloc, AllocStub, DeploymentDto, EvaluationDto, JobStub, NodeDto};
 
 /// The job that is meant: the one of this id, or the only one that begins so.
 ///
@@ -126,4 +126,53 @@ pub(super) async fn deployment(client: &Client, prefix: &str) -> Result<Deployme
 pub(super) async fn node(client: &Client, prefix: &str) -> Result<NodeDto, Failure> {
     let what = "No node(s) with prefix \"{}\" found";
     by_prefix(client, "/v1/nodes", prefix, what, |node: &NodeDto| &node.id).await
+}
+
+/// The allocation whose id begins so; or, where the id is a job's, the newest one of it that runs.
+///
+/// # Errors
+/// There is none, or there are several.
+pub(super) async fn alloc_or_job(
+    cx: &mut Context,
+    id: &str,
+    is_job: bool,
+) -> Result<AllocStub, Failure> {
+    if !is_job {
+        return alloc(&cx.client, id).await;
+    }
+    let job = job(cx, id).await?;
+    let namespace = [("namespace", job.namespace.as_str())];
+    let path = job_path(&job, "/allocations");
+    let mut allocs: Vec<AllocStub> = cx.client.get(&path, &namespace).await?;
+    // The newest that runs, or else the newest.
+    allocs.sort_by_key(|alloc| (alloc.client_status == "running", alloc.create_index));
+    let none = || Failure::new(format!("Job \"{}\" has no allocations", job.id));
+    allocs.pop().ok_or_else(none)
+}
+
+/// The task that is meant where none is named: the only one, or the only main one.
+///
+/// # Errors
+/// There are several.
+pub(super) async fn only_task(cx: &mut Context, alloc: &AllocStub) -> Result<String, Failure> {
+    let all: Vec<&String> = alloc.task_states.keys().collect();
+    if let [only] = all.as_slice() {
+        return Ok((*only).clone());
+    }
+    let whole: Alloc = cx
+        .client
+        .get(&format!("/v1/allocation/{}", alloc.id), &[])
+        .await?;
+    let lifecycles = whole.allocated_resources.task_lifecycles;
+    let is_main = |name: &&&String| lifecycles.get(name.as_str()).is_none_or(Option::is_none);
+    let main: Vec<&&String> = all.iter().filter(is_main).collect();
+    if let [only] = main.as_slice() {
+        return Ok((**only).clone());
+    }
+    let list: Vec<String> = all.iter().map(|name| format!("  * {name}")).collect();
+    Err(Failure::new(format!(
+        "Allocation \"{}\" has several tasks; name one:\n{}",
+        alloc.id,
+        list.join("\n")
+    )))
 }

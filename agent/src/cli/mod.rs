@@ -3,7 +3,10 @@
 
 pub mod args;
 
+mod action;
 mod alloc_act;
+mod alloc_cp;
+mod alloc_fs;
 mod alloc_logs;
 mod alloc_status;
 pub mod client;
@@ -12,10 +15,12 @@ pub mod context;
 mod dashes;
 mod diff;
 mod eval_status;
+mod exec;
 pub mod failure;
 mod frames;
 mod job_dispatch;
 mod job_inspect;
+mod job_logs;
 mod job_move;
 mod job_plan;
 mod job_restart;
@@ -31,6 +36,7 @@ mod node_status;
 mod node_usage;
 mod operator;
 mod plugin_status;
+mod port_forward;
 mod rehearse;
 mod replay;
 pub mod screen;
@@ -168,6 +174,10 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
         Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
         Command::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
+        Command::Action(args) | Command::Job(JobCommand::Action(args)) => {
+            action::run(cx, args).await
+        }
+        Command::Job(JobCommand::Logs(args)) => job_logs::run(cx, args).await,
         Command::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
         Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {
             alloc_logs::run(cx, args).await
@@ -177,6 +187,10 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
         Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
         Command::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
+        Command::Alloc(AllocCommand::Fs(args)) => alloc_fs::run(cx, args).await,
+        Command::Alloc(AllocCommand::PortForward(args)) => port_forward::run(cx, args).await,
+        Command::Alloc(AllocCommand::Cp(args)) => alloc_cp::run(cx, args).await,
+        Command::Exec(args) | Command::Alloc(AllocCommand::Exec(args)) => exec::run(cx, args).await,
         Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
         Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
         Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,

@@ -78,6 +78,15 @@ impl Screen {
         })
     }
 
+    /// A text in a colour, where there are colours. What others said in it cannot move the cursor.
+    pub fn painted(&self, text: &str, colour: &str) -> String {
+        let text = clean(text);
+        match self.colour {
+            true => format!("\x1b[{colour}m{text}\x1b[0m"),
+            false => text,
+        }
+    }
+
     /// Writes an error.
     pub fn complain(&mut self, text: &str) {
         self.clear_live();

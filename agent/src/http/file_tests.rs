@@ -107,3 +107,41 @@ async fn file_api_hides_secrets() {
     assert_eq!(get("cat", "../../etc/passwd").await.0, 500);
     assert_eq!(get("cat", "nope").await.0, 404);
 }
+
+#[tokio::test]
+async fn file_is_streamed_from_either_end_and_followed() {
+    let rig = Rig::start().await;
+    register(&rig, job("calc", "batch", Some(0))).await;
+    let id = allocs(&rig, "calc").await[0].id.clone();
+    let path = format!("/v1/client/fs/stream/{id}");
+    let get = async |query: &str| failure(&rig, Method::GET, &format!("{path}?{query}"), "").await;
+    let file = "path=/alloc/logs/t.stderr.0";
+    let whole = r#"{"Data":"dHJvdWJsZQo=","File":"alloc/logs/t.stderr.0","Offset":8}"#;
+    assert_eq!(
+        get(&format!("{file}&follow=false")).await,
+        (200, whole.to_owned())
+    );
+    let end = r#"{"Data":"bGUK","File":"alloc/logs/t.stderr.0","Offset":8}"#;
+    assert_eq!(
+        get(&format!("{file}&follow=false&origin=end&offset=3")).await,
+        (200, end.to_owned())
+    );
+    let origin = "origin must be start or end".to_owned();
+    assert_eq!(get(&format!("{file}&origin=mid")).await, (400, origin));
+    assert_eq!(get("path=/no/such").await.0, 404);
+    let query = [("path", "alloc/logs/t.stderr.0")];
+    let sent = rig.client.send(Method::GET, &path, &query, None).await;
+    let mut body = sent.unwrap().into_body();
+    let mut next = async || {
+        let frame = body.frame().await.unwrap().unwrap();
+        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+    };
+    assert_eq!(next().await, whole);
+    append(&rig.logs(&id).join("t.stderr.0"), "more\n");
+    let mut more = next().await;
+    while more == "{}" {
+        more = next().await;
+    }
+    let expected = r#"{"Data":"bW9yZQo=","File":"alloc/logs/t.stderr.0","Offset":13}"#;
+    assert_eq!(more, expected);
+}

@@ -24,7 +24,7 @@ use crate::times;
 /// The most entries of one listing.
 const MAX_ENTRIES: usize = 10_000;
 /// How much of a file is read at a time.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 
 /// A file or directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,13 +88,13 @@ pub(super) async fn read_at(
     raw(&api, &id, &params, offset, limit).await
 }
 
-fn wanted_path(params: &Params) -> Result<String, ApiError> {
+pub(super) fn wanted_path(params: &Params) -> Result<String, ApiError> {
     let path = params.non_empty("path").map(str::to_owned);
     path.ok_or_else(|| ApiError::bad("must provide a file name"))
 }
 
 /// The directory of an allocation that the core knows.
-async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
+pub(super) async fn alloc_dir(api: &Api, id: &str) -> Result<OwnedFd, ApiError> {
     let id: AllocId = id
         .parse()
         .map_err(|_| ApiError::bad("must provide a valid alloc id"))?;

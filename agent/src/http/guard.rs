@@ -6,7 +6,8 @@
 //!
 //! There are no passwords and no TLS: whoever can connect can run programs as the agent's user, and
 //! any local user can connect. The `Host` header must be an address or `localhost`, and requests
-//! that change something must not come from another site (`Origin`, `Sec-Fetch-Site`). Listening
+//! that change something, or that open a websocket, must not come from another site (`Origin`,
+//! `Sec-Fetch-Site`). Listening
 //! elsewhere than on the loopback address is warned of, not refused.
 
 use std::net::{IpAddr, SocketAddr};
@@ -49,7 +50,8 @@ fn check(names: &Names, method: &Method, uri: &Uri, headers: &HeaderMap) -> Resu
     if !known.contains(method) {
         return Err(ApiError::method());
     }
-    if *method == Method::GET && !holds_secrets(uri.path()) {
+    let reads = *method == Method::GET && !headers.contains_key(header::UPGRADE);
+    if reads && !holds_secrets(uri.path()) {
         return Ok(());
     }
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
@@ -157,6 +159,13 @@ mod tests {
             Method::GET,
             &[host, ("origin", "http://evil.example")]
         ));
+        let socket = ("upgrade", "websocket");
+        assert!(allows(Method::GET, &[host, socket]), "no browser");
+        let own = ("origin", "http://127.0.0.1:4646");
+        assert!(allows(Method::GET, &[host, socket, own]));
+        for other in ["http://evil.example", "http://127.0.0.1:80", "null"] {
+            assert!(!allows(Method::GET, &[host, socket, ("origin", other)]));
+        }
         for path in ["/v1/vars", "/v1/vars?prefix=a", "/v1/var/a/b"] {
             let origin = |origin| [host, ("origin", origin)];
             assert!(allows_at(path, Method::GET, &[host]));

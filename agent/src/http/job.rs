@@ -20,7 +20,7 @@ use super::dto::{
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
-use super::{Api, allocations, dispatch, jobs, missing, plan, services, snapshot};
+use super::{Api, actions, allocations, dispatch, jobs, missing, plan, services, snapshot};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ enum Part {
     Dispatch,
     Handover,
     Plan,
+    Actions,
+    Action,
     /// What Nomad has and this agent does not offer.
     Missing(&'static str),
 }
@@ -63,8 +65,8 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/periodic/force", Part::Missing("periodic jobs")),
         ("/submission", Part::Missing("the text of job files")),
         ("/services", Part::Services),
-        ("/actions", Part::Missing("actions of tasks")),
-        ("/action", Part::Missing("actions of tasks")),
+        ("/actions", Part::Actions),
+        ("/action", Part::Action),
     ];
     let found = parts
         .iter()
@@ -115,6 +117,8 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Versions => versions(&api, &params, key).await,
         Part::Deployments => deployments(&api, &params, key).await,
         Part::Deployment => deployment(&api, &params, key).await,
+        Part::Actions => job_actions(&api, &params, key).await,
+        Part::Action => actions::run(&api, &params, key, request.into_parts().0).await,
     }
 }
 
@@ -141,6 +145,13 @@ async fn of_record<T: serde::Serialize + Send + 'static>(
         Some(value) => answer::read(params, seen.index, &value),
         None => Err(ApiError::not_found(missing).at(seen.index)),
     }
+}
+
+async fn job_actions(api: &Api, params: &Params, key: JobKey) -> Answer {
+    of_record(api, params, key, "job not found", |view, record| {
+        Indexed::whole(view, actions::all(&record.job))
+    })
+    .await
 }
 
 async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {

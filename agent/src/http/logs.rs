@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use super::safe_open::{Trouble, own_path};
 use crate::agent_handle::{AgentHandle, AgentStopped};
 
 /// How often a client of frames hears that the connection lives.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often files are looked at where the kernel cannot tell of changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How many chunks may wait for a slow client.
@@ -314,7 +315,7 @@ impl Changes {
     fn new(agent_handle: &AgentHandle, files: &LogFiles, wanted: &Wanted) -> Changes {
         Changes {
             files: if wanted.follow {
-                watch(files).ok()
+                watch(files.dir()).ok()
             } else {
                 None
             },
@@ -341,7 +342,7 @@ impl Changes {
     }
 }
 
-async fn file_change(watch: Option<&pipe::Receiver>) {
+pub(super) async fn file_change(watch: Option<&pipe::Receiver>) {
     let Some(watch) = watch else {
         return tokio::time::sleep(POLL_INTERVAL).await;
     };
@@ -352,18 +353,19 @@ async fn file_change(watch: Option<&pipe::Receiver>) {
     while watch.try_read(&mut events).is_ok_and(|count| count > 0) {}
 }
 
-/// Lets the kernel tell of changes in the directory of logs.
-fn watch(files: &LogFiles) -> Result<pipe::Receiver, Trouble> {
+/// Lets the kernel tell of changes in a directory of logs, or of a file.
+pub(super) fn watch(what: impl AsFd) -> Result<pipe::Receiver, Trouble> {
     use inotify::{CreateFlags, WatchFlags};
     let fail = |error: io::Error| Trouble::Io(error.to_string());
     let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
     let events = inotify::init(flags).map_err(|errno| fail(errno.into()))?;
-    let what = WatchFlags::MODIFY
+    let changes = WatchFlags::MODIFY
         | WatchFlags::CREATE
         | WatchFlags::MOVED_TO
         | WatchFlags::DELETE
-        | WatchFlags::DELETE_SELF;
-    inotify::add_watch(&events, own_path(files.dir()), what).map_err(|errno| fail(errno.into()))?;
+        | WatchFlags::DELETE_SELF
+        | WatchFlags::ATTRIB;
+    inotify::add_watch(&events, own_path(what), changes).map_err(|errno| fail(errno.into()))?;
     // Reading is all that is done to it, and in that it is as good as a pipe.
     pipe::Receiver::from_file_unchecked(events.into()).map_err(fail)
 }

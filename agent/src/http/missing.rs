@@ -19,9 +19,7 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("agent/reload", "reloading the agent's configuration"),
     ("allocation/*/checks", "health checks"),
     ("client/allocation/*/checks", "health checks"),
-    ("client/allocation/*/exec", "commands in running tasks"),
     ("client/allocation/*/pause", "pausing tasks"),
-    ("client/fs/stream/**", "following files"),
     ("client/identity", "identities of nodes"),
     ("client/metadata", "changing a node's metadata"),
     (

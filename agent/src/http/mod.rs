@@ -1,5 +1,6 @@
 //! The HTTP API: Nomad's routes and shapes, for its programs and for our own command line.
 
+pub mod actions;
 pub mod agent;
 mod allocations;
 mod answer;
@@ -16,6 +17,9 @@ pub mod dto;
 mod errors;
 mod evaluations;
 mod events;
+mod exec;
+mod file_put;
+mod file_stream;
 pub mod files;
 mod filter;
 pub mod guard;
@@ -30,6 +34,7 @@ mod nodes;
 mod params;
 mod plan;
 mod plugins;
+pub(crate) mod port_forward;
 pub(crate) mod records;
 mod response_cache;
 mod safe_open;
@@ -41,6 +46,7 @@ mod snapshot;
 mod stats;
 mod suitability;
 mod vars;
+pub(crate) mod websocket;
 
 #[cfg(test)]
 mod field_tests;
@@ -180,6 +186,11 @@ fn routes() -> Router<Api> {
         .route("/v1/node/{id}", get(nodes::one))
         .route("/v1/node/{id}/allocations", get(nodes::allocations))
         .route("/v1/client/allocation/{id}/snapshot", get(snapshot::get))
+        .route("/v1/client/allocation/{id}/exec", get(exec::exec))
+        .route(
+            "/v1/client/allocation/{id}/port-forward",
+            get(port_forward::forward),
+        )
         .route(
             "/v1/client/allocation/{id}/{action}",
             get(stats::alloc).put(client::act).post(client::act),
@@ -187,6 +198,8 @@ fn routes() -> Router<Api> {
         .route("/v1/client/stats", get(stats::host))
         .route("/v1/metrics", get(metrics::metrics))
         .route("/v1/client/fs/logs/{id}", get(logs::logs))
+        .route("/v1/client/fs/put/{id}", get(file_put::put))
+        .route("/v1/client/fs/stream/{id}", get(file_stream::stream))
         .route("/v1/client/fs/ls/{id}", get(files::ls))
         .route("/v1/client/fs/stat/{id}", get(files::stat))
         .route("/v1/client/fs/cat/{id}", get(files::cat))

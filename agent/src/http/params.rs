@@ -13,7 +13,7 @@ use super::serve::Caller;
 /// The longest that a blocking query waits, and how long it waits unless told otherwise.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 /// Parameters that are on or off, of any route: one that is neither is an error everywhere.
-const SWITCHES: [&str; 16] = [
+const SWITCHES: [&str; 18] = [
     "all",
     "diffs",
     "follow",
@@ -29,7 +29,9 @@ const SWITCHES: [&str; 16] = [
     "resources",
     "reverse",
     "task_states",
+    "tty",
     "until_end",
+    "ws_handshake",
 ];
 /// More parameters than this nobody means.
 const MAX_PARAMS: usize = 64;

@@ -53,11 +53,6 @@ async fn nomad_only_route_answers_501_with_name() {
             format!("/v1/client/allocation/{NONE}/checks"),
             "health checks",
         ),
-        (
-            Method::GET,
-            format!("/v1/client/allocation/{NONE}/exec"),
-            "commands in running tasks",
-        ),
         (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
     ] {
         let (status, message) = failure(&rig, method, &path, "{}").await;
@@ -66,6 +61,45 @@ async fn nomad_only_route_answers_501_with_name() {
     }
     let (status, message) = failure(&rig, Method::PUT, "/v1/job/web/deployments/x", "{}").await;
     assert_eq!((status, message.as_str()), (400, "Job must be specified"));
+}
+
+#[tokio::test]
+async fn websocket_route_without_upgrade_is_refused_in_words() {
+    let rig = Rig::start().await;
+    register(&rig, job("web", "service", None)).await;
+    let id = allocs(&rig, "web").await[0].id.clone();
+    let words = (500, "websocket connection not found in context".to_owned());
+    for path in [
+        format!("/v1/client/allocation/{id}/exec?task=t&command=[]"),
+        format!("/v1/client/allocation/{id}/port-forward?port=http"),
+        format!("/v1/client/fs/put/{id}?path=alloc/x"),
+        "/v1/job/web/action?action=x".to_owned(),
+    ] {
+        assert_eq!(failure(&rig, Method::GET, &path, "").await, words, "{path}");
+    }
+    let bad = format!("/v1/client/allocation/{id}/exec?tty=maybe");
+    assert_eq!(failure(&rig, Method::GET, &bad, "").await.0, 400);
+}
+
+#[tokio::test]
+async fn actions_of_a_job_are_listed() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["TaskGroups"][0]["Tasks"][0]["Actions"] =
+        json!([{"Name": "greet", "Command": "/bin/echo", "Args": ["hi"]}]);
+    register(&rig, web).await;
+    let listed: Value = rig.client.get("/v1/job/web/actions", &[]).await.unwrap();
+    let task = &listed[0]["TaskName"];
+    assert!(task.is_string(), "{listed}");
+    let expected = json!([{"Name": "greet", "Command": "/bin/echo", "Args": ["hi"],
+        "TaskName": task, "TaskGroupName": listed[0]["TaskGroupName"]}]);
+    assert_eq!(listed, expected);
+    assert_eq!(
+        failure(&rig, Method::GET, "/v1/job/nope/actions", "")
+            .await
+            .0,
+        404
+    );
 }
 
 #[tokio::test]

@@ -13,6 +13,46 @@ use drover_core::ids::AllocId;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 
+/// The place of a file that is to be written: a directory of an allocation, and a name in it.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The directory.
+    pub(super) dir: OwnedFd,
+    /// The name.
+    pub(super) name: String,
+}
+
+impl Place {
+    /// A place below an allocation's directory, in `alloc` or a task's directory, to which no link leads.
+    ///
+    /// # Errors
+    /// The directory is not there, is secret, or is not one of those.
+    pub(super) fn below(dir: impl AsFd, path: &str) -> Result<Place, Trouble> {
+        let mut parts = Vec::new();
+        for part in Path::new(path).components() {
+            match part {
+                Component::RootDir | Component::CurDir => {}
+                Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
+                Component::ParentDir | Component::Prefix(_) => return Err(Trouble::Escapes),
+            }
+        }
+        let name = parts.pop().unwrap_or_default();
+        if parts.is_empty() || name.is_empty() {
+            let words = format!("{path}: a file lies in alloc or in a task's directory");
+            return Err(Trouble::Kind(words));
+        }
+        let is_secret = |part: &String| {
+            let part = part.to_ascii_lowercase();
+            SECRET_DIRS.iter().any(|secret| part == *secret)
+        };
+        if parts.get(1).or(Some(&name)).is_some_and(is_secret) {
+            return Err(Trouble::Secret(path.to_owned()));
+        }
+        let dir = open_dir(dir, &parts.join("/"))?;
+        Ok(Place { dir, name })
+    }
+}
+
 /// Why something cannot be had.
 #[derive(Debug)]
 pub(super) enum Trouble {

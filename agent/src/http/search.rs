@@ -241,11 +241,11 @@ pub(super) async fn fuzzy(State(api): State<Api>, params: Params, request: Reque
         found.truncations.insert(context, false);
         for (kind, all) in named(&api, &known, context) {
             let (some, more) = best(all, &asked.text);
-            found.truncations.insert(kind, more);
+            if more {
+                found.truncations.insert(kind, true);
+            }
             if !some.is_empty() {
                 found.matches.insert(kind, Some(some));
-            } else if kind != context {
-                found.truncations.remove(kind);
             }
         }
     }

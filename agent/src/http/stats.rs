@@ -142,7 +142,7 @@ pub(super) async fn host(State(api): State<Api>, params: Params) -> Answer {
 
 /// An action of an allocation that nobody has, or that only others have.
 pub(super) fn unknown_action(id: &str, action: &str) -> ApiError {
-    if matches!(action, "restart" | "signal" | "gc" | "stats") {
+    if matches!(action, "restart" | "signal" | "gc" | "stats" | "exec") {
         return ApiError::method();
     }
     let path = format!("/v1/client/allocation/{id}/{action}");

@@ -212,6 +212,7 @@ pub fn start(settings: &Settings) -> Result<Running, SetupError> {
     let context = Context::of_this_machine(probe_settings)
         .map_err(|error| SetupError::Io("inspect this machine", error))?;
     let (agent_handle, mut request_inbox) = AgentHandle::new(data_dir.allocs());
+    let agent_handle = agent_handle.with_sessions(inbox.sessions().clone());
     let events = Events::default();
     request_inbox.on_commit(events.recorder());
     let id = opened

@@ -60,7 +60,11 @@ impl Program {
 
     /// Starts a command, and reads along only those outputs that are pipes to here.
     pub fn spawn(command: &mut Command) -> Program {
-        let mut child = command.spawn().unwrap();
+        Program::child(command.spawn().unwrap())
+    }
+
+    /// Reads along what a child writes to here.
+    pub fn child(mut child: Child) -> Program {
         let out = child.stdout.take().map(Output::of);
         let err = child.stderr.take().map(Output::of);
         Program {

@@ -192,6 +192,7 @@ impl Machine {
             | Purpose::Stop
             | Purpose::Signal
             | Purpose::Exec
+            | Purpose::Session
             | Purpose::Destroy
             | Purpose::Hook
             | Purpose::MoveDisk

@@ -72,8 +72,8 @@ pub struct Task {
     pub identities: Vec<Identity>,
     /// Secrets from providers.
     pub secrets: Vec<Value>,
-    /// Commands that an operator may run in the task; kept.
-    pub actions: Vec<Value>,
+    /// Commands that an operator may run in the task.
+    pub actions: Vec<TaskAction>,
     /// Marks a storage plugin.
     #[serde(rename = "CSIPluginConfig")]
     pub csi_plugin_config: Option<Value>,
@@ -81,6 +81,26 @@ pub struct Task {
     pub scaling_policies: Vec<Value>,
     /// Not of the community edition.
     pub schedule: Option<Value>,
+}
+
+/// A command that an operator may run in a task by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct TaskAction {
+    /// Unique in its task.
+    pub name: String,
+    /// Where the program is: found as the task's own program is.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl TaskAction {
+    /// The command and its arguments.
+    pub fn words(&self) -> Vec<String> {
+        let command = core::iter::once(&self.command);
+        command.chain(&self.args).cloned().collect()
+    }
 }
 
 /// The default of `kill_timeout`.

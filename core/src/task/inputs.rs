@@ -48,6 +48,10 @@ impl TaskRunner {
             DriverInput::Stopped { op, result, .. } => self.on_stopped(cx, op, result, until),
             DriverInput::Signaled { op, result, .. } => self.on_signaled(cx, op, result),
             DriverInput::Executed { op, result, .. } => self.on_executed(cx, op, result),
+            DriverInput::SessionOpened { op, result, .. } => {
+                self.on_session_opened(cx, op, result);
+            }
+            DriverInput::SessionEnded { op, launch } => self.on_session_ended(cx, op, launch),
             DriverInput::Destroyed { op, result, .. } => self.on_destroyed(cx, op, result),
             DriverInput::Event {
                 message, details, ..

@@ -12,6 +12,7 @@ pub(crate) mod reservation;
 pub mod restart;
 pub mod runner;
 mod scripts;
+pub(crate) mod sessions;
 mod signals;
 pub mod spec;
 mod stopping;

@@ -13,6 +13,7 @@ use super::hooks::UPDATE;
 use super::identities::Identities;
 use super::restart::{self, Decision, Ending, Policy, WITHIN_POLICY};
 use super::scripts::Script;
+use super::sessions::Session;
 use super::spec::TaskSpec;
 use super::templates::Templates;
 use crate::cx::Cx;
@@ -132,6 +133,9 @@ pub struct TaskRunner {
     /// Those that run beside it.
     #[serde(default)]
     pub(super) scripts: Vec<Script>,
+    /// What people have open beside it.
+    #[serde(default)]
+    pub(super) sessions: Vec<Session>,
     /// Whether something happened that its allocation has not noted yet.
     changed: bool,
 }
@@ -149,6 +153,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
+            sessions: Vec::new(),
             changed: false,
         };
         runner.event(cx, EventType::Received, "Task received by client");
@@ -167,6 +172,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
+            sessions: Vec::new(),
             changed: false,
         };
         if runner.record.failing {
@@ -203,6 +209,7 @@ impl TaskRunner {
             identities: Identities::default(),
             templates: Templates::default(),
             scripts: Vec::new(),
+            sessions: Vec::new(),
             changed: false,
         };
         let why = "The record of the task cannot be read: it is not started again";
@@ -373,6 +380,7 @@ impl TaskRunner {
             return;
         }
         self.forget_scripts(cx);
+        self.end_sessions(cx);
         if self.record.state.state != TaskLife::Running {
             self.mark_running(cx);
         }

@@ -8,7 +8,7 @@ use crate::ids::{AllocId, TaskKey};
 use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::policy::RestartRules;
-use crate::model::task::{Stage, Task};
+use crate::model::task::{Stage, Task, TaskAction};
 use crate::time::Span;
 
 /// A task of a job's version.
@@ -60,6 +60,14 @@ impl TaskSpec {
     /// The task itself.
     pub fn task(&self) -> &Task {
         &self.group().tasks[self.task]
+    }
+
+    /// The action of this name.
+    pub fn action(&self, name: &str) -> Option<&TaskAction> {
+        self.task()
+            .actions
+            .iter()
+            .find(|action| action.name == name)
     }
 
     /// The part of the group's life that it belongs to.

@@ -74,6 +74,10 @@ impl TaskRunner {
                 let failure = Failure::recoverable("the driver did not answer");
                 self.on_executed(cx, op, Err(failure));
             }
+            Purpose::Session => {
+                let failure = Failure::recoverable("the driver did not answer in time");
+                self.on_session_opened(cx, op, Err(failure));
+            }
             Purpose::Hook | Purpose::Templates => {
                 cx.send(Effect::Hook(HookEffect::Cancel { op }));
                 self.hook_over(cx, op, Err(too_late()));

@@ -44,6 +44,7 @@ pub(super) fn check(report: &mut Report, job: &Job, group: &TaskGroup, task: &Ta
     super::artifact::check(report, task, path);
     super::dispatch::check_file(report, job, task, path);
     super::identity::check(report, task, path);
+    check_actions(report, task, path);
     check_unsupported(report, task, path);
     super::service::check(report, group, Some(task), path);
     report.no_effect(!task.scaling_policies.is_empty(), path, "scaling");
@@ -73,6 +74,25 @@ fn check_driver(report: &mut Report, task: &Task, path: &str) {
             None => problem.message,
         };
         report.problem(format!("{path}.config.{}", problem.path), message);
+    }
+}
+
+fn check_actions(report: &mut Report, task: &Task, path: &str) {
+    for (index, action) in task.actions.iter().enumerate() {
+        let at = |field: &str| format!("{path}.action[{index}].{field}");
+        let same = task.actions.iter().filter(|one| one.name == action.name);
+        if action.name.is_empty() {
+            report.problem(at("name"), "must not be empty");
+        } else if same.count() > 1 {
+            let message = format!("there are two actions {}", quote(&action.name));
+            report.problem(at("name"), message);
+        }
+        if action.command.is_empty() {
+            report.problem(at("command"), "must be given");
+        }
+        if action.words().iter().any(|word| word.contains('\0')) {
+            report.problem(at("command"), "must not contain NUL");
+        }
     }
 }
 

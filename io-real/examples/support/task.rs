@@ -12,10 +12,16 @@ use drover_core::model::value::Value;
 use drover_io_real::plugin::msgpack;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use tokio::sync::watch;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
 
-use super::proto::driver::{ExitResult, TaskConfig, TaskHandle, TaskState};
+use super::proto::driver::{
+    ExecTaskStreamingIoOperation, ExecTaskStreamingRequest, ExecTaskStreamingResponse, ExitResult,
+    TaskConfig, TaskHandle, TaskState,
+};
 
 /// How a task ended: its exit, or why nobody knows.
 pub(crate) type End = Result<ExitResult, String>;
@@ -167,6 +173,74 @@ impl Task {
             signal: status.signal().unwrap_or_default(),
             oom_killed: false,
         })
+    }
+
+    /// Runs a command with its variables, connected to who asks for it.
+    pub(crate) fn exec_streaming(
+        &self,
+        command: &[String],
+        mut requests: Streaming<ExecTaskStreamingRequest>,
+    ) -> io::Result<ReceiverStream<Result<ExecTaskStreamingResponse, Status>>> {
+        let missing = || io::Error::from(io::ErrorKind::InvalidInput);
+        let (program, args) = command.split_first().ok_or_else(missing)?;
+        let mut child = tokio::process::Command::new(program)
+            .args(args)
+            .env_clear()
+            .envs(&self.config.env)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut stdin = child.stdin.take();
+        let mut stdout = child.stdout.take().ok_or_else(missing)?;
+        let (answers, stream) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let feed = async {
+                while let Ok(Some(request)) = requests.message().await {
+                    let Some(operation) = request.stdin else {
+                        continue;
+                    };
+                    if operation.close {
+                        stdin = None;
+                    } else if let Some(stdin) = &mut stdin {
+                        let _ = stdin.write_all(&operation.data).await;
+                    }
+                }
+            };
+            let run = async {
+                let mut chunk = vec![0; 4096];
+                while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
+                    let data = chunk[..count].to_vec();
+                    let stdout = Some(ExecTaskStreamingIoOperation { data, close: false });
+                    let answer = ExecTaskStreamingResponse {
+                        stdout,
+                        ..Default::default()
+                    };
+                    let _ = answers.send(Ok(answer)).await;
+                }
+                let status = child.wait().await.unwrap_or_default();
+                let result = Some(ExitResult {
+                    exit_code: status.code().unwrap_or_default(),
+                    signal: status.signal().unwrap_or_default(),
+                    oom_killed: false,
+                });
+                let answer = ExecTaskStreamingResponse {
+                    exited: true,
+                    result,
+                    ..Default::default()
+                };
+                let _ = answers.send(Ok(answer)).await;
+            };
+            tokio::select! {
+                () = run => {}
+                // The program goes with whoever is connected to it.
+                () = answers.closed() => {}
+                () = async { feed.await; std::future::pending().await } => {}
+            }
+        });
+        Ok(ReceiverStream::new(stream))
     }
 
     /// Bytes of memory that it has.

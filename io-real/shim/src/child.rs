@@ -6,11 +6,11 @@ use crate::spec::{Fault, Start};
 use crate::text::Text;
 use crate::wire::Step;
 use core::ffi::CStr;
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat_raw, statat};
 use rustix::io::{Errno, Result, read, write};
 use rustix::process::{
-    Gid, Resource, Rlimit, Uid, chdir, fchdir, getrlimit, setrlimit, setsid, umask,
+    Gid, Resource, Rlimit, Uid, chdir, fchdir, getrlimit, ioctl_tiocsctty, setrlimit, setsid, umask,
 };
 use rustix::runtime_448b8ad740e2a26f as runtime;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -76,6 +76,11 @@ fn prepare(start: &Start, ends: &Ends<'_>) -> core::result::Result<(), Fault> {
         limit_open_files(soft).map_err(Fault::at(Step::OpenFiles))?;
     }
     stdio(ends).map_err(Fault::at(Step::Stdio))?;
+    if start.tty {
+        // SAFETY: standard input was just set, and stays open until the program is executed.
+        let terminal = unsafe { BorrowedFd::borrow_raw(0) };
+        ioctl_tiocsctty(terminal).map_err(Fault::at(Step::Stdio))?;
+    }
     become_user(start)?;
     match start.work_dir {
         Some(path) => chdir(path),

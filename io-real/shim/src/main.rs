@@ -95,8 +95,17 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
     let _ = setsid();
     umask(Mode::WGRP | Mode::WOTH);
     let _ = set_child_subreaper(Some(getpid()));
-    let [run_dir, log_dir, out, err, task_dir, null, out_end, err_end] =
-        core::mem::take(&mut spec.fds);
+    let [
+        run_dir,
+        log_dir,
+        out,
+        err,
+        task_dir,
+        null,
+        out_end,
+        err_end,
+        lifeline,
+    ] = core::mem::take(&mut spec.fds);
     fchdir(some(&run_dir)?).map_err(Fault::at(Step::Record))?;
     let launch = &spec.keep.launch;
     let (claim, listener) = match spec.job {
@@ -121,7 +130,7 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         listener,
         client: None,
     };
-    let supervisor = match &spec.job {
+    let mut supervisor = match &spec.job {
         Job::Start(start) => {
             let ends = Ends {
                 task_dir: some(&task_dir)?,
@@ -133,6 +142,7 @@ fn prepare(mut spec: Spec) -> Result<Supervisor, Refusal> {
         Job::Adopt => adopt_task(claim, control, streams, keep)?,
         Job::Collect => collect(claim, control, streams, keep)?,
     };
+    supervisor.lifeline = lifeline;
     spec.release();
     Ok(supervisor)
 }

@@ -80,6 +80,8 @@ pub struct Start {
     pub umask: Option<u32>,
     /// Soft limit of open files.
     pub open_files: Option<u64>,
+    /// Whether standard input is a terminal that becomes the session's own.
+    pub tty: bool,
     /// Working directory; `None` = the task directory.
     pub work_dir: Option<&'static CStr>,
     /// cgroup files to write `0` to.
@@ -305,6 +307,7 @@ fn parse_start(reader: &mut Reader, counts: &Counts, arena: *mut u8) -> Option<S
         oom_score: (flags & wire::HAS_OOM_SCORE != 0).then_some(oom_score),
         umask: (flags & wire::HAS_UMASK != 0).then_some(umask),
         open_files: (flags & wire::HAS_OPEN_FILES != 0).then_some(open_files),
+        tty: flags & wire::HAS_TTY != 0,
         work_dir,
         procs,
         candidates,

@@ -11,15 +11,18 @@ use crate::signals;
 use crate::spec::Keep;
 use crate::stream::Stream;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, kill_process, pidfd_send_signal, wait,
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, pidfd_send_signal, wait,
 };
 
 /// Seconds without any progress after which an ending shim stops waiting: for a disk that is full,
 /// or for strangers that hold the pipes of an adopted task.
 const TIMEOUT: u32 = 10;
+
+/// Seconds from the hang-up of a session's program to its end by force.
+const HANGUP_GRACE: u32 = 5;
 
 /// The task's main process.
 pub enum Main {
@@ -54,6 +57,10 @@ pub struct Supervisor {
     pub keep: Keep,
     /// The task.
     pub main: Main,
+    /// Of a session: hangs up when nobody is connected to it any more.
+    pub lifeline: Option<OwnedFd>,
+    /// Seconds until a program that was hung up is killed.
+    hung_up: Option<u32>,
     phase: Phase,
     timeout: u32,
     adopted: bool,
@@ -80,6 +87,8 @@ impl Supervisor {
             streams,
             keep,
             main,
+            lifeline: None,
+            hung_up: None,
             phase,
             timeout: TIMEOUT,
             adopted,
@@ -175,7 +184,7 @@ impl Supervisor {
     /// Waits for something to happen and sees to it.
     fn turn(&mut self) {
         let ready = self.wait();
-        let [out, err, agent_handle, client, task] = ready;
+        let [out, err, agent_handle, client, task, lifeline] = ready;
         for (stream, ready) in self.streams.iter_mut().zip([out, err]) {
             if stream.stuck || !ready.is_empty() {
                 stream.visit(ready.contains(PollFlags::HUP));
@@ -189,10 +198,29 @@ impl Supervisor {
             self.control.accept();
         }
         self.check_adopted(!task.is_empty());
+        if !lifeline.is_empty() {
+            self.hang_up();
+        }
+        if self.hung_up == Some(0) {
+            let _ = self.signal(Signal::KILL);
+        }
     }
 
-    /// Waits; tells what is ready: stdout, stderr, a new client, the client, an adopted task.
-    fn wait(&mut self) -> [PollFlags; 5] {
+    /// Nobody is connected to the session any more: its program is told, and then has to end.
+    fn hang_up(&mut self) {
+        self.lifeline = None;
+        self.hung_up = Some(HANGUP_GRACE);
+        if let Main::Child(pid) = &self.main {
+            // The program leads a group of its own, which dies with it at last.
+            for signal in [Signal::HUP, Signal::CONT] {
+                let _ = kill_process_group(*pid, signal);
+            }
+        }
+    }
+
+    /// Waits; tells what is ready: stdout, stderr, a new client, the client, an adopted task, the end of the
+    /// lifeline.
+    fn wait(&mut self) -> [PollFlags; 6] {
         let [out, err] = &self.streams;
         let none = PollFlags::empty();
         let agent_handle = self.control.listener.as_fd();
@@ -221,17 +249,25 @@ impl Supervisor {
                 Main::Adopted(task) => entry(task.handle.as_fd(), none),
                 _ => entry(agent_handle, none),
             },
+            match &self.lifeline {
+                Some(lifeline) => entry(lifeline.as_fd(), none),
+                None => entry(agent_handle, none),
+            },
         ];
         let stuck = self.streams.iter().any(|stream| stream.stuck);
         let ending = !matches!(self.phase, Phase::Running) || self.timeout < TIMEOUT;
-        let seconds = if stuck || ending { Some(1) } else { None };
+        let counting = stuck || ending || self.hung_up.is_some();
+        let seconds = if counting { Some(1) } else { None };
         let ready = kernel::ppoll(&mut fds, seconds, &signals::wait_mask());
         if ready == Ok(0) && ending {
             self.timeout = self.timeout.saturating_sub(1);
         }
+        if ready == Ok(0) {
+            self.hung_up = self.hung_up.map(|seconds| seconds.saturating_sub(1));
+        }
         match ready {
             Ok(1..) => fds.map(|fd| fd.revents()),
-            _ => [none; 5],
+            _ => [none; 6],
         }
     }
 

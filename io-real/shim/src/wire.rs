@@ -20,7 +20,9 @@
 //! The bodies of the others end after 2.
 //!
 //! Descriptors for start: run directory, log directory, stdout and stderr read ends, task
-//! directory, `/dev/null`, stdout and stderr write ends. For the others: the first four. Where output is
+//! directory, `/dev/null`, stdout and stderr write ends; for a session the *lifeline* too, the read end of a
+//! pipe that nobody writes to: once all write ends are closed, the program is hung up and ended. The
+//! program's own ends then stand for `/dev/null` and the write ends. For the others: the first four. Where output is
 //! thrown away, `/dev/null` stands for the log directory and for the ends of the pipes.
 //!
 //! Answer: `u32` kind (see [`Verdict`]), then for a failure `u32` step, `i32` errno, `u32` path;
@@ -44,8 +46,8 @@ pub const START: u16 = 1;
 pub const ADOPT: u16 = 2;
 /// Mode: move the output of a task that somebody else starts, until a kill.
 pub const COLLECT: u16 = 3;
-/// Descriptors that come with a start.
-pub const START_FDS: usize = 8;
+/// Descriptors that may come with a start; the last one comes with sessions only.
+pub const START_FDS: usize = 9;
 /// Descriptors that come with an adoption, and with a collection.
 pub const ADOPT_FDS: usize = 4;
 
@@ -59,6 +61,8 @@ pub const HAS_OOM_SCORE: u32 = 4;
 pub const HAS_UMASK: u32 = 8;
 /// Flag: set the given soft limit of open files.
 pub const HAS_OPEN_FILES: u32 = 16;
+/// Flag: standard input is a terminal, and becomes the session's own.
+pub const HAS_TTY: u32 = 32;
 
 /// Bytes of the shim's answer.
 pub const ANSWER: usize = 32;

@@ -3,6 +3,8 @@
 //!
 //! Its tasks live in the agent, so they do not outlive it: an agent that comes back finds none.
 
+mod sessions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +22,8 @@ use rustix::fs::{Mode, OFlags, openat};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::answer::Answer;
+use super::session::Opening;
 use super::{Driver, Inbox};
 use crate::dirs::AllocDirs;
 
@@ -127,6 +131,13 @@ impl Driver for Mock {
                         .inbox
                         .send(&task, DriverInput::Executed { op, launch, result });
                 });
+            }
+            DriverEffect::OpenSession(asked) => {
+                let effect = asked.clone().into();
+                let owed = Answer::owed(&world.inbox, &task, &effect);
+                if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {
+                    tokio::spawn(world.open_session(asked, opening, server));
+                }
             }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 world.tasks().never.insert(launch);

@@ -5,6 +5,7 @@ mod answer;
 pub mod external;
 pub mod mock;
 pub mod raw_exec;
+mod session;
 mod shims;
 mod signal;
 mod stream;
@@ -19,6 +20,7 @@ use drover_core::input::DriverInput;
 use drover_core::model::node::DriverInfo;
 use tokio::sync::mpsc;
 
+use crate::session::Sessions;
 use crate::stats::StatsSource;
 
 /// What is done, at the start of an agent, with launches that run and that its state does not know.
@@ -30,14 +32,19 @@ pub enum Orphans {
     Leave,
 }
 
-/// The way of answers to the core.
+/// The way of answers to the core, and the ends of sessions that were asked for.
 #[derive(Clone, Debug)]
-pub struct Inbox(mpsc::UnboundedSender<Input>);
+pub struct Inbox(mpsc::UnboundedSender<Input>, Sessions);
 
 impl Inbox {
     /// A way that ends in `to`.
     pub fn new(to: mpsc::UnboundedSender<Input>) -> Inbox {
-        Inbox(to)
+        Inbox(to, Sessions::default())
+    }
+
+    /// The sessions that drivers are asked to open.
+    pub fn sessions(&self) -> &Sessions {
+        &self.1
     }
 
     /// Delivers an input. Nobody listens any more once the agent has stopped; that is fine.

@@ -1,10 +1,12 @@
 //! The driver `raw_exec`: runs a program as it is, under a shim of its own.
 
+mod connection;
 mod destroy;
 mod held;
 mod launch;
 mod program;
 mod scripts;
+mod sessions;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,7 @@ use self::held::Held;
 use self::launch::{LaunchDependencies, LaunchError};
 use self::scripts::Scripts;
 use super::answer::Answer;
+use super::session::Opening;
 use super::{Driver, Inbox, Orphans, signal};
 use crate::cgroup::Cgroups;
 use crate::dirs::AllocDirs;
@@ -128,6 +131,11 @@ impl Driver for RawExec {
                     let result = world.exec(task, launch, program).await;
                     owed.give(DriverInput::Executed { op, launch, result });
                 });
+            }
+            DriverEffect::OpenSession(asked) => {
+                if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {
+                    tokio::spawn(world.open_session(task, asked, opening, server));
+                }
             }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 tokio::spawn(async move {

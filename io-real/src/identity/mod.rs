@@ -115,6 +115,9 @@ impl Issuer {
             DriverEffect::Exec(request::Exec { program, .. }) => {
                 &mut Arc::make_mut(program).task.env
             }
+            DriverEffect::OpenSession(request::OpenSession { program, .. }) => {
+                &mut Arc::make_mut(program).task.env
+            }
             DriverEffect::Recover(request::Recover { .. })
             | DriverEffect::Stop(request::Stop { .. })
             | DriverEffect::Signal(request::Signal { .. })

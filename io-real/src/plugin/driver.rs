@@ -354,7 +354,7 @@ impl Plugin {
         Ok(TaskEvents(Messages::new("TaskEvents", stream, per_second)))
     }
 
-    fn driver(&self) -> DriverClient<Channel> {
+    pub(super) fn driver(&self) -> DriverClient<Channel> {
         let (channel, origin) = self.wire.channel();
         DriverClient::with_origin(channel, origin)
             .max_decoding_message_size(self.wire.limits().message)

@@ -43,6 +43,7 @@ mod device;
 pub(crate) mod driver;
 mod driver_reported;
 mod error;
+pub(crate) mod exec;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod fuzz;

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Encodes header and body of a start.
-pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>) -> io::Result<Vec<u8>> {
+pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>, tty: bool) -> io::Result<Vec<u8>> {
     let mut body = Body::new(launch, &spec.logs, &spec.cgroup)?;
     let groups = spec.user.groups.unwrap_or_default();
     let flag = |given: bool, flag: u32| if given { flag } else { 0 };
@@ -18,7 +18,8 @@ pub(super) fn start(launch: &Id, spec: &LaunchSpec<'_>) -> io::Result<Vec<u8>> {
             | flag(spec.user.groups.is_some(), wire::HAS_GROUPS)
             | flag(spec.oom_score_adj.is_some(), wire::HAS_OOM_SCORE)
             | flag(spec.umask.is_some(), wire::HAS_UMASK)
-            | flag(spec.open_files.is_some(), wire::HAS_OPEN_FILES),
+            | flag(spec.open_files.is_some(), wire::HAS_OPEN_FILES)
+            | flag(tty, wire::HAS_TTY),
     );
     let (uid, gid) = spec.user.ids.unwrap_or_default();
     body.u32(uid);

@@ -43,6 +43,21 @@ pub struct Logs<'a> {
     pub max_file_size: u64,
 }
 
+/// The standard streams of a program that somebody is connected to.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionStreams<'a> {
+    /// What it reads.
+    pub stdin: BorrowedFd<'a>,
+    /// Where its output goes.
+    pub stdout: BorrowedFd<'a>,
+    /// Where its errors go.
+    pub stderr: BorrowedFd<'a>,
+    /// Whether these are a terminal, which becomes the program's own.
+    pub tty: bool,
+    /// The read end of a pipe: when its last write end is closed, the program is hung up and ended.
+    pub lifeline: BorrowedFd<'a>,
+}
+
 /// What to start.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchSpec<'a> {

@@ -6,7 +6,7 @@ use super::live::Live;
 use super::lock;
 use super::process::{SLICE, ShimProcess, retry_until};
 use super::record::Process;
-use super::spec::{Cgroup, LaunchSpec, Logs};
+use super::spec::{Cgroup, LaunchSpec, Logs, SessionStreams};
 use super::wire::{self, Step, Verdict};
 use rustix::io::{IoSlice, read};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -89,7 +89,7 @@ impl ShimHome {
     /// # Errors
     /// See [`StartError`]. Unless it is `Spawn` or `Lost`, no task runs.
     pub fn start(&self, spec: &LaunchSpec<'_>) -> Result<Live, StartError> {
-        let message = encode::start(&lock::parse_id(spec.launch)?, spec)?;
+        let message = encode::start(&lock::parse_id(spec.launch)?, spec, false)?;
         let pipes = if spec.logs.discarded {
             None
         } else {
@@ -110,7 +110,7 @@ impl ShimHome {
             ],
         };
         let run = self.run.as_fd();
-        let fds: [BorrowedFd<'_>; wire::START_FDS] = [
+        let fds = [
             run,
             log_dir,
             out,
@@ -124,6 +124,41 @@ impl ShimHome {
         let (shim, task) = started.map_err(|error| name_path(error, spec))?;
         let pipes = pipes.map(|pipes| pipes.map(|(read_end, _)| read_end));
         Ok(self.live(spec.launch, shim, task, pipes))
+    }
+
+    /// Starts a program that somebody is connected to, under a shim of its own that keeps no logs.
+    ///
+    /// # Errors
+    /// As [`ShimHome::start`].
+    pub fn start_session(
+        &self,
+        spec: &LaunchSpec<'_>,
+        streams: &SessionStreams<'_>,
+    ) -> Result<Live, StartError> {
+        let spec = LaunchSpec {
+            logs: Logs {
+                discarded: true,
+                ..spec.logs
+            },
+            ..*spec
+        };
+        let launch = lock::parse_id(spec.launch)?;
+        let message = encode::start(&launch, &spec, streams.tty)?;
+        let (run, null) = (self.run.as_fd(), self.null.as_fd());
+        let fds: [BorrowedFd<'_>; wire::START_FDS] = [
+            run,
+            null,
+            null,
+            null,
+            spec.task_dir,
+            streams.stdin,
+            streams.stdout,
+            streams.stderr,
+            streams.lifeline,
+        ];
+        let started = self.spawn(&message, &fds);
+        let (shim, task) = started.map_err(|error| name_path(error, &spec))?;
+        Ok(self.live(spec.launch, shim, task, None))
     }
 
     /// Gives a task whose shim was killed a new one, which goes on where the old one was. Output

@@ -13,6 +13,7 @@ use drover_io_real::data_dir::DataDir;
 use drover_io_real::dirs::AllocDirs;
 use drover_io_real::driver::raw_exec::RawExec;
 use drover_io_real::driver::{Driver, Inbox};
+use drover_io_real::session::Sessions;
 use drover_io_real::shim::ShimHome;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,6 +31,7 @@ pub struct Life {
     pub runtime: Runtime,
     pub driver: RawExec,
     pub reported: UnboundedReceiver<Input>,
+    pub sessions: Sessions,
     ops: u64,
 }
 
@@ -123,11 +125,14 @@ impl World {
         let home = ShimHome::open(self.data.path()).unwrap();
         let groups = self.groups.as_ref().map(|groups| groups.groups.clone());
         let dirs = AllocDirs::new(self.data.allocs());
-        let driver = RawExec::new(home, dirs, groups, Some(1024), Inbox::new(inbox));
+        let inbox = Inbox::new(inbox);
+        let sessions = inbox.sessions().clone();
+        let driver = RawExec::new(home, dirs, groups, Some(1024), inbox);
         let life = Life {
             runtime,
             driver,
             reported,
+            sessions,
             ops: 0,
         };
         self.life = Some(life);

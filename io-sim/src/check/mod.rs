@@ -40,6 +40,7 @@ mod rollout;
 mod saves;
 mod scripts;
 mod services;
+mod sessions;
 mod shown;
 mod state;
 mod statistics;
@@ -384,7 +385,19 @@ impl Checker {
                 self.stop_is_saved_before_kill(world, key, *launch)?;
                 self.kill_order_is_leader_others_sidecars(world, alloc, key)
             }
+            DriverEffect::OpenSession(request::OpenSession { launch, .. }) => {
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                match alloc.task(&key.task) {
+                    Some(task) => {
+                        let runs = scripts::runs_until_now(agent, world, task);
+                        self.session_effect(agent, alloc, task, runs, *launch)
+                    }
+                    None => Ok(()),
+                }
+            }
             DriverEffect::Destroy(request::Destroy { launch, .. }) => {
+                let open = world.sessions.values().any(|one| one.launch == *launch);
+                self.sometimes(Property::SometimesSessionEndsWithItsTask, open);
                 let asked = self.ending.on_destroy_sent(*launch);
                 let alive = (world.processes.get(launch)).is_some_and(|process| process.alive);
                 self.sometimes(Property::SometimesForceKillIsNeeded, asked && alive);

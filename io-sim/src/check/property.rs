@@ -216,6 +216,14 @@ properties! {
     ChangeScriptRunsOnlyWhileTaskRuns: "change_script_runs_only_while_task_runs", [P29 P24], Always;
     /// A task whose change script failed fatally is killed, by this agent or the next.
     FatalChangeScriptKillsTask: "fatal_change_script_kills_task", [P29 P7], Always;
+    /// A session opens only while its task runs, beside the launch that runs.
+    SessionOpensOnlyWhileTaskRuns: "session_opens_only_while_task_runs", [P5 P24], Always;
+    /// There are never more sessions than the limits allow, for one allocation and in all.
+    SessionsAreBounded: "sessions_are_bounded", [P15], Always;
+    /// No session outlives its launch, neither in the world nor in what the agent holds.
+    SessionEndsWithItsLaunch: "session_ends_with_its_launch", [P2 P14], Always;
+    /// A session that ended is held no longer, also if its driver never answered.
+    EndedSessionIsForgotten: "ended_session_is_forgotten", [P11 P15], AtRest;
     /// The templates of a running task are watched if they can change.
     TemplatesOfRunningTaskAreWatched: "templates_of_running_task_are_watched", [P15 P29], AtRest;
     /// The templates of a dead task are not watched.
@@ -563,6 +571,8 @@ properties! {
     SometimesTemplateSignalsTask: "sometimes_template_signals_task", [P29], Sometimes;
     /// A template change runs a change script.
     SometimesTemplateRunsChangeScript: "sometimes_template_runs_change_script", [P29], Sometimes;
+    /// A session is open when its task is told to end.
+    SometimesSessionEndsWithItsTask: "sometimes_session_ends_with_its_task", [P2], Sometimes;
     /// The first rendering of a template runs its change script.
     SometimesChangeScriptRunsAfterFirstRender: "sometimes_change_script_runs_after_first_render", [P29], Sometimes;
     /// A renewed token restarts a task.

@@ -138,8 +138,8 @@ impl Checker {
         })?;
         let Some(asked) = asked else { return Ok(()) };
         self.variable_change_checks_index(request, &asked, reply)?;
-        // That a signal was passed on is no change that lasts.
-        if !matches!(asked, Request::Signal(_)) {
+        // That a signal was passed on, or a session opened, is no change that lasts.
+        if !matches!(asked, Request::Signal(_) | Request::OpenSession(_)) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));
         }
         self.reply_follows_save(world, &asked, reply)

@@ -55,6 +55,7 @@ impl Checker {
             self.group_stops_with_its_leader(alloc)?;
             self.sidecars_stop_after_main_tasks(alloc)?;
         }
+        self.ended_session_is_forgotten(agent)?;
         self.task_has_current_templates(world, agent)?;
         self.templates_of_running_task_are_watched(world, agent)?;
         self.templates_of_dead_task_are_not_watched(world, agent)?;

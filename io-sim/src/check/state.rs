@@ -89,6 +89,7 @@ impl Checker {
             self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;
             self.task_has_job_version_of_alloc(alloc, task)?;
             self.dead_task_has_no_process(world, task)?;
+            self.session_ends_with_its_launch(world, task)?;
             self.fatal_change_script_kills_task(task)?;
             self.token_is_renewed_before_expiry(world, task)?;
             self.running_task_has_process(world, task)?;

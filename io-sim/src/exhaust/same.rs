@@ -92,7 +92,7 @@ impl Same {
     fn number(&mut self, value: u64) {
         let value = match self.newtype.take() {
             Some("Instant") => value.wrapping_sub(self.now.at.0),
-            Some(kind @ ("Op" | "CommitId" | "RequestId")) => {
+            Some(kind @ ("Op" | "CommitId" | "RequestId" | "SessionId")) => {
                 let next = self.numbers.len() as u64;
                 match self.numbers.get(&(kind, value)) {
                     Some(number) => *number,

@@ -8,6 +8,7 @@ mod deregister;
 mod dispatch;
 mod evaluate;
 mod hand_over;
+mod open_session;
 mod put_variable;
 mod register;
 mod restart;
@@ -23,6 +24,7 @@ pub use deregister::Deregister;
 pub use dispatch::Dispatch;
 pub use evaluate::Evaluate;
 pub use hand_over::HandOver;
+pub use open_session::OpenSession;
 pub use put_variable::{Expect, PutVariable};
 pub use register::{Change, Register};
 pub use restart::{Restart, RestartTask};
@@ -50,6 +52,6 @@ pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
     }
     each! {
         Register TakeOver HandOver DispatchJob Deregister Evaluate CollectGarbage PutVariable DeleteVariable
-        StopAlloc CollectAlloc TransferComplete Restart Signal
+        StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession
     }
 }

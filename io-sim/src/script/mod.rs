@@ -113,6 +113,7 @@ acts! {
     RestartTask,
     Signal,
     SignalTask,
+    OpenSession,
     StopAlloc,
     CollectAlloc,
     TransferComplete,

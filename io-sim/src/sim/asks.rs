@@ -6,7 +6,7 @@ use drover_core::agent::Input;
 use drover_core::agent::requests::{DispatchJob, HandOver, Request, TakeOver};
 use drover_core::claims::resources::Amounts;
 use drover_core::effect::Reply;
-use drover_core::ids::{JobKey, RequestId};
+use drover_core::ids::{JobKey, RequestId, SessionId};
 use drover_core::input::ShutdownMode;
 use drover_core::model::dispatch::Dispatch;
 use drover_core::model::job::Job;
@@ -111,6 +111,11 @@ impl Sim {
         let at = self.world.at;
         let entity = Arc::from("people");
         self.world.deliver(source, at, &entity, input);
+    }
+
+    /// A number under which nobody has opened a session yet: that of the request that comes next.
+    pub fn next_session(&self) -> SessionId {
+        SessionId(self.last_request + 1)
     }
 
     fn request(&mut self) -> RequestId {

@@ -202,3 +202,53 @@ pub struct JobRestartArgs {
     #[arg(long)]
     pub verbose: bool,
 }
+
+/// `action`.
+#[derive(Clone, Debug, Args)]
+pub struct ActionArgs {
+    /// The name of the action
+    pub name: String,
+    /// The job that has it
+    #[arg(long, value_name = "JOB")]
+    pub job: String,
+    /// The group; any unless given
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// The task; may be left out where only one has the action
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// The allocation; the newest that runs unless given
+    #[arg(long, value_name = "ALLOC")]
+    pub allocation: Option<String>,
+    /// Pass standard input on; `-i=false` does not
+    #[arg(short = 'i', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub input: Option<bool>,
+    /// Give the program a terminal; unless told otherwise it gets one where this is one
+    #[arg(short = 't', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub tty: Option<bool>,
+    /// What ends the session when it is typed before `.` at the beginning of a line; `none` for nothing
+    #[arg(short = 'e', value_name = "CHARACTER", default_value = "~")]
+    pub escape: String,
+}
+
+/// `job logs`.
+#[derive(Clone, Debug, Args)]
+pub struct JobLogsArgs {
+    /// The job's id or the beginning of it
+    pub id: String,
+    /// Go on, also with copies that come
+    #[arg(short = 'f')]
+    pub follow: bool,
+    /// Only what is written from now on
+    #[arg(long)]
+    pub now: bool,
+    /// Only this task
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// Only what tasks write to their standard output
+    #[arg(long)]
+    pub stdout: bool,
+    /// Only what tasks write to their standard error output
+    #[arg(long)]
+    pub stderr: bool,
+}

@@ -14,11 +14,12 @@ use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
-    AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, LogsArgs,
+    AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, CpArgs,
+    ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
 };
 pub use job::{
-    DispatchArgs, InspectArgs, JobRestartArgs, JobStatusArgs, MoveArgs, PlanArgs, RunArgs,
-    StopArgs, ValidateArgs,
+    ActionArgs, DispatchArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs, MoveArgs,
+    PlanArgs, RunArgs, StopArgs, ValidateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -114,6 +115,10 @@ pub enum Command {
     Status(JobStatusArgs),
     /// Short for `alloc logs`
     Logs(LogsArgs),
+    /// Short for `job action`
+    Action(ActionArgs),
+    /// Short for `alloc exec`
+    Exec(ExecArgs),
 }
 
 /// Commands of jobs.
@@ -137,6 +142,10 @@ pub enum JobCommand {
     Move(MoveArgs),
     /// Restart a job's tasks
     Restart(JobRestartArgs),
+    /// Run an action of a job's task, connected to this terminal
+    Action(ActionArgs),
+    /// Show what all copies of a job write
+    Logs(JobLogsArgs),
 }
 
 /// Commands of allocations.
@@ -154,6 +163,14 @@ pub enum AllocCommand {
     Signal(AllocSignalArgs),
     /// Clean away an allocation that ended, with its directory
     Gc(AllocGcArgs),
+    /// Show the files of an allocation
+    Fs(FsArgs),
+    /// Copy files from an allocation, or to one
+    Cp(CpArgs),
+    /// Make ports of an allocation ports of this machine
+    PortForward(PortForwardArgs),
+    /// Run a program beside a task, connected to this terminal
+    Exec(ExecArgs),
 }
 
 /// Commands of nodes.

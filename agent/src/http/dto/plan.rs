@@ -94,7 +94,10 @@ impl PlanAnnotations {
 
 impl AllocMetric {
     /// Why groups cannot be placed, and how many copies of each.
-    pub fn of_dry_run(node: &NodeNames, dry_run: &DryRun) -> Option<BTreeMap<String, AllocMetric>> {
+    pub(crate) fn of_dry_run(
+        node: &NodeNames,
+        dry_run: &DryRun,
+    ) -> Option<BTreeMap<String, AllocMetric>> {
         let failed = dry_run.unplaced.failed.iter().map(|(name, why)| {
             let copies = dry_run.unplaced.copies.get(&GroupName::from(name.as_str()));
             let copies = copies.map_or(1, |missing| missing.place + missing.destructive);

@@ -24,15 +24,15 @@ pub(super) enum Change {
     JobGone(JobKey),
     Eval(EvalRecords),
     Alloc {
-        alloc: AllocRecords,
+        alloc: Box<AllocRecords>,
         kind: &'static str,
     },
     Deployment {
-        deployment: DeploymentDto,
+        deployment: Box<DeploymentDto>,
         kind: &'static str,
     },
     Service {
-        instance: ServiceInstance,
+        instance: Box<ServiceInstance>,
         kind: &'static str,
     },
 }
@@ -66,7 +66,7 @@ impl Changes {
                         true => "PlanResult",
                         false => "DeploymentStatusUpdate",
                     };
-                    let deployment = DeploymentDto::of(view, deployment);
+                    let deployment = Box::new(DeploymentDto::of(view, deployment));
                     changes.push(Change::Deployment { deployment, kind });
                 }
                 (Key::Alloc(id) | Key::Task(id, _), _) => {
@@ -82,7 +82,7 @@ impl Changes {
                     true => "PlanResult",
                     false => "AllocationUpdated",
                 };
-                let alloc = AllocRecords::of(view, &node, alloc);
+                let alloc = Box::new(AllocRecords::of(view, &node, alloc));
                 changes.push(Change::Alloc { alloc, kind });
             }
             self.registrations(view, id, &mut changes);
@@ -115,7 +115,7 @@ impl Changes {
             })
         };
         let change = |one: &Registration, kind| Change::Service {
-            instance: ServiceInstance::of(one),
+            instance: Box::new(ServiceInstance::of(one)),
             kind,
         };
         let gone = before.iter().filter(|one| !is_in(&now, one));

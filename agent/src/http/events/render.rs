@@ -172,12 +172,19 @@ fn parts(change: &Change) -> Parts {
         Change::Deployment { deployment, kind } => {
             let keys = vec![deployment.job_id.clone()];
             let (id, namespace) = (deployment.id.clone(), deployment.namespace.clone());
-            ("Deployment", kind, id, namespace, keys, value(deployment))
+            (
+                "Deployment",
+                kind,
+                id,
+                namespace,
+                keys,
+                value(&**deployment),
+            )
         }
         Change::Service { instance, kind } => {
             let keys = vec![instance.job_id.clone(), instance.service_name.clone()];
             let (id, namespace) = (instance.id.clone(), instance.namespace.clone());
-            ("Service", kind, id, namespace, keys, value(instance))
+            ("Service", kind, id, namespace, keys, value(&**instance))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Filter expressions: which elements of a list are answered. The language is Nomad's:
 //!
-//!     Type == "batch" and Name matches "^c" and not (Meta.owner is empty or "dc1" in Datacenters)
-//!     any TaskStates as name, state { state.Failed == true }
+//! ```text
+//! Type == "batch" and Name matches "^c" and not (Meta.owner is empty or "dc1" in Datacenters)
+//! any TaskStates as name, state { state.Failed == true }
+//! ```
 //!
 //! An expression is read once for a request ([`parser`]), and evaluated over the stored objects as the API
 //! shows them whole, also where the list shows less of them ([`matching`]). Of an object only the field that

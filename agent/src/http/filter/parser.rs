@@ -1,14 +1,16 @@
 //! Reads expressions. The grammar is Nomad's:
 //!
-//!     or       = and [ "or" or ]
-//!     and      = not [ "and" and ]
-//!     not      = "not" not | "(" or ")" | match
-//!     match    = selector ( "==" | "!=" | [ "not" ] "contains" | [ "not" ] "matches" ) value
-//!              | selector "is" [ "not" ] ( "empty" | "nil" )
-//!              | value [ "not" ] "in" selector
-//!     each     = ( "any" | "all" ) selector "as" names "{" or "}"       where a whole `or` may stand
-//!     selector = ident { "." ident | "." digits | "[" string "]" } | '"' { "/" segment } '"'
-//!     value    = selector | number | string in double quotes or back-ticks
+//! ```text
+//! or       = and [ "or" or ]
+//! and      = not [ "and" and ]
+//! not      = "not" not | "(" or ")" | match
+//! match    = selector ( "==" | "!=" | [ "not" ] "contains" | [ "not" ] "matches" ) value
+//!          | selector "is" [ "not" ] ( "empty" | "nil" )
+//!          | value [ "not" ] "in" selector
+//! each     = ( "any" | "all" ) selector "as" names "{" or "}"       where a whole `or` may stand
+//! selector = ident { "." ident | "." digits | "[" string "]" } | '"' { "/" segment } '"'
+//! value    = selector | number | string in double quotes or back-ticks
+//! ```
 //!
 //! Where nothing fits, the error tells the farthest place that was reached, and what could stand there.
 

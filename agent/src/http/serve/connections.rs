@@ -28,6 +28,8 @@ enum Phase {
     Streaming,
     /// The answer is complete, and not all of it has been sent.
     Sending,
+    /// It is a websocket, for as long as both sides want.
+    Websocket,
 }
 
 /// Why a connection is closed by the agent.
@@ -70,6 +72,8 @@ struct Entry {
     unread_since: Option<Instant>,
     /// How many bytes of a body are held.
     body: usize,
+    /// Ends with whoever holds the websocket that it has become.
+    websocket: Option<oneshot::Receiver<()>>,
     close: oneshot::Sender<Close>,
 }
 
@@ -143,6 +147,7 @@ impl Connections {
             since: Instant::now(),
             unread_since: None,
             body: 0,
+            websocket: None,
             close,
         };
         table.entries.insert(id, entry);
@@ -248,7 +253,7 @@ impl Entry {
         match self.phase {
             Phase::Idle if age >= limits.idle => Some(Close::Now),
             Phase::Head if age >= limits.head => Some(Close::LateHead),
-            Phase::Streaming => None,
+            Phase::Streaming | Phase::Websocket => None,
             Phase::Idle
             | Phase::Head
             | Phase::Answering
@@ -299,7 +304,11 @@ impl Caller {
 
     /// Its answer is complete.
     pub(super) fn answered(&self) {
-        self.update(|entry| entry.enter(Phase::Sending));
+        self.update(|entry| {
+            if entry.phase != Phase::Websocket {
+                entry.enter(Phase::Sending);
+            }
+        });
     }
 
     /// All that was to be sent has been.
@@ -373,6 +382,26 @@ impl Caller {
         })
     }
 
+    /// The connection becomes a websocket, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(in crate::http) fn upgrade(&self) -> Result<Upgraded, Busy> {
+        self.enter(Phase::Websocket, "websockets", |limits| limits.websockets)?;
+        let (upgraded, over) = oneshot::channel();
+        self.update(|entry| entry.websocket = Some(over));
+        Ok(Upgraded(upgraded))
+    }
+
+    /// What ends with the websocket, if the connection has become one.
+    pub(super) fn websocket(&self) -> Option<oneshot::Receiver<()>> {
+        let own = |_: &Limits, table: &mut Table, id: u64| {
+            let entry = table.entries.get_mut(&id)?;
+            entry.websocket.take()
+        };
+        self.with(own).flatten()
+    }
+
     /// Counts a body until what is returned is dropped.
     ///
     /// # Errors
@@ -382,6 +411,10 @@ impl Caller {
         Ok(Receiving(self.clone()))
     }
 }
+
+/// A websocket.
+#[derive(Debug)]
+pub(in crate::http) struct Upgraded(#[expect(dead_code, reason = "dropped")] oneshot::Sender<()>);
 
 /// A blocking query.
 #[derive(Debug)]

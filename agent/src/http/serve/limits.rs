@@ -25,6 +25,8 @@ pub(crate) struct Limits {
     pub(crate) blocking_queries: Share,
     /// Answers whose pace the reader sets: logs, files, snapshots.
     pub(crate) streams: Share,
+    /// Websockets: exec sessions and what else is connected to a task.
+    pub(crate) websockets: Share,
     /// Request bodies that are being received.
     pub(crate) bodies: Share,
     /// Bytes of those bodies.
@@ -53,6 +55,7 @@ impl Default for Limits {
             connections: Share::of(1024, 512),
             blocking_queries: Share::of(512, 256),
             streams: Share::of(256, 128),
+            websockets: Share::of(128, 64),
             bodies: Share::of(64, 32),
             body_bytes: Share::of(64 * MIB, 32 * MIB),
             idle: Duration::from_secs(60),
@@ -80,6 +83,7 @@ impl Limits {
             &mut self.connections,
             &mut self.blocking_queries,
             &mut self.streams,
+            &mut self.websockets,
             &mut self.bodies,
         ];
         for share in shares {
@@ -105,7 +109,12 @@ mod tests {
     fn long_requests_leave_connections_for_others() {
         for files in [256, 1024, 1_000_000] {
             let limits = Limits::default().within(files);
-            let long = [limits.blocking_queries, limits.streams, limits.bodies];
+            let long = [
+                limits.blocking_queries,
+                limits.streams,
+                limits.websockets,
+                limits.bodies,
+            ];
             let sum = |part: fn(&Share) -> usize| long.iter().map(part).sum::<usize>();
             assert!(
                 sum(|share| share.total) < limits.connections.total,

@@ -1,7 +1,7 @@
 //! Connections: a bounded number of them, each with time limits. The numbers are in [`limits`].
 //!
 //! What may last long is counted apart, for each client address and together: blocking queries,
-//! streams (logs, files, snapshots), bodies being received, and their bytes. All of it together
+//! streams (logs, files, snapshots), websockets (exec sessions), bodies being received, and their bytes. All of it together
 //! fits into the connections with some to spare, so ordinary requests are always answered. At the
 //! limit of connections the oldest one without a request is closed ([`connections`]). Where all are
 //! in use, and for everything else beyond its limit, the answer is 429 with `Retry-After` and a
@@ -122,7 +122,7 @@ async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
     let mut http = http1::Builder::new();
     // The time of heads is checked with everything else's.
     http.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    let served = http.serve_connection(io, service);
+    let served = http.serve_connection(io, service).with_upgrades();
     tokio::select! {
         biased;
         why = &mut admitted.closed => {
@@ -135,6 +135,16 @@ async fn connection(stream: TcpStream, router: Router, mut admitted: Admitted) {
         served = served => {
             if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+    if let Some(over) = caller.websocket() {
+        tokio::select! {
+            _ = over => {}
+            _ = &mut admitted.closed => {
+                // Whoever holds the websocket sees that.
+                let _ = shutdown(&stream, Shutdown::Both);
+                return;
             }
         }
     }

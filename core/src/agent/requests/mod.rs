@@ -12,6 +12,7 @@ mod deregister;
 mod dispatch;
 mod evaluate;
 mod hand_over;
+mod open_session;
 mod put_variable;
 mod register;
 mod restart;
@@ -27,6 +28,7 @@ pub use deregister::Deregister;
 pub use dispatch::{DispatchJob, MAX_CHILDREN};
 pub use evaluate::Evaluate;
 pub use hand_over::HandOver;
+pub use open_session::{MAX_SESSIONS, MAX_SESSIONS_OF_ALLOC, OpenSession, SessionCommand};
 pub use put_variable::PutVariable;
 pub use register::Register;
 pub use restart::{Restart, RestartScope};
@@ -144,6 +146,7 @@ requests! {
     TransferComplete,
     Restart,
     Signal,
+    OpenSession,
 }
 
 impl Agent {

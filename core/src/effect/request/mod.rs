@@ -4,6 +4,7 @@
 
 mod destroy;
 mod exec;
+mod open_session;
 mod recover;
 mod signal;
 mod start;
@@ -11,6 +12,7 @@ mod stop;
 
 pub use destroy::Destroy;
 pub use exec::{Exec, Program};
+pub use open_session::{OpenSession, SessionProgram};
 pub use recover::Recover;
 pub use signal::Signal;
 pub use start::{Start, TaskConfig};
@@ -75,6 +77,7 @@ requests! {
     Stop,
     Signal,
     Exec,
+    OpenSession,
     Destroy,
 }
 

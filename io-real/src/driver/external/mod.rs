@@ -20,6 +20,7 @@ mod events;
 mod handles;
 mod held;
 mod logs;
+mod sessions;
 mod setup;
 mod stats;
 mod watch;
@@ -49,6 +50,7 @@ use self::handles::Stage;
 use self::held::Held;
 use self::stats::Measured;
 use super::answer::Answer;
+use super::session::Opening;
 use super::{Driver, Inbox};
 use crate::cgroup::nomad::Roots;
 use crate::gate::Gate;
@@ -196,6 +198,11 @@ impl Driver for PluginDriver {
                     let result = world.exec(launch, &program).await;
                     owed.give(DriverInput::Executed { op, launch, result });
                 });
+            }
+            DriverEffect::OpenSession(asked) => {
+                if let Some((opening, server)) = Opening::take(&world.inbox, &task, owed, &asked) {
+                    tokio::spawn(world.open_session(asked, opening, server));
+                }
             }
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
                 tokio::spawn(async move {

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use drover_core::driver::config::RawExecConfig;
+use drover_core::effect::request::SessionProgram;
 use drover_core::effect::{Program, TaskConfig};
 use drover_core::ids::{LaunchId, TaskKey};
 use drover_core::model::task::LogConfig;
@@ -14,11 +15,12 @@ use drover_core::task::environment::filter_env;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::connection::{self, Connection};
 use super::program;
 use crate::cgroup::{Cgroups, Group, Limits};
 use crate::dirs::AllocDirs;
 use crate::driver::shims::LogNames;
-use crate::shim::{Cgroup, LaunchSpec, Live, ShimHome, StartError, Step, User};
+use crate::shim::{Cgroup, LaunchSpec, Live, SessionStreams, ShimHome, StartError, Step, User};
 use crate::user;
 
 /// What launches are made with.
@@ -43,6 +45,8 @@ struct LaunchRequest<'a> {
     logs: LogConfig,
     /// In whose control group; in one of its own if none.
     beside: Option<LaunchId>,
+    /// Who is connected to it, if anybody is.
+    streams: Option<SessionStreams<'a>>,
 }
 
 /// Why a launch did not start.
@@ -100,6 +104,7 @@ impl LaunchDependencies {
             config,
             logs: config.logs,
             beside: None,
+            streams: None,
         };
         self.make(task, making)
     }
@@ -128,8 +133,36 @@ impl LaunchDependencies {
             config: &program.task,
             logs,
             beside: Some(beside),
+            streams: None,
         };
         self.make(task, making)
+    }
+
+    /// Starts the program of a session beside a launch, as [`LaunchDependencies::exec`] does.
+    pub(super) fn session(
+        &self,
+        task: &TaskKey,
+        beside: LaunchId,
+        session: LaunchId,
+        program: &SessionProgram,
+    ) -> Result<(Live, Connection), LaunchError> {
+        let name = session.to_string();
+        let own = RawExecConfig {
+            command: program.command.clone(),
+            args: program.args.clone(),
+            ..decode(&program.task)?
+        };
+        let owner = find_user(&program.task.user)?.map(|user| user.uid);
+        let (connection, ends) = connection::open(program.tty, owner)?;
+        let making = LaunchRequest {
+            name: &name,
+            own,
+            config: &program.task,
+            logs: program.task.logs,
+            beside: Some(beside),
+            streams: Some(ends.streams()),
+        };
+        Ok((self.make(task, making)?, connection))
     }
 
     fn make(&self, task: &TaskKey, making: LaunchRequest<'_>) -> Result<Live, LaunchError> {
@@ -139,6 +172,7 @@ impl LaunchDependencies {
             config,
             logs,
             beside,
+            streams,
         } = making;
         let user = find_user(&config.user)?;
         let env = filter_env(config.env.clone(), &own.denied_envvars);
@@ -188,7 +222,11 @@ impl LaunchDependencies {
                     ..cgroup
                 },
             };
-            self.home.start(&LaunchSpec { cgroup, ..spec })
+            let spec = LaunchSpec { cgroup, ..spec };
+            match &streams {
+                None => self.home.start(&spec),
+                Some(streams) => self.home.start_session(&spec, streams),
+            }
         });
         started.map_err(|error| explain(error, &own.command))
     }

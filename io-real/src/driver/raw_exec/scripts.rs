@@ -57,21 +57,26 @@ impl Scripts {
 }
 
 /// A script that is being run; nothing is kept of it when this is dropped.
-struct Running<'a> {
+pub(super) struct Running<'a> {
     world: &'a World,
     id: LaunchId,
 }
 
 impl<'a> Running<'a> {
-    fn begin(world: &'a World, beside: LaunchId) -> Running<'a> {
+    pub(super) fn begin(world: &'a World, beside: LaunchId) -> Running<'a> {
         let id = LaunchId(facts::random());
         let live = None;
         world.scripts.all().insert(id, Script { beside, live });
         Running { world, id }
     }
 
+    /// The id of its own launch.
+    pub(super) fn id(&self) -> LaunchId {
+        self.id
+    }
+
     /// Notes that it runs. False if its task was destroyed meanwhile: nobody else ends it then.
-    fn began(&self, beside: LaunchId, live: &Arc<Live>) -> bool {
+    pub(super) fn began(&self, beside: LaunchId, live: &Arc<Live>) -> bool {
         if let Some(script) = self.world.scripts.all().get_mut(&self.id) {
             script.live = Some(live.clone());
         }
@@ -169,7 +174,7 @@ impl World {
 
     /// Ends a script of which something may be alive. What resists keeps its record, by which the next agent
     /// finds it.
-    async fn end_script(self: &Arc<Self>, script: LaunchId) {
+    pub(super) async fn end_script(self: &Arc<Self>, script: LaunchId) {
         let world = self.clone();
         let ended = self.blocking(move || {
             destroy::destroy(&world.dependencies, &world.held, script)?;
@@ -180,7 +185,7 @@ impl World {
         }
     }
 
-    async fn forget_script(self: &Arc<Self>, script: LaunchId) {
+    pub(super) async fn forget_script(self: &Arc<Self>, script: LaunchId) {
         let world = self.clone();
         let forgotten = self.blocking(move || destroy::forget(&world.dependencies, script));
         if let Err(error) = forgotten.await {

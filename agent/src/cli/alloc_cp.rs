@@ -1,0 +1,215 @@
+//! `drover alloc cp`: files from an allocation to here, and from here to an allocation.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use futures::{SinkExt, StreamExt};
+use http_body_util::BodyExt;
+use hyper::Method;
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+use super::args::CpArgs;
+use super::context::{Context, Outcome};
+use super::failure::Failure;
+use super::lookup;
+use crate::http::dto::AllocStub;
+use crate::http::files::FileInfo;
+use crate::http::port_forward::END;
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+/// The most bytes of a message that an agent sends.
+const MAX_MESSAGE: usize = 1 << 20;
+/// How deep directories may lie in each other.
+const DEEPEST: usize = 64;
+
+/// Runs the command.
+///
+/// # Errors
+/// Not exactly one of both is in an allocation; something cannot be found, read or written.
+pub(super) async fn run(cx: &mut Context, args: CpArgs) -> Outcome {
+    match (remote(&args.from), remote(&args.to)) {
+        (Some((alloc, path)), None) => {
+            let alloc = lookup::alloc_or_job(cx, alloc, args.job).await?;
+            let to = PathBuf::from(&args.to);
+            let name = Path::new(path).file_name();
+            let to = match (to.is_dir(), name) {
+                (true, Some(name)) => to.join(name),
+                _ => to,
+            };
+            download(cx, &alloc, path.to_owned(), to).await
+        }
+        (None, Some((alloc, path))) => {
+            let alloc = lookup::alloc_or_job(cx, alloc, args.job).await?;
+            let from = PathBuf::from(&args.from);
+            let name = from
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
+            let to = match (path.ends_with('/'), name) {
+                (true, Some(name)) => format!("{path}{name}"),
+                _ => path.to_owned(),
+            };
+            upload(cx, &alloc, from, to).await
+        }
+        (None, None) | (Some(_), Some(_)) => Err(Failure::new(
+            "one of both has to be in an allocation, as ALLOC:PATH, and the other one here",
+        )),
+    }
+}
+
+/// The allocation and path of a place that is not here.
+fn remote(place: &str) -> Option<(&str, &str)> {
+    let (alloc, path) = place.split_once(':')?;
+    let is_here = alloc.is_empty() || alloc.contains('/') || alloc == ".";
+    (!is_here).then_some((alloc, path))
+}
+
+/// A file that cannot be copied: a link, a pipe, a device.
+fn skip(cx: &mut Context, path: &str) {
+    cx.screen.complain(&format!(
+        "{path}: skipped, it is neither a plain file nor a directory"
+    ));
+}
+
+async fn download(cx: &mut Context, alloc: &AllocStub, from: String, to: PathBuf) -> Outcome {
+    let mut open = vec![(from, to, 0)];
+    while let Some((from, to, depth)) = open.pop() {
+        let query = [("path", from.as_str())];
+        let of = |what: &str| format!("/v1/client/fs/{what}/{}", alloc.id);
+        let info: FileInfo = match cx.client.get(&of("stat"), &query).await {
+            Ok(info) => info,
+            // A task's secrets lie among its files, and are its own.
+            Err(failure) if depth > 0 && failure.message.contains("prohibited") => {
+                cx.screen
+                    .complain(&format!("{from}: skipped, it is the task's secret"));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        if info.is_dir && depth < DEEPEST {
+            fs::create_dir_all(&to).map_err(|error| here(&to, &error))?;
+            let list: Vec<FileInfo> = cx.client.get(&of("ls"), &query).await?;
+            for file in list {
+                let path = format!("{}/{}", from.trim_end_matches('/'), file.name);
+                let is_plain = file.file_mode.starts_with('-');
+                // A name with a slash is no name, and would lead elsewhere here.
+                if file.name.contains('/') || matches!(&*file.name, "" | "." | "..") {
+                    continue;
+                }
+                match file.is_dir || is_plain {
+                    true => open.push((path, to.join(&file.name), depth + 1)),
+                    false => skip(cx, &path),
+                }
+            }
+            continue;
+        }
+        let path = of("cat");
+        let sent = cx.client.send(Method::GET, &path, &query, None).await?;
+        let mut body = sent.into_body();
+        let part = to.with_added_extension("part");
+        let mut file = File::create(&part).map_err(|error| here(&part, &error))?;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Failure::new(format!("{from}: {error}")))?;
+            if let Ok(data) = frame.into_data() {
+                file.write_all(&data).map_err(|error| here(&part, &error))?;
+            }
+        }
+        if info.file_mode.contains('x') {
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(&part, mode).map_err(|error| here(&part, &error))?;
+        }
+        fs::rename(&part, &to).map_err(|error| here(&to, &error))?;
+    }
+    Ok(0)
+}
+
+async fn upload(cx: &mut Context, alloc: &AllocStub, from: PathBuf, to: String) -> Outcome {
+    let mut open = vec![(from, to)];
+    while let Some((from, to)) = open.pop() {
+        // What is named may be a link; what lies below it may not.
+        let about = fs::metadata(&from).map_err(|error| here(&from, &error))?;
+        let mode = format!("{:o}", about.permissions().mode() & 0o777);
+        if about.is_dir() {
+            put(cx, alloc, &to, &mode, None).await?;
+            let entries = fs::read_dir(&from).map_err(|error| here(&from, &error))?;
+            for entry in entries {
+                let entry = entry.map_err(|error| here(&from, &error))?;
+                let kind = entry.file_type().map_err(|error| here(&from, &error))?;
+                match kind.is_dir() || kind.is_file() {
+                    true => {
+                        let name = entry.file_name().to_string_lossy().into_owned();
+                        let to = format!("{}/{name}", to.trim_end_matches('/'));
+                        open.push((entry.path(), to));
+                    }
+                    false => skip(cx, &entry.path().display().to_string()),
+                }
+            }
+        } else if about.is_file() {
+            let file = File::open(&from).map_err(|error| here(&from, &error))?;
+            put(cx, alloc, &to, &mode, Some(file)).await?;
+        } else {
+            skip(cx, &from.display().to_string());
+        }
+    }
+    Ok(0)
+}
+
+/// Sends a file, or makes a directory.
+async fn put(
+    cx: &Context,
+    alloc: &AllocStub,
+    to: &str,
+    mode: &str,
+    file: Option<File>,
+) -> Result<(), Failure> {
+    let kind = if file.is_some() { "file" } else { "dir" };
+    let query = [("path", to), ("mode", mode), ("kind", kind)];
+    let path = format!("/v1/client/fs/put/{}", alloc.id);
+    let mut socket = cx.client.websocket(&path, &query, MAX_MESSAGE).await?;
+    if let Some(mut file) = file {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let count = file
+                .read(&mut chunk)
+                .map_err(|error| Failure::new(error.to_string()))?;
+            let message = match chunk.get(..count).filter(|bytes| !bytes.is_empty()) {
+                Some(bytes) => Message::Binary(Bytes::copy_from_slice(bytes)),
+                None => Message::Text(END.into()),
+            };
+            // If the agent has closed it, what it said last tells why.
+            if socket.send(message).await.is_err() || count == 0 {
+                break;
+            }
+        }
+    }
+    while let Some(Ok(message)) = socket.next().await {
+        if let Message::Close(Some(frame)) = message {
+            return match u16::from(frame.code) {
+                1000 => Ok(()),
+                _ => Err(Failure::new(format!("{to}: {}", frame.reason))),
+            };
+        }
+    }
+    Err(Failure::new(format!(
+        "{to}: the connection to the agent broke"
+    )))
+}
+
+fn here(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_in_an_allocation_has_its_id_in_front() {
+        assert_eq!(remote("9e3f:alloc/x"), Some(("9e3f", "alloc/x")));
+        for here in ["x", "./a:b", "/a:b", ":x"] {
+            assert_eq!(remote(here), None, "{here}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Exec sessions over websockets, as Nomad's programs open them.
+//!
+//! What fails is reported after the connection has become a websocket, by the frame that closes it: code 1008
+//! for what makes no sense, 1011 for everything else. There is no limit to a session's time. It ends with its
+//! program; with its task, whose end closes it; and with its client. A client that vanishes without a word is
+//! found out by pings.
+
+use std::time::Duration;
+
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use drover_core::agent::requests::SessionCommand;
+use drover_core::effect::{Refusal, Reply};
+use drover_core::ids::{AllocId, TaskName};
+use drover_io_real::session::{SessionClient, SessionInput, SessionOutput};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::Api;
+use super::answer::Answer;
+use super::errors::ApiError;
+use super::params::Params;
+use super::websocket::{self, Closing};
+
+/// How often a client is asked whether it still exists.
+const PING: Duration = Duration::from_secs(10);
+/// How long the first message may take, where the client says that it sends one.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// What a client wants to run.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) alloc: Result<AllocId, Closing>,
+    pub(super) task: TaskName,
+    pub(super) run: Result<SessionCommand, Closing>,
+    pub(super) tty: bool,
+    /// Whether its first message is a greeting.
+    pub(super) greets: bool,
+}
+
+/// The greeting of a client. Its token is of no meaning here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Greeting {
+    version: i64,
+}
+
+pub(super) async fn exec(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    params: Params,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Answer {
+    let wanted = Wanted {
+        alloc: alloc_id(&id),
+        task: TaskName::from(params.get("task").unwrap_or_default()),
+        run: command(params.get("command").unwrap_or_default()),
+        tty: params.flag("tty"),
+        greets: params.flag("ws_handshake"),
+    };
+    open(api, &params, upgrade, wanted)
+}
+
+/// Makes the connection a websocket, over which the session is opened.
+pub(super) fn open(
+    api: Api,
+    params: &Params,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    wanted: Wanted,
+) -> Answer {
+    let none = |_| ApiError::failed("websocket connection not found in context");
+    let upgrade = websocket::bounded(upgrade.map_err(none)?);
+    let upgraded = params.caller.upgrade()?;
+    Ok(upgrade.on_upgrade(async move |socket| {
+        serve(&api, socket, wanted).await;
+        drop(upgraded);
+    }))
+}
+
+pub(super) fn alloc_id(id: &str) -> Result<AllocId, Closing> {
+    let words = "alloc lookup failed: index error: UUID must be 36 characters";
+    id.parse().map_err(|_| Closing::failed(words))
+}
+
+/// The command, which is a list of words in JSON.
+fn command(text: &str) -> Result<SessionCommand, Closing> {
+    let words: Result<Vec<String>, _> = match text {
+        "" => Ok(Vec::new()),
+        text => serde_json::from_str(text),
+    };
+    match words {
+        Ok(words) => Ok(SessionCommand::Command(words)),
+        Err(error) => Err(Closing::refused(format!("invalid command: {error}"))),
+    }
+}
+
+type Sink = SplitSink<WebSocket, Message>;
+type Stream = SplitStream<WebSocket>;
+
+async fn serve(api: &Api, socket: WebSocket, wanted: Wanted) {
+    let (mut sink, mut stream) = socket.split();
+    let closing = match begin(api, &mut stream, wanted).await {
+        Ok(client) => converse(&mut sink, &mut stream, client).await,
+        Err(closing) => Some(closing),
+    };
+    if let Some(closing) = closing {
+        // Who is gone need not hear it.
+        let _ = sink.send(closing.message()).await;
+    }
+}
+
+async fn begin(api: &Api, stream: &mut Stream, wanted: Wanted) -> Result<SessionClient, Closing> {
+    if wanted.greets {
+        greeting(stream).await?;
+    }
+    let (alloc, run) = (wanted.alloc?, wanted.run?);
+    let handle = &api.agent_handle;
+    let opened = handle.open_session(alloc, wanted.task, run, wanted.tty);
+    let opened = opened
+        .await
+        .map_err(|gone| Closing::failed(gone.to_string()));
+    match opened? {
+        (Reply::Done { .. }, client) => Ok(client),
+        (Reply::Refused(Refusal::Conflict(why)), _) => Err(Closing::failed(why)),
+        (Reply::Refused(Refusal::NotFound(why) | Refusal::Invalid(why)), _) => {
+            Err(Closing::refused(why))
+        }
+        (other, _) => Err(Closing::failed(ApiError::unexpected(other).message)),
+    }
+}
+
+async fn greeting(stream: &mut Stream) -> Result<(), Closing> {
+    let first = timeout(HANDSHAKE, stream.next()).await;
+    let message = first.ok().flatten().and_then(Result::ok);
+    let text = message.map(Message::into_data).unwrap_or_default();
+    let greeting: Greeting = serde_json::from_slice(&text)
+        .map_err(|_| Closing::refused("the first message must be a handshake"))?;
+    match greeting.version {
+        1 => Ok(()),
+        other => Err(Closing::refused(format!(
+            "unexpected handshake value: {other}"
+        ))),
+    }
+}
+
+/// Passes on what the two say, until one of them ends. The program ends with what is dropped then.
+async fn converse(sink: &mut Sink, stream: &mut Stream, client: SessionClient) -> Option<Closing> {
+    let SessionClient { input, output } = client;
+    tokio::select! {
+        closing = listen(stream, input) => closing,
+        closing = speak(sink, output) => closing,
+    }
+}
+
+/// Passes on what a client says, as fast as the program reads it.
+async fn listen(stream: &mut Stream, to: mpsc::Sender<SessionInput>) -> Option<Closing> {
+    while let Some(Ok(message)) = stream.next().await {
+        let text = match message {
+            Message::Text(_) | Message::Binary(_) => message.into_data(),
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return None,
+        };
+        match websocket::read_input(&text) {
+            Ok(inputs) => {
+                for input in inputs {
+                    // The program's end is told by what comes from it.
+                    let _ = to.send(input).await;
+                }
+            }
+            Err(why) => return Some(Closing::refused(why)),
+        }
+    }
+    None
+}
+
+/// Passes on what a program says, as fast as the client reads it.
+async fn speak(sink: &mut Sink, mut from: mpsc::Receiver<SessionOutput>) -> Option<Closing> {
+    let mut pings = interval(PING);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (text, last) = tokio::select! {
+            output = from.recv() => match output {
+                Some(SessionOutput::Data(which, bytes)) => {
+                    (websocket::write_data(which, &bytes), None)
+                }
+                Some(SessionOutput::Closed(which)) => (websocket::write_closed(which), None),
+                Some(SessionOutput::Exited(result)) => {
+                    (websocket::write_exit(&result), Some(Closing::done()))
+                }
+                Some(SessionOutput::Failed(why)) => return Some(Closing::failed(why)),
+                None => return Some(Closing::failed("the task ended")),
+            },
+            _ = pings.tick() => {
+                sink.send(Message::Ping(bytes::Bytes::new())).await.ok()?;
+                continue;
+            }
+        };
+        sink.send(Message::Text(text.into())).await.ok()?;
+        if last.is_some() {
+            return last;
+        }
+    }
+}
