@@ -9,6 +9,7 @@ use drover_core::model::alloc::{ClientStatus, TaskLife};
 use drover_core::model::eval::{DeploymentStatus, Trigger};
 use drover_core::model::event::EventType;
 use drover_core::model::job::{Job, JobType};
+use drover_core::model::policy::RestartPolicy;
 use drover_core::op::Op;
 use drover_core::time::Span;
 use drover_io_sim::{Fault, Faults, Sim, Violation};
@@ -264,5 +265,49 @@ fn terminated_event_has_all_details() {
         let ends = ends.filter(|event| event.kind == EventType::Terminated);
         let words: Vec<&str> = ends.map(|event| event.display_message.as_str()).collect();
         sim.expect_that(words == ["Exit Code: 0"], &format!("{words:?}"))
+    });
+}
+
+/// Whoever asks why a task does not run is told what it waits for, until when, what happens then, and how many
+/// starts are left.
+#[test]
+fn explanation_names_wait_and_restarts_left() {
+    for_seeds(60, |sim| {
+        let mut fragile = service("web", [task("main").ends("1s", 1)]);
+        fragile.task_groups[0].restart_policy = Some(RestartPolicy {
+            attempts: Some(2),
+            interval: Some(Span::secs(600)),
+            delay: Some(Span::secs(20)),
+            ..RestartPolicy::default()
+        });
+        sim.register(&fragile);
+        let explained = |sim: &Sim| {
+            let view = sim.view()?;
+            let job = view.explain_job(sim.world.now(), &JobKey::local("web"))?;
+            job.allocs.first()?.tasks.first().cloned()
+        };
+        let pauses = |sim: &Sim| {
+            let waiting = explained(sim).and_then(|task| task.waiting);
+            waiting.is_some_and(|one| one.what == "the end of its restart delay")
+        };
+        sim.until(SOON, pauses)?;
+        let now = sim.world.now().wall;
+        let Some(task) = explained(sim) else {
+            return sim.expect_that(false, "it is explained");
+        };
+        let waiting = task.waiting.as_ref();
+        let left = waiting.and_then(|one| Some(one.until? - now));
+        let in_time = left.is_some_and(|left| Span::ZERO < left && left <= Span::secs(25));
+        sim.expect_that(in_time, "the delay and a quarter at most")?;
+        sim.expect_that(
+            waiting.is_some_and(|one| one.then == "it starts again"),
+            "then",
+        )?;
+        let restarts = task.restarts.map(|left| (left.left, left.attempts));
+        sim.expect_that(restarts == Some((1, 2)), "one of two is left")?;
+        let last = task.last.map(|event| event.kind);
+        sim.expect_that(last == Some(EventType::Restarting), "the last event")?;
+        sim.deregister("web", false);
+        sim.converge()
     });
 }

@@ -16,6 +16,7 @@ mod dashes;
 mod diff;
 mod eval_status;
 mod exec;
+mod explain;
 pub mod failure;
 mod frames;
 mod job_dispatch;
@@ -199,6 +200,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         }
         Command::Service(command) => service::run(cx, command).await,
         Command::Var(command) => var::run(cx, command).await,
+        Command::Explain(args) => explain::run(cx, args).await,
         Command::Top(args) => top::run(cx, args).await,
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,

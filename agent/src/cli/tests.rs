@@ -350,3 +350,62 @@ async fn job_plan_exits_by_whether_something_starts_or_ends() {
     web["TaskGroups"][0]["Tasks"] = serde_json::json!([]);
     assert_eq!(plan(web).await.0, 255);
 }
+
+#[tokio::test]
+async fn explain_says_what_is_awaited_and_what_follows() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let (code, out, err) = run(&rig, &["explain", "web"]).await;
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(
+        out.starts_with("Job \"web\" is running: version 0, submitted "),
+        "{out}"
+    );
+    let task = "  Task \"t\" is running, since ";
+    assert!(out.contains(task), "{out}");
+    let next = "    next        it runs until its process exits or it is asked to end\n";
+    assert!(out.contains(next), "{out}");
+    let restarts = "    restarts    none allowed: when it fails, it is not started again\n";
+    assert!(out.contains(restarts), "{out}");
+    assert!(out.contains("    last event  Started: "), "{out}");
+
+    let alloc = alloc_of(&rig, "web").await;
+    let (code, out, _) = run(&rig, &["explain", &alloc, "t"]).await;
+    assert_eq!(code, 0);
+    assert!(
+        out.starts_with(&format!("Allocation {alloc} web.g[0] ")),
+        "{out}"
+    );
+    let (code, _, err) = run(&rig, &["explain", &alloc, "u"]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("Could not find task named: u, found: t"),
+        "{err}"
+    );
+    let (code, _, err) = run(&rig, &["explain", "nothing"]).await;
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("No job(s) with prefix or ID \"nothing\" found"),
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn explain_of_unplaceable_job_says_why() {
+    let rig = Rig::start().await;
+    let mut big = job("big", "batch", Some(0));
+    big["Constraints"] = serde_json::json!([
+        { "LTarget": "${attr.kernel.name}", "RTarget": "plan9", "Operand": "=" }
+    ]);
+    let file = file(&big);
+    let path = file.path().to_str().unwrap();
+    run(&rig, &["job", "run", "-detach", path]).await;
+    let (code, out, _) = run(&rig, &["explain", "big"]).await;
+    assert_eq!(code, 0);
+    let why = "waits for   a placement on this node (group \"g\": ";
+    assert!(out.contains(why), "{out}");
+    assert!(
+        out.contains("  then        it is placed as soon as that changes"),
+        "{out}"
+    );
+}

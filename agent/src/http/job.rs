@@ -20,7 +20,9 @@ use super::dto::{
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
-use super::{Api, actions, allocations, dispatch, jobs, missing, plan, services, snapshot};
+use super::{
+    Api, actions, allocations, dispatch, explain, jobs, missing, plan, services, snapshot,
+};
 
 /// The parts of a job that have paths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ enum Part {
     Dispatch,
     Handover,
     Plan,
+    Explain,
     Actions,
     Action,
     /// What Nomad has and this agent does not offer.
@@ -56,6 +59,7 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/dispatch", Part::Dispatch),
         ("/handover", Part::Handover),
         ("/plan", Part::Plan),
+        ("/explain", Part::Explain),
         ("/scale", Part::Missing("scaling jobs")),
         ("/revert", Part::Missing("going back to a job's version")),
         (
@@ -113,6 +117,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Allocations => allocs_of(&api, &params, key).await,
         Part::Evaluations => evaluations(&api, &params, key).await,
         Part::Summary => job_summary(&api, &params, key).await,
+        Part::Explain => explain::job(&api, &params, key).await,
         Part::Services => services::of_job(&api, &params, key).await,
         Part::Versions => versions(&api, &params, key).await,
         Part::Deployments => deployments(&api, &params, key).await,

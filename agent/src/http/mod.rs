@@ -18,6 +18,7 @@ mod errors;
 mod evaluations;
 mod events;
 mod exec;
+mod explain;
 mod file_put;
 mod file_stream;
 pub mod files;
@@ -169,6 +170,7 @@ fn routes() -> Router<Api> {
             "/v1/allocation/{id}/stop",
             put(allocations::stop).post(allocations::stop),
         )
+        .route("/v1/allocation/{id}/explain", get(explain::alloc))
         .route("/v1/evaluations", get(evaluations::list))
         .route("/v1/evaluations/count", get(evaluations::count))
         .route("/v1/evaluation/{id}", get(evaluations::one))

@@ -5,6 +5,7 @@ pub mod audit;
 mod collected;
 mod collection;
 mod disk_pressure;
+mod explain;
 mod granting;
 mod hand_over;
 mod input;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use self::collected::Collected;
 pub use crate::scheduler::PREEMPTION_MARGIN;
+pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanation, Waiting};
 pub use input::Input;
 pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};

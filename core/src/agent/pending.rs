@@ -182,19 +182,35 @@ impl Agent {
         for op in self.machine.awaited() {
             pending.add(Wait::Node, self.until(op));
         }
-        for (key, at) in &self.local.re_evaluate_at {
-            pending.add(Wait::Job(key.clone(), JobWait::Reschedule), Some(*at));
-        }
-        for key in self.local.blocked.keys() {
-            pending.add(Wait::Job(key.clone(), JobWait::Placement), None);
-        }
-        for key in &self.local.unknown {
-            pending.add(Wait::Job(key.clone(), JobWait::Fingerprint), None);
+        for key in self.local.jobs.keys() {
+            for (wait, until) in self.waits_of_job(key) {
+                pending.add(Wait::Job(key.clone(), wait), until);
+            }
         }
         for alloc in self.allocs.values() {
             self.of_alloc(alloc, &mut pending);
         }
         pending
+    }
+
+    /// What a job waits for, and until when.
+    pub(super) fn waits_of_job(
+        &self,
+        key: &JobKey,
+    ) -> impl Iterator<Item = (JobWait, Option<Instant>)> {
+        let local = &self.local;
+        let reschedule = local.re_evaluate_at.get(key).copied();
+        let reschedule = reschedule.map(|at| (JobWait::Reschedule, Some(at)));
+        let placement = (local.blocked.contains_key(key)).then_some((JobWait::Placement, None));
+        let fingerprint = (local.unknown.contains(key)).then_some((JobWait::Fingerprint, None));
+        (reschedule.into_iter()).chain(placement).chain(fingerprint)
+    }
+
+    /// Until when a task waits: for an answer, or for a timer of its own.
+    pub(super) fn task_until(&self, task: &TaskRunner) -> Option<Instant> {
+        let answer = task.awaited().and_then(|op| self.until(op));
+        let timer = task.deadline().map(|(at, _)| at);
+        answer.into_iter().chain(timer).min()
     }
 
     /// When the wait for the answer to `op` ends.
@@ -224,9 +240,7 @@ impl Agent {
         }
         for task in alloc.tasks() {
             if let Some(wait) = of_task(task) {
-                let answer = task.awaited().and_then(|op| self.until(op));
-                let timer = task.deadline().map(|(at, _)| at);
-                let until = answer.into_iter().chain(timer).min();
+                let until = self.task_until(task);
                 pending.add(Wait::Task(task.spec().key.clone(), wait), until);
             }
         }
@@ -242,7 +256,7 @@ impl Pending {
     }
 }
 
-fn of_task(task: &TaskRunner) -> Option<TaskWait> {
+pub(super) fn of_task(task: &TaskRunner) -> Option<TaskWait> {
     match task.phase() {
         // What comes after the end waits for the end; that is rest.
         TaskPhase::Waiting if task.spec().stage() == Stage::Poststop => None,

@@ -50,6 +50,22 @@ impl TaskRunner {
         hook.begin(self, cx, scope)
     }
 
+    /// The hook at which its prestart hooks stand, by its name.
+    pub fn prestart_hook(&self) -> Option<&'static str> {
+        match &self.phase {
+            Phase::Preparing(pipeline) => pipeline.current(PRESTART).map(TaskHook::name),
+            Phase::Waiting
+            | Phase::Starting(_)
+            | Phase::Recovering(_)
+            | Phase::Running
+            | Phase::Delaying(_)
+            | Phase::Stopping(_)
+            | Phase::Cleaning(_)
+            | Phase::Pausing(_)
+            | Phase::Dead(_) => None,
+        }
+    }
+
     /// Whether the record says that this hook ran.
     pub(crate) fn has_run(&self, hook: &dyn TaskHook) -> bool {
         self.record.hooks_done.contains_key(hook.name())

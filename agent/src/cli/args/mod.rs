@@ -91,6 +91,8 @@ pub enum Command {
     /// Put, get, list and delete variables, which templates read
     #[command(subcommand)]
     Var(VarCommand),
+    /// Show what a job or an allocation is doing, what it waits for, and what happens then
+    Explain(ExplainArgs),
     /// Watch what runs and what it uses
     Top(TopArgs),
     /// Act on the whole of what the agent keeps
@@ -119,6 +121,22 @@ pub enum Command {
     Action(ActionArgs),
     /// Short for `alloc exec`
     Exec(ExecArgs),
+}
+
+/// `explain`.
+#[derive(Clone, Debug, Args)]
+pub struct ExplainArgs {
+    /// A job's id, or an allocation's, or the beginning of one
+    #[arg(value_name = "JOB|ALLOC")]
+    pub id: String,
+    /// Only this task
+    pub task: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids and times
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// Commands of jobs.

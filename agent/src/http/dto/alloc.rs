@@ -333,7 +333,7 @@ fn state(state: &TaskState, network: Option<&DriverNetwork>) -> TaskStateDto {
     }
 }
 
-fn event(event: &TaskEvent) -> TaskEventDto {
+pub(super) fn event(event: &TaskEvent) -> TaskEventDto {
     let number = |name| {
         let text = event.details.get(name).map(String::as_str);
         text.and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -5,6 +5,7 @@ mod alloc;
 mod audit;
 mod diff;
 mod eval;
+mod explain;
 mod job;
 mod machine;
 mod metric;
@@ -25,6 +26,9 @@ pub use audit::AuditDto;
 pub(super) use audit::audited;
 pub use diff::{DiffType, FieldDiff, GroupDiff, JobDiff, ObjectDiff, TaskDiff};
 pub use eval::{DeploymentDto, DeploymentGroup, EvalStub, EvaluationDto};
+pub use explain::{
+    AllocExplanationDto, JobExplanationDto, RestartsLeftDto, TaskExplanationDto, WaitingDto,
+};
 pub use job::{
     Children, Dispatched, GroupSummary, Handover, JobStub, JobSummary, Registered, Stopped,
     TakeoverAlloc, Validated, Versions, full_job, register_answer, summary,

@@ -208,6 +208,13 @@ impl AllocRunner {
         group.map_or(Amounts::default(), |group| Amounts::of(group, core_mhz))
     }
 
+    /// When its health is decided, if its tasks run on as they do; none if it is not watched.
+    pub fn health_deadline(&self) -> Option<Instant> {
+        let has_tasks = matches!(self.phase, Phase::Tasks(_));
+        let watch = self.health.as_ref().filter(|_| has_tasks);
+        watch.map(HealthWatch::deadline)
+    }
+
     /// Whether it is being ended.
     pub fn is_ending(&self) -> bool {
         self.kill.is_some()
