@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod agent_handle;
+pub mod agent_log;
 pub mod cli;
 pub mod config;
 pub mod http;

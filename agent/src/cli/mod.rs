@@ -4,16 +4,19 @@
 pub mod args;
 
 mod action;
+mod agent_monitor;
 mod alloc_act;
 mod alloc_cp;
 mod alloc_fs;
 mod alloc_logs;
 mod alloc_status;
 pub mod client;
+mod completion;
 mod confirm;
 pub mod context;
 mod dashes;
 mod diff;
+mod eval_list;
 mod eval_status;
 mod exec;
 mod explain;
@@ -31,16 +34,19 @@ mod job_stop;
 mod job_validate;
 pub mod jobfile;
 mod lookup;
+mod man;
 mod monitor;
 mod node_detail;
 mod node_status;
 mod node_usage;
+mod not_ours;
 mod operator;
 mod plugin_status;
 mod port_forward;
 mod rehearse;
 mod replay;
 pub mod screen;
+mod server_members;
 mod service;
 mod system_audit;
 mod system_destroy;
@@ -59,7 +65,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{
     AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
-    OperatorCommand, PluginCommand, SystemCommand,
+    OperatorCommand, PluginCommand, ServerCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -75,6 +81,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         *first = "version".into();
     }
     let rehearses = args.get(1).is_some_and(|arg| arg == "rehearse");
+    let words: Vec<String> = (args.iter().skip(1))
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    if let Some(advice) = not_ours::advice(&words) {
+        Screen::of_process(true).complain(&advice);
+        return ExitCode::FAILURE;
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
@@ -194,6 +207,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Exec(args) | Command::Alloc(AllocCommand::Exec(args)) => exec::run(cx, args).await,
         Command::Node(NodeCommand::Status(args)) => node_status::run(cx, args).await,
         Command::Plugin(PluginCommand::Status(args)) => plugin_status::run(cx, args).await,
+        Command::Eval(EvalCommand::List(args)) => eval_list::run(cx, args).await,
         Command::Eval(EvalCommand::Status(args)) => eval_status::run(cx, args).await,
         Command::Deployment(DeploymentCommand::Status(args)) => {
             eval_status::deployment(cx, args).await
@@ -205,6 +219,13 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::System(SystemCommand::Gc) => operator::collect(cx).await,
         Command::System(SystemCommand::Audit(args)) => system_audit::run(cx, args).await,
         Command::System(SystemCommand::Destroy(args)) => system_destroy::run(cx, args).await,
+        Command::Completion(args) => completion::script(cx, args.shell),
+        Command::Complete(args) => completion::complete(cx, &args.words).await,
+        Command::Man(args) => man::run(cx, &args),
+        Command::Monitor(args) => agent_monitor::run(cx, args).await,
+        Command::Server(ServerCommand::Members(args)) => server_members::members(cx, args).await,
+        Command::AgentInfo(args) => server_members::info(cx, args).await,
+        Command::Operator(OperatorCommand::Metrics(args)) => operator::metrics(cx, args).await,
         Command::Operator(OperatorCommand::Api(args)) => operator::api(cx, args).await,
         Command::Version => {
             cx.screen

@@ -1,11 +1,11 @@
-//! `drover operator api` and `drover system gc`.
+//! `drover operator api`, `drover operator metrics` and `drover system gc`.
 
 use std::io::Read;
 
 use bytes::Bytes;
 use hyper::Method;
 
-use super::args::ApiArgs;
+use super::args::{ApiArgs, MetricsArgs};
 use super::client::whole;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
@@ -43,6 +43,22 @@ pub(super) async fn api(cx: &mut Context, args: ApiArgs) -> Outcome {
     let bytes = whole(response).await?;
     cx.screen.bytes(&bytes)?;
     Ok(u8::from(failed))
+}
+
+/// Runs `operator metrics`.
+///
+/// # Errors
+/// The agent does not answer.
+pub(super) async fn metrics(cx: &mut Context, args: MetricsArgs) -> Outcome {
+    let Some(format) = args.format.as_deref().filter(|format| *format != "json") else {
+        let metrics: serde_json::Value = cx.client.get("/v1/metrics", &[]).await?;
+        return cx.print_json(&metrics);
+    };
+    let query = [("format", format)];
+    let answer = cx.client.send(Method::GET, "/v1/metrics", &query, None);
+    let bytes = whole(answer.await?).await?;
+    cx.screen.bytes(&bytes)?;
+    Ok(0)
 }
 
 /// Runs `system gc`.

@@ -409,3 +409,42 @@ async fn explain_of_unplaceable_job_says_why() {
         "{out}"
     );
 }
+
+#[tokio::test]
+async fn completion_knows_commands_jobs_and_allocations() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let alloc = alloc_of(&rig, "web").await;
+    let (_, out, _) = run(&rig, &["__complete", "job", "status", "-verbose", "w"]).await;
+    assert_eq!(out, "web\n");
+    let (_, out, _) = run(&rig, &["__complete", "alloc", "logs", &alloc[..3]]).await;
+    assert!(out.starts_with(&alloc), "{out}");
+    let (_, out, _) = run(&rig, &["__complete", "alloc", "log"]).await;
+    assert_eq!(out, "logs\n");
+    let (_, out, _) = run(&rig, &["__complete", "job", "run", ""]).await;
+    assert_eq!(out, "", "the shell knows files");
+    let (_, out, _) = run(&rig, &["completion", "bash"]).await;
+    assert!(
+        out.contains("complete -o default -F _drover drover"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn agent_is_shown_as_single_server() {
+    let rig = Rig::start().await;
+    submit(&rig, "web", "service", None).await;
+    let (code, out, _) = run(&rig, &["server", "members"]).await;
+    assert_eq!(code, 0);
+    assert!(out.starts_with("Name "), "{out}");
+    assert!(out.contains("  alive   true  "), "{out}");
+    let (_, out, _) = run(&rig, &["agent-info"]).await;
+    assert!(out.starts_with("client\n  node_id = "), "{out}");
+    let (_, out, _) = run(&rig, &["eval", "list", "-job", "web"]).await;
+    assert!(out.starts_with("ID "), "{out}");
+    assert!(out.contains("job-register"), "{out}");
+    let (_, out, _) = run(&rig, &["eval", "list", "-job", "other"]).await;
+    assert_eq!(out, "No evals found\n");
+    let (_, out, _) = run(&rig, &["operator", "metrics", "-format", "prometheus"]).await;
+    assert!(out.contains("# TYPE "), "{out}");
+}

@@ -14,7 +14,6 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("agent/host", "facts of the agent's host"),
     ("agent/join", "agents that join a cluster"),
     ("agent/keyring/**", "keyrings"),
-    ("agent/monitor", "following the agent's log"),
     ("agent/pprof/**", "profiles of the agent"),
     ("agent/reload", "reloading the agent's configuration"),
     ("allocation/*/checks", "health checks"),

@@ -31,6 +31,7 @@ mod logfile;
 pub(crate) mod logs;
 mod metrics;
 mod missing;
+mod monitor;
 mod nodes;
 mod params;
 mod plan;
@@ -84,6 +85,7 @@ pub(crate) use serve::{Limits, serve_within};
 pub use stats::Measures;
 
 use crate::agent_handle::AgentHandle;
+use crate::agent_log::AgentLog;
 use crate::config::client::ClientConfig;
 use crate::config::telemetry::Telemetry;
 use errors::ApiError;
@@ -120,6 +122,8 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// What changes.
     pub events: Events,
+    /// What the agent writes about itself.
+    pub log: AgentLog,
 }
 
 /// What every handler has at hand.
@@ -213,6 +217,7 @@ fn routes() -> Router<Api> {
             get(audit::list).put(audit::fix).post(audit::fix),
         )
         .route("/v1/agent/health", get(agent::health))
+        .route("/v1/agent/monitor", get(monitor::monitor))
         .route("/v1/agent/members", get(agent::members))
         .route("/v1/status/leader", get(agent::leader))
         .route("/v1/status/peers", get(agent::peers))

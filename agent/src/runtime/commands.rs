@@ -292,6 +292,7 @@ async fn serve(args: &AgentArgs, mut file: FileConfig) -> Result<Serving, String
         client: settings.file.client,
         telemetry: settings.file.telemetry,
         events: running.events.clone(),
+        log: super::log::followed(),
     };
     let router = http::router(running.agent_handle.clone(), api, running.measures.clone());
     let server = tokio::spawn(http::serve(listener, router));

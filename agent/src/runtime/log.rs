@@ -9,8 +9,12 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::agent_log::AgentLog;
 
 /// How many lines may wait to be written.
 const WAITING: usize = 4096;
@@ -25,6 +29,12 @@ enum Message {
 }
 
 static LINES: OnceLock<SyncSender<Message>> = OnceLock::new();
+static FOLLOWED: OnceLock<AgentLog> = OnceLock::new();
+
+/// The log, for those who follow it.
+pub(super) fn followed() -> AgentLog {
+    FOLLOWED.get_or_init(AgentLog::default).clone()
+}
 
 /// Lines of `level` and above. A level that nobody knows is `info`.
 pub(super) fn init(level: &str, json: bool) {
@@ -36,17 +46,18 @@ pub(super) fn init(level: &str, json: bool) {
         std::thread::spawn(move || write(&waiting));
         lines
     });
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = tracing_subscriber::fmt::layer()
         .with_writer(Lines(lines.clone()))
         .with_target(false)
         .with_ansi(colour && !json)
         .log_internal_errors(false);
-    // Somebody may have set one up already, such as a test: that one stays.
-    let _ = match json {
-        true => builder.json().flatten_event(true).try_init(),
-        false => builder.try_init(),
+    let layer = match json {
+        true => layer.json().flatten_event(true).boxed(),
+        false => layer.boxed(),
     };
+    let registry = tracing_subscriber::registry().with(layer.with_filter(filter));
+    // Somebody may have set one up already, such as a test: that one stays.
+    let _ = registry.with(followed().layer()).try_init();
 }
 
 /// Waits a moment until what was logged is written.

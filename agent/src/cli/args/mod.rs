@@ -98,11 +98,25 @@ pub enum Command {
     /// Act on the whole of what the agent keeps
     #[command(subcommand)]
     System(SystemCommand),
+    /// Follow the agent's log
+    Monitor(MonitorArgs),
+    /// Show the agent as a server
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Show what the agent knows of itself
+    AgentInfo(AgentInfoArgs),
     /// For operators
     #[command(subcommand)]
     Operator(OperatorCommand),
     /// Play a recording of an agent again
     Replay(ReplayArgs),
+    /// Show what a shell reads to complete command lines
+    Completion(CompletionArgs),
+    /// What the last word may become
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArgs),
+    /// Write the manual pages of all commands
+    Man(ManArgs),
     /// Show the version
     Version,
     /// Short for `job run`
@@ -208,6 +222,8 @@ pub enum PluginCommand {
 /// Commands of evaluations.
 #[derive(Debug, Subcommand)]
 pub enum EvalCommand {
+    /// Show evaluations
+    List(EvalListArgs),
     /// Show an evaluation
     Status(EvalStatusArgs),
 }
@@ -235,6 +251,8 @@ pub enum SystemCommand {
 pub enum OperatorCommand {
     /// Ask the agent's API anything
     Api(ApiArgs),
+    /// Show the agent's metrics
+    Metrics(MetricsArgs),
 }
 
 /// `node status`.
@@ -309,6 +327,107 @@ pub struct TopArgs {
     /// Show it once and end, also on a terminal
     #[arg(long)]
     pub once: bool,
+}
+
+/// `completion`.
+#[derive(Clone, Debug, Args)]
+pub struct CompletionArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// Shells whose command lines are completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    /// `source <(drover completion bash)`
+    Bash,
+    /// `source <(drover completion zsh)`
+    Zsh,
+    /// `drover completion fish | source`
+    Fish,
+}
+
+/// `__complete`.
+#[derive(Clone, Debug, Args)]
+pub struct CompleteArgs {
+    /// The words up to the one that is completed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// `man`.
+#[derive(Clone, Debug, Args)]
+pub struct ManArgs {
+    /// Where they go
+    pub dir: PathBuf,
+}
+
+/// `monitor`.
+#[derive(Clone, Debug, Args)]
+pub struct MonitorArgs {
+    /// Lines of this level and above: trace, debug, info, warn or error
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+    /// Show lines as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Commands of servers.
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
+    /// Show the agent, which is a server alone
+    Members(ServerMembersArgs),
+}
+
+/// `server members`.
+#[derive(Clone, Debug, Args)]
+pub struct ServerMembersArgs {
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Accepted for Nomad's scripts; all is shown
+    #[arg(long, hide = true)]
+    pub verbose: bool,
+}
+
+/// `agent-info`.
+#[derive(Clone, Debug, Args)]
+pub struct AgentInfoArgs {
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `operator metrics`.
+#[derive(Clone, Debug, Args)]
+pub struct MetricsArgs {
+    /// `prometheus` for Prometheus' text
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Accepted for Nomad's scripts; JSON is always easy to read
+    #[arg(long, hide = true)]
+    pub pretty: bool,
+}
+
+/// `eval list`.
+#[derive(Clone, Debug, Args)]
+pub struct EvalListArgs {
+    /// Only those of this job
+    #[arg(long, value_name = "JOB")]
+    pub job: Option<String>,
+    /// Only those of this status: pending, complete, blocked or canceled
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Only those for which this expression holds
+    #[arg(long, value_name = "EXPRESSION")]
+    pub filter: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// `eval status`.
