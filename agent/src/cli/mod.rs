@@ -10,6 +10,7 @@ mod alloc_cp;
 mod alloc_fs;
 mod alloc_logs;
 mod alloc_status;
+mod cause;
 pub mod client;
 mod completion;
 mod confirm;

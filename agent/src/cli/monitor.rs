@@ -1,11 +1,21 @@
 //! Following what becomes of a submission: its evaluation, then its roll-out.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
+
+use super::cause;
+use super::client::Answer;
 use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::table::{block, short, table};
 use crate::http::dto::{AllocMetric, AllocStub, DeploymentDto, EvaluationDto};
+
+/// How long an agent that does not answer any more is waited for: it may be restarted or upgraded.
+const AWAY: Duration = Duration::from_secs(60);
+/// How often it is asked again meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The exit code where a group cannot be placed.
 pub(super) const PLACEMENT_FAILED: u8 = 2;
@@ -53,10 +63,8 @@ async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvaluationD
     let mut first = true;
     let eval = loop {
         let after = index.to_string();
-        let answer = cx
-            .client
-            .read::<EvaluationDto>(&path, &[("index", &after)])
-            .await?;
+        let query = [("index", after.as_str())];
+        let answer: Answer<EvaluationDto> = follow(cx, &path, &query).await?;
         index = answer.index;
         if core::mem::take(&mut first) {
             note(
@@ -94,6 +102,28 @@ async fn finish(cx: &mut Context, id: &str, verbose: bool) -> Result<EvaluationD
     Ok(eval)
 }
 
+/// Reads what is followed. That an agent is restarted meanwhile is no reason to give up.
+async fn follow<T: DeserializeOwned>(
+    cx: &mut Context,
+    path: &str,
+    query: &[(&str, &str)],
+) -> Result<Answer<T>, Failure> {
+    let mut away: Option<Instant> = None;
+    loop {
+        let failure = match cx.client.read(path, query).await {
+            Err(failure) if failure.status.is_none() => failure,
+            other => return other,
+        };
+        if away.is_none() {
+            note(cx, &format!("{failure}; waiting for the agent"))?;
+        }
+        if away.get_or_insert_with(Instant::now).elapsed() > AWAY {
+            return Err(failure);
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
+    }
+}
+
 fn alloc_line(alloc: &AllocStub, verbose: bool) -> String {
     let (id, node) = (short(&alloc.id, verbose), short(&alloc.node_id, verbose));
     format!(
@@ -122,7 +152,7 @@ pub(super) async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Out
     let last = loop {
         let after = index.to_string();
         let query = [("stale", ""), ("index", after.as_str())];
-        let answer = cx.client.read::<DeploymentDto>(&path, &query).await?;
+        let answer: Answer<DeploymentDto> = follow(cx, &path, &query).await?;
         index = answer.index;
         let goes_on = matches!(
             answer.value.status.as_str(),
@@ -135,6 +165,9 @@ pub(super) async fn deployment(cx: &mut Context, id: &str, verbose: bool) -> Out
     };
     cx.screen
         .print_line(&format!("\n{}\n{}", cx.stamp(), describe(&last, verbose)))?;
+    if last.status == "failed" {
+        cause::show(cx, id, verbose).await?;
+    }
     Ok(u8::from(last.status != "successful"))
 }
 

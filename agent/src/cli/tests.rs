@@ -448,3 +448,17 @@ async fn agent_is_shown_as_single_server() {
     let (_, out, _) = run(&rig, &["operator", "metrics", "-format", "prometheus"]).await;
     assert!(out.contains("# TYPE "), "{out}");
 }
+
+#[tokio::test]
+async fn failed_rollout_ends_with_its_cause() {
+    let rig = Rig::start().await;
+    let (code, out, err) = submit(&rig, "web", "service", Some(3)).await;
+    assert_eq!((code, err.as_str()), (1, ""), "{out}");
+    let cause = out
+        .split_once("\nTask \"t\" of allocation \"")
+        .map(|(_, cause)| cause);
+    let cause = cause.unwrap_or_else(|| panic!("no cause: {out}"));
+    assert!(cause.contains("(web.g[0]) is dead and failed"), "{cause}");
+    assert!(cause.contains("Terminated       Exit Code: 3"), "{cause}");
+    assert!(cause.contains("See also: drover alloc logs "), "{cause}");
+}

@@ -1,0 +1,109 @@
+//! Why a roll-out failed: of its allocations that are not healthy the last events, the last lines of standard
+//! error, and what to ask next.
+
+use hyper::Method;
+
+use super::client::whole;
+use super::context::Context;
+use super::failure::Failure;
+use super::screen::clean;
+use super::table::{short, table};
+use crate::http::dto::{AllocStub, TaskStateDto};
+use crate::times;
+
+/// Of so many allocations it is said; the others failed for the same reason more often than not.
+const ALLOCS: usize = 2;
+/// So many events of a task are shown.
+const EVENTS: usize = 4;
+/// So many lines of its standard error,
+const LINES: usize = 10;
+/// of so many bytes at its end.
+const BYTES: &str = "4096";
+
+/// Shows it.
+///
+/// # Errors
+/// The agent does not answer any more.
+pub(super) async fn show(cx: &mut Context, deployment: &str, verbose: bool) -> Result<(), Failure> {
+    let path = format!("/v1/deployment/allocations/{deployment}");
+    let allocs: Vec<AllocStub> = cx.client.get(&path, &[]).await?;
+    let unhealthy = allocs.iter().filter(|alloc| is_unhealthy(alloc));
+    for alloc in unhealthy.take(ALLOCS) {
+        let tasks = alloc.task_states.iter();
+        let failing = tasks.filter(|(_, state)| state.failed || state.restarts > 0);
+        for (task, state) in failing {
+            show_task(cx, alloc, task, state, verbose).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_unhealthy(alloc: &AllocStub) -> bool {
+    let health = alloc.deployment_status.as_ref();
+    let health = health.and_then(|status| status.healthy);
+    health != Some(true)
+}
+
+async fn show_task(
+    cx: &mut Context,
+    alloc: &AllocStub,
+    task: &str,
+    state: &TaskStateDto,
+    verbose: bool,
+) -> Result<(), Failure> {
+    let id = short(&alloc.id, verbose);
+    let restarts = match state.restarts {
+        0 => String::new(),
+        1 => ", restarted once".to_owned(),
+        count => format!(", restarted {count} times"),
+    };
+    cx.screen.title(&format!(
+        "\nTask \"{}\" of allocation \"{id}\" ({}) is {}{}{restarts}",
+        clean(task),
+        clean(&alloc.name),
+        state.state,
+        if state.failed { " and failed" } else { "" },
+    ))?;
+    let first = state.events.len().saturating_sub(EVENTS);
+    let rows = state.events.iter().skip(first).map(|event| {
+        let time = times::to_seconds(drover_core::time::Timestamp(event.time));
+        [time, event.kind.clone(), event.display_message.clone()]
+    });
+    let events = table(["Time", "Type", "Description"], rows);
+    cx.screen.print_line(&events)?;
+    let lines = last_lines(cx, alloc, task).await;
+    if !lines.is_empty() {
+        cx.screen.print_line("\nThe end of its standard error:")?;
+        for line in lines {
+            cx.screen.print_line(&format!("  {}", clean(&line)))?;
+        }
+    }
+    cx.screen.print_line(&format!(
+        "\nSee also: drover alloc logs {id} {0}, drover explain {id} {0}",
+        clean(task)
+    ))
+}
+
+/// The last lines that a task wrote to its standard error; none where they cannot be read any more.
+async fn last_lines(cx: &Context, alloc: &AllocStub, task: &str) -> Vec<String> {
+    let path = format!("/v1/client/fs/logs/{}", alloc.id);
+    let query = [
+        ("task", task),
+        ("type", "stderr"),
+        ("origin", "end"),
+        ("offset", BYTES),
+        ("plain", "true"),
+    ];
+    let Ok(answer) = cx.client.send(Method::GET, &path, &query, None).await else {
+        return Vec::new();
+    };
+    let bytes = whole(answer).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(LINES);
+    lines
+        .iter()
+        .skip(first)
+        .map(|line| (*line).to_owned())
+        .collect()
+}
