@@ -27,6 +27,7 @@ use drover_core::model::group::{Network, TaskGroup};
 use drover_core::model::identity::Identity;
 use drover_core::model::job::Job;
 use drover_core::model::node::{DriverInfo, Node};
+use drover_core::model::submission::Submission;
 use drover_core::model::task::{Resources, Task};
 use drover_core::model::template::Template;
 use drover_core::model::variable::{Items, VariableKey};
@@ -501,6 +502,12 @@ fn two_lives(dir: &Path, size: u64, steps: u64, segments: usize) {
     let register = Register {
         job: Arc::new(job()),
         expect_index: None,
+        submission: Some(Arc::new(Submission {
+            source: format!("env {{ TOKEN = \"{SECRET}-source\" }}").into(),
+            format: "hcl2".into(),
+            variable_flags: BTreeMap::from([(format!("{SECRET}-name"), format!("{SECRET}-flag"))]),
+            variables: format!("token = \"{SECRET}-variables\"").into(),
+        })),
     };
     first.tell(Some(Input::Request(RequestId(1), register.into())));
     let put = PutVariable {

@@ -66,6 +66,7 @@ impl World {
         let register = Register {
             job,
             expect_index: None,
+            submission: None,
         };
         world
             .inputs

@@ -98,6 +98,7 @@ impl World {
         let register = Register {
             job: Arc::new(job.clone()),
             expect_index: None,
+            submission: None,
         };
         world
             .inputs

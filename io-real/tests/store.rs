@@ -33,7 +33,7 @@ fn reopened_store_has_all_records() {
         purge: true,
         deployment: None,
         done: [("g".into(), 3)].into(),
-        handed: Vec::new(),
+        ..JobRecord::default()
     };
     let task = Key::Task(AllocId(1), "web".into());
     let records = [

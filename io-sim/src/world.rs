@@ -509,7 +509,8 @@ impl World {
             | Key::Alloc(_)
             | Key::Variable(_)
             | Key::Collected(_)
-            | Key::Disk(_) => None,
+            | Key::Disk(_)
+            | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();
         for key in tasks {

@@ -5,6 +5,7 @@ use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::policy::RestartMode;
+use drover_core::model::scaling::ScalingPolicy;
 use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
 use drover_core::model::value::Value;
@@ -12,8 +13,8 @@ use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
     Driver, Evaluate, Expect, HandOver, OpenSession, PutVariable, Register, Replace, Resize,
-    Restart, RestartTask, Script, Shutdown, Signal, SignalTask, StopAlloc, TakeOver,
-    TransferComplete,
+    Restart, RestartTask, RevertJob, ScaleJob, Script, SetStable, Shutdown, Signal, SignalTask,
+    StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
 };
 use drover_io_sim::{Dice, Faults, Search};
 
@@ -64,6 +65,12 @@ pub fn script(seed: u64) -> Script {
     // Behind the others, so that those of old seeds are as they were.
     for _ in 0..dice.below(4, "acts of variables", "") {
         acts.push(act_of_variables(&mut dice));
+    }
+    for _ in 0..dice.below(4, "acts of versions", "") {
+        acts.push(act_of_versions(&mut dice, count));
+    }
+    for _ in 0..dice.below(4, "acts of scaling", "") {
+        acts.push(act_of_scaling(&mut dice, count));
     }
     let has = scarce(&mut dice, &mut jobs);
     if has.is_some() {
@@ -154,6 +161,65 @@ fn act_of_variables(dice: &mut Dice) -> Act {
         pause: Span::millis(pause.unwrap_or(0)),
         steps: 0,
         what,
+    }
+}
+
+fn act_of_versions(dice: &mut Dice, jobs: usize) -> Act {
+    let job = format!("j{}", dice.below(jobs, "whose versions", ""));
+    let pause = dice.one_of(&[0, 0, 5_000, 60_000], "pause of versions", "");
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what: about_versions(dice, job),
+    }
+}
+
+fn act_of_scaling(dice: &mut Dice, jobs: usize) -> Act {
+    let job = format!("j{}", dice.below(jobs, "whose count", ""));
+    let pause = dice.one_of(&[0, 0, 5_000, 60_000], "pause of scaling", "");
+    let count = dice.one_of(&[1, 2, 3, 0, 4], "scaled to", "").unwrap_or(1);
+    let note = dice.below(4, "note", "") == 1;
+    Act {
+        pause: Span::millis(pause.unwrap_or(0)),
+        steps: 0,
+        what: ScaleJob {
+            job,
+            count: (!note).then_some(count),
+            elsewhere: dice.below(12, "elsewhere", "") == 1,
+        }
+        .into(),
+    }
+}
+
+/// Something that people do with the versions of a job.
+pub(crate) fn about_versions(dice: &mut Dice, job: String) -> What {
+    let back = [1, 1, 0, 2, 5][dice.below(5, "how far back", "")];
+    let tag = ["blue", "green"][dice.below(2, "tag", "")].to_owned();
+    match dice.below(10, "about versions", "") {
+        0 => UntagVersion { job, tag }.into(),
+        1 | 2 => TagVersion {
+            job,
+            back: Some(back).filter(|back| *back > 0),
+            tag,
+        }
+        .into(),
+        3 => SetStable {
+            job,
+            back,
+            stable: dice.below(3, "stable", "") != 1,
+        }
+        .into(),
+        4..=6 => RevertJob {
+            job,
+            back,
+            checked: dice.below(3, "checked", "") == 1,
+        }
+        .into(),
+        _ => Register {
+            job,
+            change: Some(Change::Env(dice.pick("env", ""))),
+        }
+        .into(),
     }
 }
 
@@ -309,6 +375,13 @@ fn random_job(dice: &mut Dice, id: &str) -> Job {
     }
     if dice.below(3, "rolls", id) == 1 {
         group = group.rolls(1);
+    }
+    if dice.below(3, "scales", id) == 1 {
+        group.scaling = Some(ScalingPolicy {
+            min: Some(1),
+            max: Some(3),
+            ..ScalingPolicy::default()
+        });
     }
     if dice.below(3, "sticky", id) == 1 {
         group = group.sticky();

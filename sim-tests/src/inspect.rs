@@ -54,6 +54,7 @@ impl Inspect for Sim {
         self.ask(Register {
             job: arc(job),
             expect_index: None,
+            submission: None,
         })
     }
 

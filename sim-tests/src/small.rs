@@ -183,6 +183,7 @@ fn register(sim: &mut Sim, job: &Job) {
     sim.ask(Register {
         job,
         expect_index: None,
+        submission: None,
     });
 }
 

@@ -81,6 +81,7 @@ fn stopped_agent_refuses_requests() {
         let register = Register {
             job: arc(&service("web", [task("main")])),
             expect_index: None,
+            submission: None,
         };
         agent.handle(at(2), Input::Request(RequestId(5), register.into()));
         let refused = Reply::Refused(Refusal::Conflict("the agent is shutting down".to_owned()));

@@ -63,6 +63,7 @@ fn life(seed: u64) -> Segment {
             sim.ask(Register {
                 job: Arc::new(job),
                 expect_index: None,
+                submission: None,
             });
         }
         // What a world violates is for others to find.

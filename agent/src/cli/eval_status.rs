@@ -80,9 +80,16 @@ async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
         return cx.print_json(&list);
     }
     let list: Vec<DeploymentDto> = cx.client.get("/v1/deployments", &[]).await?;
+    cx.screen
+        .print_line(&deployment_table(&list, args.verbose))?;
+    Ok(0)
+}
+
+/// The table of roll-outs.
+pub(super) fn deployment_table(list: &[DeploymentDto], verbose: bool) -> String {
     let row = |deployment: &DeploymentDto| {
         [
-            short(&deployment.id, args.verbose),
+            short(&deployment.id, verbose),
             deployment.job_id.clone(),
             deployment.job_version.to_string(),
             deployment.status.clone(),
@@ -90,6 +97,5 @@ async fn deployments(cx: &mut Context, args: &DeploymentStatusArgs) -> Outcome {
         ]
     };
     let header = ["ID", "Job ID", "Job Version", "Status", "Description"];
-    cx.screen.print_line(&table(header, list.iter().map(row)))?;
-    Ok(0)
+    table(header, list.iter().map(row))
 }

@@ -6,7 +6,7 @@ use super::args::InspectArgs;
 use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::lookup::{self, job_path};
-use crate::http::dto::Versions;
+use crate::http::dto::{JobStub, SubmissionDto, Versions};
 
 /// Runs the command.
 ///
@@ -16,6 +16,9 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
     no_template(&args.template)?;
     let job = lookup::job(cx, &args.job).await?;
     let namespace = [("namespace", job.namespace.as_str())];
+    if args.hcl {
+        return text(cx, &job, args.version).await;
+    }
     let Some(wanted) = args.version else {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
         return cx.print_json(&json!({ "Job": whole }));
@@ -32,4 +35,32 @@ pub(super) async fn run(cx: &mut Context, args: InspectArgs) -> Outcome {
             job.id
         ))),
     }
+}
+
+/// The job file that a version was made from.
+async fn text(cx: &mut Context, job: &JobStub, version: Option<u64>) -> Outcome {
+    let namespace = [("namespace", job.namespace.as_str())];
+    let version = match version {
+        Some(version) => version,
+        None => {
+            let whole: Value = cx.client.get(&job_path(job, ""), &namespace).await?;
+            super::job_history::number(&whole)
+        }
+    };
+    let number = version.to_string();
+    let query = [namespace[0], ("version", number.as_str())];
+    let path = job_path(job, "/submission");
+    let sent = cx.client.get::<SubmissionDto>(&path, &query).await;
+    let submission = sent.map_err(|failure| match failure.status {
+        Some(404) => Failure::new(format!(
+            "The job file of version {version} of job \"{}\" is not kept: it came without one, as \
+             jobs do that are submitted as JSON",
+            job.id
+        )),
+        _ => failure,
+    })?;
+    let mut text = submission.source.as_str();
+    text = text.strip_suffix('\n').unwrap_or(text);
+    cx.screen.print_line(text)?;
+    Ok(0)
 }

@@ -14,7 +14,8 @@ use crate::http::dto::Registered;
 /// # Errors
 /// The file, the agent or the job is at fault.
 pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
-    let admitted = jobfile::admit(&mut cx.screen, &args.file, &args.variables, args.json)?;
+    let (admitted, submission) =
+        jobfile::admit_with_text(&mut cx.screen, &args.file, &args.variables, args.json)?;
     let job = admitted.job;
     let waits = job.periodic.is_some() || job.parameterized_job.is_some();
     let job = serde_json::to_value(&job);
@@ -22,7 +23,11 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     if args.output {
         return cx.print_json(&json!({ "Job": job }));
     }
-    let mut body = json!({ "Job": job });
+    let mut body = json!({
+        "Job": job,
+        "Submission": submission,
+        "PreserveCounts": args.preserve_counts,
+    });
     if let (Some(index), Some(fields)) = (args.check_index, body.as_object_mut()) {
         fields.insert("EnforceIndex".to_owned(), json!(true));
         fields.insert("JobModifyIndex".to_owned(), json!(index));

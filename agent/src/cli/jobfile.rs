@@ -7,6 +7,7 @@ use super::args::VariableArgs;
 use super::failure::Failure;
 use super::screen::Screen;
 use crate::admission::{self, Admitted, FileOptions, Read, Refused};
+use crate::http::dto::SubmissionDto;
 
 /// Job files that are larger are refused: an agent would refuse them, too.
 const MAX_FILE: u64 = 10 * 1024 * 1024;
@@ -16,18 +17,33 @@ const MAX_FILE: u64 = 10 * 1024 * 1024;
 /// # Errors
 /// It cannot be read or makes no sense; every mistake is told.
 pub fn read(file: &Path, variables: &VariableArgs, api_json: bool) -> Result<Read, Failure> {
-    let (name, text) = if file == Path::new("-") {
+    let (name, text) = text_of_file(file)?;
+    read_text(file, &name, &text, variables, api_json)
+}
+
+/// The name and the text of a job file.
+fn text_of_file(file: &Path) -> Result<(String, String), Failure> {
+    Ok(if file == Path::new("-") {
         ("stdin".to_owned(), text_of(std::io::stdin(), "stdin")?)
     } else {
         let name = file.display().to_string();
         let text = text_of(open(file, &name)?, &name)?;
         (name, text)
-    };
+    })
+}
+
+fn read_text(
+    file: &Path,
+    name: &str,
+    text: &str,
+    variables: &VariableArgs,
+    api_json: bool,
+) -> Result<Read, Failure> {
     let refused = |Refused(mistakes)| Failure::new(mistakes.join("\n\n"));
     if api_json {
-        return Read::of_api_json(text.as_bytes(), &name).map_err(refused);
+        return Read::of_api_json(text.as_bytes(), name).map_err(refused);
     }
-    admission::read_file(&text, &name, &options(variables, file)?).map_err(refused)
+    admission::read_file(text, name, &options(variables, file)?).map_err(refused)
 }
 
 /// Reads a job file and checks it, as far as that takes no agent. Mistakes have their places in
@@ -41,12 +57,51 @@ pub fn admit(
     variables: &VariableArgs,
     api_json: bool,
 ) -> Result<Admitted, Failure> {
-    let admitted = read(file, variables, api_json)?.admit();
+    let (admitted, _) = admit_with_text(screen, file, variables, api_json)?;
+    Ok(admitted)
+}
+
+/// The same, and what the job is made from.
+///
+/// # Errors
+/// As [`read`], or the job cannot be run; every reason is told.
+pub fn admit_with_text(
+    screen: &mut Screen,
+    file: &Path,
+    variables: &VariableArgs,
+    api_json: bool,
+) -> Result<(Admitted, SubmissionDto), Failure> {
+    let (name, text) = text_of_file(file)?;
+    let admitted = read_text(file, &name, &text, variables, api_json)?.admit();
     let admitted = admitted.map_err(|Refused(mistakes)| Failure::new(mistakes.join("\n\n")))?;
     for warning in &admitted.warnings {
         screen.complain(&format!("Warning: {warning}"));
     }
-    Ok(admitted)
+    let submission = submission(text, variables, api_json)?;
+    Ok((admitted, submission))
+}
+
+/// What a job is made from, as the agent keeps it for people.
+fn submission(
+    source: String,
+    variables: &VariableArgs,
+    api_json: bool,
+) -> Result<SubmissionDto, Failure> {
+    let flags = variables.vars.iter();
+    let flags = flags.filter_map(|given| given.split_once('='));
+    let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut texts = Vec::new();
+    for path in &variables.var_files {
+        let name = path.display().to_string();
+        texts.push(text_of(open(path, &name)?, &name)?);
+    }
+    let is_json = api_json || source.trim_start().starts_with('{');
+    Ok(SubmissionDto {
+        format: if is_json { "json" } else { "hcl2" }.to_owned(),
+        variable_flags: Some(flags.collect()),
+        variables: texts.join("\n"),
+        source,
+    })
 }
 
 fn open(file: &Path, name: &str) -> Result<File, Failure> {

@@ -24,14 +24,21 @@ mod explain;
 pub mod failure;
 mod frames;
 mod job_dispatch;
+mod job_eval;
+mod job_history;
 mod job_inspect;
+mod job_lists;
 mod job_logs;
 mod job_move;
 mod job_plan;
 mod job_restart;
+mod job_revert;
 mod job_run;
+mod job_scale;
+mod job_start;
 mod job_status;
 mod job_stop;
+mod job_tag;
 mod job_validate;
 pub mod jobfile;
 mod lookup;
@@ -46,6 +53,7 @@ mod plugin_status;
 mod port_forward;
 mod rehearse;
 mod replay;
+mod scaling_policy;
 pub mod screen;
 mod server_members;
 mod service;
@@ -66,7 +74,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{
     AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
-    OperatorCommand, PluginCommand, ServerCommand, SystemCommand,
+    OperatorCommand, PluginCommand, ScalingCommand, ServerCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -193,6 +201,16 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
             action::run(cx, args).await
         }
         Command::Job(JobCommand::Logs(args)) => job_logs::run(cx, args).await,
+        Command::Job(JobCommand::Scale(args)) => job_scale::run(cx, args).await,
+        Command::Job(JobCommand::ScalingEvents(args)) => job_scale::events(cx, args).await,
+        Command::Scaling(ScalingCommand::Policy(command)) => scaling_policy::run(cx, command).await,
+        Command::Job(JobCommand::History(args)) => job_history::run(cx, args).await,
+        Command::Job(JobCommand::Revert(args)) => job_revert::run(cx, args).await,
+        Command::Job(JobCommand::Tag(command)) => job_tag::run(cx, command).await,
+        Command::Job(JobCommand::Start(args)) => job_start::run(cx, args).await,
+        Command::Job(JobCommand::Eval(args)) => job_eval::run(cx, args).await,
+        Command::Job(JobCommand::Allocs(args)) => job_lists::allocs(cx, args).await,
+        Command::Job(JobCommand::Deployments(args)) => job_lists::deployments(cx, args).await,
         Command::Job(JobCommand::Restart(args)) => job_restart::run(cx, args).await,
         Command::Logs(args) | Command::Alloc(AllocCommand::Logs(args)) => {
             alloc_logs::run(cx, args).await

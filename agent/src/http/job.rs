@@ -14,18 +14,17 @@ use serde_json::Value;
 
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{
-    DeploymentDto, EvaluationDto, Stopped, Versions, full_job, register_answer, summary,
-};
+use super::dto::{DeploymentDto, EvaluationDto, Stopped, full_job, register_answer, summary};
 use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, dispatch, explain, jobs, missing, plan, services, snapshot,
+    Api, actions, allocations, dispatch, explain, jobs, missing, plan, scale, services, snapshot,
+    versions,
 };
 
 /// The parts of a job that have paths of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Whole,
     Allocations,
@@ -33,6 +32,12 @@ enum Part {
     Summary,
     Services,
     Versions,
+    Submission,
+    Revert,
+    Scale,
+    Stable,
+    /// The tag of this name.
+    Tag(String),
     Deployments,
     Deployment,
     Evaluate,
@@ -60,27 +65,24 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/handover", Part::Handover),
         ("/plan", Part::Plan),
         ("/explain", Part::Explain),
-        ("/scale", Part::Missing("scaling jobs")),
-        ("/revert", Part::Missing("going back to a job's version")),
-        (
-            "/stable",
-            Part::Missing("marking a job's version as stable"),
-        ),
+        ("/scale", Part::Scale),
+        ("/revert", Part::Revert),
+        ("/stable", Part::Stable),
         ("/periodic/force", Part::Missing("periodic jobs")),
-        ("/submission", Part::Missing("the text of job files")),
+        ("/submission", Part::Submission),
         ("/services", Part::Services),
         ("/actions", Part::Actions),
         ("/action", Part::Action),
     ];
     let found = parts
         .iter()
-        .find_map(|(suffix, part)| Some((path.strip_suffix(suffix)?, *part)));
+        .find_map(|(suffix, part)| Some((path.strip_suffix(suffix)?, part.clone())));
     let tagged = || {
         let (rest, name) = path.strip_suffix("/tag")?.rsplit_once('/')?;
         let id = rest
             .strip_suffix("/versions")
             .filter(|_| !name.is_empty())?;
-        Some((id, Part::Missing("names of a job's versions")))
+        Some((id, Part::Tag(percent_decode(name)?)))
     };
     let (id, part) = found.or_else(tagged).unwrap_or((path, Part::Whole));
     let id = percent_decode(id).filter(|id| !id.is_empty())?;
@@ -111,7 +113,20 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Dispatch if writes => dispatch::dispatch(&api, &params, key, request).await,
         Part::Plan if writes => plan::plan(&api, &params, &id, request).await,
         Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
-        Part::Evaluate | Part::Dispatch | Part::Handover | Part::Plan => Err(ApiError::method()),
+        Part::Revert if writes => versions::revert(&api, &params, key, request).await,
+        Part::Scale if writes => scale::scale(&api, &params, key, request).await,
+        Part::Stable if writes => versions::stable(&api, &params, key, request).await,
+        Part::Tag(name) if writes => versions::tag(&api, &params, key, &name, request).await,
+        Part::Tag(name) if method == Method::DELETE => {
+            versions::untag(&api, &params, key, &name).await
+        }
+        Part::Evaluate
+        | Part::Dispatch
+        | Part::Handover
+        | Part::Plan
+        | Part::Revert
+        | Part::Stable
+        | Part::Tag(_) => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
         Part::Allocations => allocs_of(&api, &params, key).await,
@@ -119,7 +134,9 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Summary => job_summary(&api, &params, key).await,
         Part::Explain => explain::job(&api, &params, key).await,
         Part::Services => services::of_job(&api, &params, key).await,
-        Part::Versions => versions(&api, &params, key).await,
+        Part::Versions => versions::list(&api, &params, key).await,
+        Part::Scale => scale::status(&api, &params, key).await,
+        Part::Submission => versions::submission(&api, &params, key).await,
         Part::Deployments => deployments(&api, &params, key).await,
         Part::Deployment => deployment(&api, &params, key).await,
         Part::Actions => job_actions(&api, &params, key).await,
@@ -166,7 +183,7 @@ async fn whole(api: &Api, params: &Params, key: JobKey) -> Answer {
         let index = summary(view, record).modify_index;
         Indexed {
             index,
-            value: full_job(&record.job, status),
+            value: full_job(&record.job, status, record.tags.get(&record.job.version)),
         }
     })
     .await
@@ -176,32 +193,6 @@ async fn job_summary(api: &Api, params: &Params, key: JobKey) -> Answer {
     of_record(api, params, key, "job not found", |view, record| {
         Indexed::whole(view, summary(view, record))
     })
-    .await
-}
-
-async fn versions(api: &Api, params: &Params, key: JobKey) -> Answer {
-    of_record(
-        api,
-        params,
-        key,
-        "job versions not found",
-        |view, record| {
-            let index = record.job.modify_index;
-            let status = view.job_status(&record.job.key());
-            let newest_first = record.versions.iter().rev();
-            let versions = core::iter::once(&record.job).chain(newest_first);
-            let versions = Versions {
-                versions: versions.map(|job| full_job(job, status)).collect(),
-                index,
-                known_leader: true,
-                ..Versions::default()
-            };
-            Indexed {
-                index,
-                value: versions,
-            }
-        },
-    )
     .await
 }
 
@@ -316,7 +307,7 @@ mod tests {
         assert_eq!(split("a%2Fb/summary"), own("a/b", Part::Summary));
         assert_eq!(split("a/b/deployments"), own("a/b", Part::Deployments));
         assert_eq!(split("a/b/plan"), own("a/b", Part::Plan));
-        let tag = Part::Missing("names of a job's versions");
+        let tag = Part::Tag("v1".to_owned());
         assert_eq!(split("a/versions/v1/tag"), own("a", tag));
         assert_eq!(split("a%2Fsummary"), own("a/summary", Part::Whole));
         assert_eq!(split("/allocations"), None);

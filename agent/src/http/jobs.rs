@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use super::answer::{self, Answer};
 use super::blocking::{Indexed, blocking_query};
-use super::dto::{JobStub, TakeoverAlloc, Validated, register_answer};
+use super::dto::{JobStub, SubmissionDto, TakeoverAlloc, Validated, register_answer};
 use super::errors::ApiError;
 use super::params::Params;
 use super::records::JobRecords;
-use super::{Api, body, dispatch, suitability};
+use super::{Api, body, dispatch, suitability, versions};
 use crate::admission::{self, Admitted, FileOptions, Preserve, Refused};
 
 pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
@@ -53,6 +53,8 @@ pub(super) struct Submission {
     preserve_counts: bool,
     preserve_resources: bool,
     eval_priority: i64,
+    /// What the job was made from.
+    submission: Option<SubmissionDto>,
     /// What the job's copies replace on another node: an extension of our own.
     take_over: Vec<TakeoverAlloc>,
     /// Whether it is also asked if this node can run the job: an extension of our own.
@@ -84,7 +86,8 @@ pub(super) async fn submit(
     expect: Option<&str>,
     request: Request,
 ) -> Answer {
-    let submission: Submission = body::decode(request).await?;
+    let mut submission: Submission = body::decode(request).await?;
+    let (text, not_kept) = versions::handed_in(submission.submission.take());
     let expect_index = submission
         .enforce_index
         .then_some(submission.job_modify_index);
@@ -107,11 +110,16 @@ pub(super) async fn submit(
         ));
     }
     dispatch::check_payload(&job.payload)?;
-    let admitted = admit(api, params, job, preserve).await?;
+    let mut admitted = admit(api, params, job, preserve).await?;
+    admitted.warnings.extend(not_kept);
     let warnings = admitted.warning_text();
     let job = Arc::new(admitted.job);
     let input = if from.is_empty() {
-        requests::Request::from(Register { job, expect_index })
+        requests::Request::from(Register {
+            job,
+            expect_index,
+            submission: text,
+        })
     } else {
         TakeOver { job, from }.into()
     };

@@ -86,3 +86,208 @@ async fn plan_of_another_job_is_refused() {
     let (status, _) = failure(&rig, Method::PUT, "/v1/job/aaa/plan", &body).await;
     assert_eq!(status, 500);
 }
+
+fn changed(value: &str) -> Value {
+    let mut web = job("web", "service", None);
+    web["TaskGroups"][0]["Tasks"][0]["Env"] = json!({ "V": value });
+    web
+}
+
+/// Versions, their differences and tags, and going back, as Nomad's programs read them.
+#[tokio::test]
+async fn job_goes_back_to_earlier_version() {
+    let rig = Rig::start().await;
+    for value in ["one", "two", "three"] {
+        let submission =
+            json!({ "Source": value, "Format": "hcl2", "Variables": "", "VariableFlags": null });
+        let body = json!({ "Job": changed(value), "Submission": submission });
+        put(&rig, "/v1/jobs", body).await;
+    }
+    let history = get(&rig, "/v1/job/web/versions?diffs=true").await;
+    let versions = history["Versions"].as_array().unwrap();
+    let numbers: Vec<_> = versions.iter().map(|one| one["Version"].clone()).collect();
+    assert_eq!(numbers, [2, 1, 0]);
+    let diffs = history["Diffs"].as_array().unwrap();
+    assert_eq!(diffs.len(), 2);
+    let task = &diffs[0]["TaskGroups"][0]["Tasks"][0];
+    let env = &task["Fields"][0];
+    assert_eq!((&env["Old"], &env["New"]), (&json!("two"), &json!("three")));
+    let base = get(&rig, "/v1/job/web/versions?diff_version=0").await;
+    let diffs = base["Diffs"].as_array().unwrap();
+    let old = &diffs[0]["TaskGroups"][0]["Tasks"][0]["Fields"][0]["Old"];
+    assert_eq!((diffs.len(), old), (2, &json!("one")));
+
+    let tag = json!({ "Version": 0, "Description": "as it was", "Latest": false });
+    let tagged = put(&rig, "/v1/job/web/versions/good/tag", tag).await;
+    assert_eq!(tagged["Name"], json!("good"));
+    assert!(tagged["TaggedTime"].as_i64().unwrap() > 0);
+    let history = get(&rig, "/v1/job/web/versions?diff_tag=good").await;
+    assert_eq!(history["Diffs"].as_array().unwrap().len(), 2);
+    assert_eq!(history["Versions"][0]["VersionTag"], Value::Null);
+    assert_eq!(
+        history["Versions"][2]["VersionTag"]["Description"],
+        json!("as it was")
+    );
+
+    let back = json!({ "JobID": "web", "JobVersion": 0, "EnforcePriorVersion": null });
+    let reverted = put(&rig, "/v1/job/web/revert", back).await;
+    assert_ne!(reverted["EvalID"], json!(""));
+    let now = get(&rig, "/v1/job/web").await;
+    assert_eq!(now["Version"], json!(3));
+    let text = get(&rig, "/v1/job/web/submission?version=3").await;
+    assert_eq!(
+        (&text["Source"], &text["Version"]),
+        (&json!("one"), &json!(3))
+    );
+    let marked = json!({ "JobID": "web", "JobVersion": 1, "Stable": true });
+    let marked = put(&rig, "/v1/job/web/stable", marked).await;
+    assert!(marked["Index"].as_u64().unwrap() > 0);
+    let history = get(&rig, "/v1/job/web/versions").await;
+    assert_eq!(history["Versions"][2]["Stable"], json!(true));
+}
+
+#[tokio::test]
+async fn version_requests_are_refused_with_nomads_words() {
+    let rig = Rig::start().await;
+    register(&rig, changed("one")).await;
+    let revert = |version: u64| json!({ "JobID": "web", "JobVersion": version }).to_string();
+    let at = "/v1/job/web/revert";
+    for (method, path, body, status, words) in [
+        (
+            Method::PUT,
+            at,
+            revert(0),
+            500,
+            "can't revert to current version",
+        ),
+        (
+            Method::PUT,
+            at,
+            revert(99),
+            500,
+            "job \"web\" in namespace \"default\" at version 99 not found",
+        ),
+        (
+            Method::PUT,
+            "/v1/job/none/revert",
+            revert(0),
+            400,
+            "Job ID does not match",
+        ),
+        (Method::GET, at, String::new(), 405, "Invalid method"),
+        (
+            Method::DELETE,
+            "/v1/job/web/versions/x/tag",
+            String::new(),
+            500,
+            "tag \"x\" not found on job \"web\"",
+        ),
+        (
+            Method::GET,
+            "/v1/job/web/submission?version=0",
+            String::new(),
+            404,
+            "job source not found",
+        ),
+        (
+            Method::GET,
+            "/v1/job/web/submission",
+            String::new(),
+            400,
+            "Unable to parse job submission version parameter",
+        ),
+        (
+            Method::GET,
+            "/v1/job/no/versions",
+            String::new(),
+            404,
+            "job versions not found",
+        ),
+    ] {
+        let refused = failure(&rig, method, path, &body).await;
+        assert_eq!(refused, (status, words.to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn text_of_job_file_is_bounded() {
+    let rig = Rig::start().await;
+    let source = "x".repeat(2 << 20);
+    let body = json!({ "Job": changed("one"), "Submission": { "Source": source } });
+    let registered = put(&rig, "/v1/jobs", body).await;
+    let warnings = registered["Warnings"].as_str().unwrap();
+    assert!(warnings.contains("is not kept"), "{warnings}");
+    let (status, _) = failure(&rig, Method::GET, "/v1/job/web/submission?version=0", "").await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn group_is_scaled_within_its_bounds() {
+    let rig = Rig::start().await;
+    let mut web = job("web", "service", None);
+    web["TaskGroups"][0]["Scaling"] =
+        json!({ "Min": 0, "Max": 3, "Enabled": true, "Policy": null });
+    register(&rig, web).await;
+    let status = get(&rig, "/v1/job/web/scale").await;
+    let group = &status["TaskGroups"]["g"];
+    assert_eq!(
+        (&group["Desired"], &group["Events"]),
+        (&json!(1), &Value::Null)
+    );
+    let target = json!({ "Job": "web", "Group": "g" });
+    let at = "/v1/job/web/scale";
+    for (body, words) in [
+        (
+            json!({ "Count": 99, "Target": target }),
+            "group count was greater than scaling policy maximum: 99 > 3",
+        ),
+        (
+            json!({ "Count": 1, "Target": { "Group": "nope" } }),
+            "task group \"nope\" specified for scaling does not exist in job",
+        ),
+        (
+            json!({ "Count": 1, "Target": { "Job": "other", "Group": "g" } }),
+            "job ID in payload did not match URL",
+        ),
+    ] {
+        let refused = failure(&rig, Method::PUT, at, &body.to_string()).await;
+        assert_eq!(refused, (400, words.to_owned()));
+    }
+    let meta = json!({ "by": "somebody", "load": 1.5 });
+    let note = json!({ "Message": "just a note", "Meta": meta, "Target": target });
+    let noted = put(&rig, at, note).await;
+    assert_eq!(
+        (&noted["EvalID"], &noted["EvalCreateIndex"]),
+        (&json!(""), &json!(0))
+    );
+    let asked = json!({ "Count": 2, "Message": "more", "Target": target, "Meta": null });
+    let scaled = put(&rig, at, asked).await;
+    assert_ne!(scaled["EvalID"], json!(""));
+    let status = get(&rig, at).await;
+    let events = status["TaskGroups"]["g"]["Events"].as_array().unwrap();
+    assert_eq!(events.len(), 2);
+    assert_eq!(
+        (&events[0]["Count"], &events[0]["PreviousCount"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(events[0]["EvalID"], scaled["EvalID"]);
+    assert_eq!(
+        (&events[1]["Count"], &events[1]["EvalID"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(events[1]["Meta"], json!({ "by": "somebody", "load": 1.5 }));
+
+    let policies = get(&rig, "/v1/scaling/policies?job=web").await;
+    let policy = &policies[0];
+    assert_eq!(
+        policy["Target"],
+        json!({ "Namespace": "default", "Job": "web", "Group": "g" })
+    );
+    let id = policy["ID"].as_str().unwrap();
+    let whole = get(&rig, &format!("/v1/scaling/policy/{id}")).await;
+    assert_eq!((&whole["Min"], &whole["Max"]), (&json!(0), &json!(3)));
+    assert_eq!(whole["Policy"], Value::Null);
+    let missing = "/v1/scaling/policy/00000000-0000-0000-0000-000000000000";
+    let missing = failure(&rig, Method::GET, missing, "").await;
+    assert_eq!(missing, (404, "policy not found".to_owned()));
+}

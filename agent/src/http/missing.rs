@@ -37,7 +37,6 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("operator/**", "operating servers"),
     ("plugin/**", "CSI plugins"),
     ("raft/**", "operating servers"),
-    ("scaling/**", "scaling policies"),
     ("volume/**", "volumes"),
     ("volumes/**", "volumes"),
 ];

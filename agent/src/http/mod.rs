@@ -40,6 +40,7 @@ pub(crate) mod port_forward;
 pub(crate) mod records;
 mod response_cache;
 mod safe_open;
+mod scale;
 mod scheduler;
 mod search;
 mod serve;
@@ -48,6 +49,7 @@ mod snapshot;
 mod stats;
 mod suitability;
 mod vars;
+mod versions;
 pub(crate) mod websocket;
 
 #[cfg(test)]
@@ -188,6 +190,8 @@ fn routes() -> Router<Api> {
             "/v1/deployment/allocations/{id}",
             get(deployments::allocations),
         )
+        .route("/v1/scaling/policies", get(scale::list))
+        .route("/v1/scaling/policy/{id}", get(scale::one))
         .route("/v1/nodes", get(nodes::list))
         .route("/v1/node/{id}", get(nodes::one))
         .route("/v1/node/{id}/allocations", get(nodes::allocations))

@@ -9,6 +9,7 @@ use drover_core::model::alloc::{DriverNetwork, TaskState};
 use drover_core::model::eval::{EvalStatus, Evaluation};
 use drover_core::model::job::Job;
 use drover_core::model::node::Node;
+use drover_core::model::version::VersionTag;
 use drover_core::store::collected::CollectedAlloc;
 use drover_core::store::record::{AllocRecord, JobRecord, TaskRecord};
 
@@ -148,7 +149,7 @@ impl Row for AllocRecords {
             "DesiredStatus" => pick_below(alloc.desired.as_str(), path, 1),
             "CreateIndex" => pick_below(&alloc.create_index, path, 1),
             "ModifyIndex" => pick_below(&alloc.modify_index, path, 1),
-            "Job" => pick_job(&self.job, self.job_status, path, 1),
+            "Job" => pick_job(&self.job, self.job_status, None, path, 1),
             _ => {
                 let whole = Alloc::of(self);
                 // Its fields are known, though they come from several objects.
@@ -182,7 +183,8 @@ impl JobRecords {
 /// Filters see whole jobs.
 impl Row for JobRecords {
     fn pick(&self, path: &[String]) -> Result<Picked, Unpicked> {
-        pick_job(&self.record.job, self.status, path, 0)
+        let tag = self.record.tags.get(&self.record.job.version);
+        pick_job(&self.record.job, self.status, tag, path, 0)
     }
 }
 
@@ -195,10 +197,16 @@ const DERIVED: [&str; 5] = [
     "NomadTokenID",
 ];
 
-fn pick_job(job: &Job, status: &str, path: &[String], at: usize) -> Result<Picked, Unpicked> {
+fn pick_job(
+    job: &Job,
+    status: &str,
+    tag: Option<&Arc<VersionTag>>,
+    path: &[String],
+    at: usize,
+) -> Result<Picked, Unpicked> {
     match path.get(at) {
         Some(name) if DERIVED.contains(&name.as_str()) => {
-            pick_below(&full_job(job, status), path, at)
+            pick_below(&full_job(job, status, tag), path, at)
         }
         _ => pick_below(job, path, at),
     }

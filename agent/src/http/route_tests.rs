@@ -16,22 +16,10 @@ async fn nomad_only_route_answers_501_with_name() {
     let rig = Rig::start().await;
     register(&rig, job("web", "service", None)).await;
     for (method, path, name) in [
-        (Method::GET, "/v1/job/web/scale".to_owned(), "scaling jobs"),
-        (Method::PUT, "/v1/job/a%2Fb/revert".to_owned(), "going back"),
-        (
-            Method::GET,
-            "/v1/job/web/submission?version=0".to_owned(),
-            "text of job files",
-        ),
         (
             Method::PUT,
             "/v1/job/web/periodic/force".to_owned(),
             "periodic jobs",
-        ),
-        (
-            Method::PUT,
-            "/v1/job/web/versions/x/tag".to_owned(),
-            "names of a job's versions",
         ),
         (
             Method::PUT,

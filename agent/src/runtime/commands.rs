@@ -195,6 +195,7 @@ async fn register(running: &Running, job: Job) -> Result<(), String> {
     let register = Register {
         job: Arc::new(job),
         expect_index: None,
+        submission: None,
     };
     match running.agent_handle.request(register).await {
         Ok(Reply::Registered { .. }) => Ok(()),

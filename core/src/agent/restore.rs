@@ -17,6 +17,7 @@ impl Agent {
         }
         self.local.deployments = saved.deployments.clone();
         self.local.variables = Arc::new(saved.variables.clone());
+        self.restore_submissions(saved);
         let mut cx = cx(&self.config, &mut self.shared, now);
         let meta = Meta {
             schema: SCHEMA,
@@ -67,6 +68,20 @@ impl Agent {
 }
 
 impl Agent {
+    /// What versions were made from that are not there is of no use.
+    fn restore_submissions(&mut self, saved: &Saved) {
+        for ((job, version), submission) in &saved.submissions {
+            let known = self.local.jobs.get(job);
+            if known.is_some_and(|known| known.version(*version).is_some()) {
+                let key = (job.clone(), *version);
+                self.local.submissions.insert(key, submission.clone());
+            } else if !saved.unreadable.contains(&Key::Job(job.clone())) {
+                let key = Key::Submission(job.clone(), *version);
+                self.shared.ledger.delete(key);
+            }
+        }
+    }
+
     /// Disks of jobs that are not there are nobody's.
     fn restore_disks(&mut self, saved: &Saved) {
         for slot in saved.disks.keys() {
@@ -132,6 +147,10 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         collected.map(|(id, one)| (Key::Collected(*id), Record::Collected(one.clone())));
     let disks = saved.disks.iter();
     let disks = disks.map(|(slot, disk)| (Key::Disk(slot.clone()), Record::Disk(disk.clone())));
+    let submissions = saved.submissions.iter().map(|((job, version), one)| {
+        let key = Key::Submission(job.clone(), *version);
+        (key, Record::Submission(one.clone()))
+    });
     meta.chain(jobs)
         .chain(evals)
         .chain(deployments)
@@ -140,5 +159,6 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         .chain(variables)
         .chain(collected)
         .chain(disks)
+        .chain(submissions)
         .collect()
 }

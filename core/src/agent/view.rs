@@ -20,6 +20,7 @@ use crate::model::group::TaskGroup;
 use crate::model::job::Job;
 use crate::model::node::Node;
 use crate::model::placement::PlacementFailure;
+use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::op::Op;
 use crate::operations::{Operation, Operations};
@@ -128,6 +129,17 @@ impl<'a> View<'a> {
     /// One job.
     pub fn job(self, key: &JobKey) -> Option<&'a Arc<JobRecord>> {
         self.agent.local.jobs.get(key)
+    }
+
+    /// What a version of a job was made from, if somebody handed that in.
+    pub fn submission(self, key: &JobKey, version: u64) -> Option<&'a Arc<Submission>> {
+        let submissions = &self.agent.local.submissions;
+        submissions.get(&(key.clone(), version))
+    }
+
+    /// What all versions of jobs were made from that are kept.
+    pub fn submissions(self) -> &'a BTreeMap<(JobKey, u64), Arc<Submission>> {
+        &self.agent.local.submissions
     }
 
     /// `pending`, `running` or `dead`, as people know it.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey};
 use crate::model::eval::{Deployment, Evaluation};
 use crate::model::placement::PlacementFailure;
+use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::record::JobRecord;
 use crate::time::Instant;
@@ -49,6 +50,9 @@ pub struct Local {
     /// When jobs have to be checked again.
     #[serde(with = "crate::pairs")]
     pub re_evaluate_at: BTreeMap<JobKey, Instant>,
+    /// What versions of jobs were made from.
+    #[serde(with = "crate::pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub submissions: BTreeMap<(JobKey, u64), Arc<Submission>>,
     /// Variables. Shared, because whoever renders templates looks at all of them at once.
     #[serde(with = "crate::pairs::shared")]
     pub variables: Arc<BTreeMap<VariableKey, Arc<Variable>>>,

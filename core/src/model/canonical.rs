@@ -56,21 +56,14 @@ struct Inherited {
 
 fn fill_group(group: &mut TaskGroup, job: &Inherited) {
     if group.count.is_none() {
-        let least = group
-            .scaling
-            .as_ref()
-            .and_then(|scaling| scaling.as_map()?.get("Min"));
-        group.count = Some(least.and_then(Value::as_int).unwrap_or(1));
+        let least = group.scaling.as_ref().and_then(|scaling| scaling.min);
+        group.count = Some(least.unwrap_or(1));
     }
     if let Some(scaling) = &mut group.scaling {
-        fill(
-            scaling,
-            &[
-                ("Enabled", Value::Bool(true)),
-                ("Type", Value::from("horizontal")),
-                ("Min", Value::Int(group.count.unwrap_or(1))),
-            ],
-        );
+        if scaling.kind.is_empty() {
+            "horizontal".clone_into(&mut scaling.kind);
+        }
+        scaling.min.get_or_insert(group.count.unwrap_or(1));
     }
     group
         .ephemeral_disk

@@ -133,6 +133,13 @@ impl DeploymentStatus {
     }
 }
 
+impl Deployment {
+    /// Whether it may still go on.
+    pub fn is_active(&self) -> bool {
+        self.status == DeploymentStatus::Running
+    }
+}
+
 /// The roll-out of one version of a service job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Deployment {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Constraint;
 use super::policy::{ReschedulePolicy, RestartPolicy, UpdateStrategy};
+use super::scaling::ScalingPolicy;
 use super::task::Task;
 use super::value::Value;
 use crate::time::Span;
@@ -54,8 +55,8 @@ pub struct TaskGroup {
     pub max_client_disconnect: Option<Span>,
     /// An older form of `disconnect`; kept.
     pub prevent_reschedule_on_lost: Option<bool>,
-    /// Bounds for an autoscaler; kept.
-    pub scaling: Option<Value>,
+    /// Within which bounds it is scaled.
+    pub scaling: Option<ScalingPolicy>,
     /// Of Consul; refused where it would matter.
     pub consul: Option<Value>,
     /// The tasks.

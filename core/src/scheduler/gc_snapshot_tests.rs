@@ -78,7 +78,7 @@ impl World {
             purge: false,
             deployment: None,
             done: BTreeSet::new(),
-            handed: Vec::new(),
+            ..JobRecord::default()
         };
         self.jobs.insert(key(), Arc::new(record));
         let closed = evals.into_iter().map(|id| Evaluation {

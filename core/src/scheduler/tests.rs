@@ -90,7 +90,7 @@ impl World {
             purge: false,
             deployment: None,
             done: BTreeSet::new(),
-            handed: Vec::new(),
+            ..JobRecord::default()
         };
         self.jobs.insert(key.clone(), Arc::new(record));
         key

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, NodeId, Slot, TaskName};
 use crate::model::eval::{Deployment, Evaluation};
+use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
@@ -69,6 +70,8 @@ pub enum Key {
     Collected(AllocId),
     /// The disk of a slot.
     Disk(Slot),
+    /// What a version of a job was made from.
+    Submission(JobKey, u64),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -93,6 +96,8 @@ pub enum Record {
     Collected(Arc<CollectedAlloc>),
     /// The disk of a slot.
     Disk(Arc<Disk>),
+    /// What a version of a job was made from.
+    Submission(Arc<Submission>),
 }
 
 /// What concerns the node as a whole.
@@ -136,6 +141,13 @@ pub struct Saved {
     /// Disks of slots.
     #[serde(default, with = "crate::pairs")]
     pub disks: BTreeMap<Slot, Arc<Disk>>,
+    /// What versions of jobs were made from.
+    #[serde(
+        default,
+        with = "crate::pairs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub submissions: BTreeMap<(JobKey, u64), Arc<Submission>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -180,6 +192,11 @@ impl Saved {
                 Record::Disk(disk) => {
                     if let Key::Disk(slot) = key {
                         saved.disks.insert(slot, disk);
+                    }
+                }
+                Record::Submission(submission) => {
+                    if let Key::Submission(job, version) = key {
+                        saved.submissions.insert((job, version), submission);
                     }
                 }
             }

@@ -12,13 +12,16 @@ use crate::model::alloc::{
 use crate::model::device::{AssignedDevices, Reserved};
 use crate::model::job::Job;
 use crate::model::remote::{RemotePrevious, Takeover};
+use crate::model::scaling::ScalingEvent;
+use crate::model::version::VersionTag;
 use crate::time::Timestamp;
 
-/// How many earlier versions of a job are kept for people; versions in use are kept anyway.
+/// How many versions of a job are kept for people, the latest one included. The last stable one, those with a
+/// tag and those in use are kept anyway.
 pub const KEPT_VERSIONS: usize = 6;
 
 /// A job, its latest version and the earlier ones that are still of use.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobRecord {
     /// The latest version.
     pub job: Arc<Job>,
@@ -31,6 +34,16 @@ pub struct JobRecord {
     /// Copies of the latest version that need nothing more though their allocations were
     /// garbage-collected: without this a finished batch job would run again.
     pub done: BTreeSet<(GroupName, u32)>,
+    /// The names of versions, by version.
+    #[serde(
+        default,
+        with = "crate::pairs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub tags: BTreeMap<u64, Arc<VersionTag>>,
+    /// The last of what was asked of the counts of groups, oldest first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scaling_events: BTreeMap<GroupName, Vec<Arc<ScalingEvent>>>,
     /// Read where earlier versions saved it; [`Disk`](super::disk::Disk) has it now.
     #[serde(default, skip_serializing)]
     pub handed: Vec<Takeover>,
@@ -44,20 +57,37 @@ impl JobRecord {
             .find(|job| job.version == version)
     }
 
-    /// Whether a submission changes nothing: what this node itself writes does not count.
-    pub fn is_same(&self, new: &Job) -> bool {
-        let (known, mut new) = (&*self.job, new.clone());
-        new.stop = known.stop;
-        new.version = known.version;
-        new.stable = known.stable;
-        new.status.clone_from(&known.status);
-        new.status_description.clone_from(&known.status_description);
-        new.submit_time = known.submit_time;
-        new.create_index = known.create_index;
-        new.modify_index = known.modify_index;
-        new.job_modify_index = known.job_modify_index;
-        !known.stop && new == *known
+    /// All versions that are kept, the latest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Arc<Job>> {
+        core::iter::once(&self.job).chain(self.versions.iter().rev())
     }
+
+    /// The version with this tag, if there is one.
+    pub fn tagged(&self, name: &str) -> Option<u64> {
+        let mut tags = self.tags.iter();
+        tags.find(|(_, tag)| &*tag.name == name)
+            .map(|(version, _)| *version)
+    }
+
+    /// Whether a submission changes nothing.
+    pub fn is_same(&self, new: &Job) -> bool {
+        !self.job.stop && same_specification(&self.job, new)
+    }
+}
+
+/// Whether two versions of a job say the same: what this node itself writes does not count.
+pub fn same_specification(known: &Job, new: &Job) -> bool {
+    let mut new = new.clone();
+    new.stop = known.stop;
+    new.version = known.version;
+    new.stable = known.stable;
+    new.status.clone_from(&known.status);
+    new.status_description.clone_from(&known.status_description);
+    new.submit_time = known.submit_time;
+    new.create_index = known.create_index;
+    new.modify_index = known.modify_index;
+    new.job_modify_index = known.job_modify_index;
+    new == *known
 }
 
 /// A port that an allocation holds.

@@ -8,6 +8,7 @@ use crate::model::group::{Network, Port, TaskGroup};
 use crate::model::job::{Job, JobType};
 use crate::model::names;
 use crate::model::policy::RestartRules;
+use crate::model::scaling::ScalingPolicy;
 use crate::model::task::Stage;
 use crate::text::quote;
 
@@ -74,8 +75,30 @@ fn check_blocks(report: &mut Report, job: &Job, group: &TaskGroup, path: &str) {
     super::service::check(report, group, None, path);
     report.no_effect(group.migrate.is_some(), path, "migrate");
     report.no_effect(group.disconnect.is_some(), path, "disconnect");
-    report.no_effect(group.scaling.is_some(), path, "scaling");
+    if let Some(scaling) = &group.scaling {
+        check_scaling(report, scaling, group.wanted(), &format!("{path}.scaling"));
+    }
     report.no_effect(group.consul.is_some(), path, "consul");
+}
+
+fn check_scaling(report: &mut Report, scaling: &ScalingPolicy, count: i64, path: &str) {
+    if !matches!(scaling.kind.as_str(), "" | "horizontal") {
+        report.problem(format!("{path}.type"), "must be horizontal");
+    }
+    for (name, bound) in [("min", scaling.min), ("max", scaling.max)] {
+        if bound.is_some_and(|bound| bound < 0) {
+            report.problem(format!("{path}.{name}"), "must not be negative");
+        }
+    }
+    let Some(max) = scaling.max else {
+        report.problem(format!("{path}.max"), "must be given");
+        return;
+    };
+    if scaling.min.is_some_and(|min| min > max) {
+        report.problem(format!("{path}.max"), "must not be less than min");
+    } else if let Err(why) = scaling.admits(count) {
+        report.problem(path, why);
+    }
 }
 
 fn check_networks(report: &mut Report, group: &TaskGroup, above: &str) {

@@ -28,6 +28,9 @@ pub(super) fn key_text(key: &Key) -> String {
             let (namespace, id) = (&job.namespace, &job.id);
             format!("disk/{namespace}{SEPARATOR}{id}{SEPARATOR}{group}{SEPARATOR}{index}")
         }
+        Key::Submission(JobKey { namespace, id }, version) => {
+            format!("submission/{namespace}{SEPARATOR}{id}{SEPARATOR}{version}")
+        }
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
 }
@@ -44,6 +47,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Variable(record) => serde_json::to_vec(record),
         Record::Collected(record) => serde_json::to_vec(record),
         Record::Disk(record) => serde_json::to_vec(record),
+        Record::Submission(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -65,6 +69,17 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
         ("alloc", None) => Key::Alloc(rest.parse().map_err(id_error)?),
         ("collected", None) => Key::Collected(rest.parse().map_err(id_error)?),
         ("disk", Some(_)) => Key::Disk(slot(rest)?),
+        ("submission", Some((namespace, rest))) => {
+            let (id, version) = rest
+                .rsplit_once(SEPARATOR)
+                .ok_or("its key has no version")?;
+            let job = JobKey {
+                namespace: namespace.into(),
+                id: id.into(),
+            };
+            let version = version.parse().map_err(|_| "its key has no version")?;
+            Key::Submission(job, version)
+        }
         ("variable", Some((namespace, path))) => Key::Variable(VariableKey {
             namespace: namespace.into(),
             path: path.into(),
@@ -102,6 +117,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Variable(_) => Record::Variable(json(value)?),
         Key::Collected(_) => Record::Collected(json(value)?),
         Key::Disk(_) => Record::Disk(json(value)?),
+        Key::Submission(..) => Record::Submission(json(value)?),
     })
 }
 

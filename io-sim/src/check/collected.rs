@@ -104,7 +104,22 @@ impl Checker {
         let job = job_after(world, batch, &alloc.job);
         let version_goes = job.is_none_or(|job| job.version(alloc.job_version).is_none());
         let newer = |other: &&CollectedAlloc| other.alloc.modify_index > alloc.modify_index;
-        let newer = after.values().copied().filter(|one| newer(one)).count();
+        // Some of those that came after it may have gone in the same commit, with their version.
+        let saved = world
+            .disk
+            .records()
+            .values()
+            .filter_map(|record| match record {
+                Record::Collected(saved) => Some(&**saved),
+                _ => None,
+            });
+        let gone = saved.filter(|saved| !after.contains_key(&saved.alloc.id));
+        let newer = after
+            .values()
+            .copied()
+            .chain(gone)
+            .filter(|one| newer(one))
+            .count();
         let kept = after.contains_key(&alloc.id);
         self.sometimes(
             Property::SometimesCollectedRecordExpires,
@@ -113,7 +128,10 @@ impl Checker {
         let asked = self.replies.collects();
         let holds = kept || asked || job_goes || version_goes || newer >= self.kept_records;
         self.holds(Property::CollectedAllocKeepsItsRecord, holds, || {
-            format!("{} is forgotten, {newer} newer ones are kept", alloc.name)
+            let versions = job.map(|job| job.newest_first().map(|one| one.version));
+            let versions: Vec<u64> = versions.into_iter().flatten().collect();
+            let (name, version) = (&alloc.name, alloc.job_version);
+            format!("{name} v{version} is forgotten, {newer} newer ones are kept of {versions:?}")
         })
     }
 

@@ -38,6 +38,7 @@ mod rest;
 mod restarts;
 mod rollout;
 mod saves;
+mod scaling;
 mod scripts;
 mod services;
 mod sessions;
@@ -47,6 +48,7 @@ mod statistics;
 mod templates;
 mod touched;
 mod variables;
+mod versions;
 mod waits;
 
 use drover_core::agent::{Agent, Input};
@@ -75,11 +77,13 @@ use crate::check::records::Commits;
 use crate::check::removals::Removals;
 use crate::check::replies::Replies;
 use crate::check::rollout::Rollouts;
+use crate::check::scaling::Scaling;
 use crate::check::services::Services;
 use crate::check::statistics::Statistics;
 use crate::check::templates::Templates;
 use crate::check::touched::Touched;
 use crate::check::variables::Variables;
+use crate::check::versions::Versions;
 use crate::coverage::Coverage;
 use crate::world::World;
 
@@ -138,6 +142,8 @@ pub struct Checker {
     driver_reports: DriverReports,
     templates: Templates,
     variables: Variables,
+    versions: Versions,
+    scaling: Scaling,
     services: Services,
     statistics: Statistics,
     identities: Identities,
@@ -194,6 +200,8 @@ impl Checker {
             driver_reports: DriverReports::default(),
             templates: Templates::default(),
             variables: Variables::default(),
+            versions: Versions::default(),
+            scaling: Scaling::default(),
             services: Services::default(),
             statistics: Statistics::default(),
             identities: Identities::default(),
@@ -237,6 +245,8 @@ impl Checker {
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
                 self.foretell(world, agent, asked);
+                self.versions.asked(agent, asked);
+                self.scaling.asked(agent, *request, asked);
             }
             Some(Input::Node(reported)) => {
                 self.driver_reports.delivered(agent, reported);
@@ -313,6 +323,8 @@ impl Checker {
         self.commits.agent_died();
         self.replies.agent_died();
         self.disks.agent_died();
+        self.versions.agent_died();
+        self.scaling.agent_died();
         self.services = Services::default();
         self.statistics = Statistics::default();
         self.ending = Ending::default();

@@ -464,6 +464,28 @@ properties! {
     /// At most the configured number of allocations is being removed at once.
     ParallelRemovalsAreBounded: "parallel_removals_are_bounded", [P17 P12], Always;
 
+    // Versions.
+    /// A registered job is its latest version, made anew if it differs from the one before.
+    RegisteredJobIsLatest: "registered_job_is_latest", [P3], Always;
+    /// A job that is reverted to a version has the specification of that version as its latest.
+    RevertBringsVersionBack: "revert_brings_version_back", [P3], Always;
+    /// The text that a version was made from is kept as long as the version, and no longer.
+    VersionKeepsItsSubmission: "version_keeps_its_submission", [P6 P15], Always;
+    /// A job keeps a bounded number of versions besides those that are tagged, stable or in use.
+    JobVersionsAreBounded: "job_versions_are_bounded", [P15], Always;
+    /// A version with a tag, the last stable one, and the last few are kept.
+    NeededVersionIsKept: "needed_version_is_kept", [P6], Always;
+    /// A version is stable exactly since its deployment succeeded, or as somebody said.
+    StableVersionProvedItself: "stable_version_proved_itself", [P27], Always;
+
+    // Scaling.
+    /// A group is scaled exactly if the count is within its bounds and no roll-out is under way.
+    ScalingIsBounded: "scaling_is_bounded", [P3], Always;
+    /// A group that was scaled has the count that was asked for.
+    ScaledGroupHasItsCount: "scaled_group_has_its_count", [P3], Always;
+    /// The last scaling events of a group are kept, within their limit.
+    ScalingEventsAreKept: "scaling_events_are_kept", [P6 P15], Always;
+
     // Roll-outs.
     /// A job has at most one active deployment, that of its latest version.
     JobHasOneActiveDeployment: "job_has_one_active_deployment", [P3], Always;
@@ -587,6 +609,10 @@ properties! {
     SometimesUpdateWaitsForHealth: "sometimes_update_waits_for_health", [P3], Sometimes;
     /// A roll-out succeeds.
     SometimesDeploymentSucceeds: "sometimes_deployment_succeeds", [P3], Sometimes;
+    /// A job goes back to an earlier version.
+    SometimesJobIsReverted: "sometimes_job_is_reverted", [P3], Sometimes;
+    /// A count is refused.
+    SometimesScalingIsRefused: "sometimes_scaling_is_refused", [P3], Sometimes;
     /// A roll-out fails.
     SometimesDeploymentFails: "sometimes_deployment_fails", [P3], Sometimes;
     /// A kill signal is ignored, and a force kill follows.

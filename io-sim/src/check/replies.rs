@@ -80,7 +80,7 @@ impl Replies {
         core::mem::replace(&mut self.reported, index)
     }
 
-    fn any(&self, asked: impl Fn(&Request) -> bool) -> bool {
+    pub(super) fn any(&self, asked: impl Fn(&Request) -> bool) -> bool {
         self.asked.values().any(asked)
     }
 
@@ -138,6 +138,7 @@ impl Checker {
         })?;
         let Some(asked) = asked else { return Ok(()) };
         self.variable_change_checks_index(request, &asked, reply)?;
+        self.scaling_is_bounded(request, reply)?;
         // That a signal was passed on, or a session opened, is no change that lasts.
         if !matches!(asked, Request::Signal(_) | Request::OpenSession(_)) {
             self.replies.acknowledged = self.replies.acknowledged.max(index_of(reply));

@@ -319,9 +319,14 @@ impl Checker {
         };
         let collected = saved.collected.values().all(|one| of_version(&one.alloc));
         let disks = saved.disks.keys().all(|slot| owned(&slot.job));
-        let owned = tasks && allocs && collected && evals && rollouts && disks;
+        let text_is_owned = |(job, version): &(JobKey, u64)| {
+            let job = saved.jobs.get(job);
+            job.is_some_and(|job| job.version(*version).is_some())
+        };
+        let texts = saved.submissions.keys().all(text_is_owned);
+        let owned = tasks && allocs && collected && evals && rollouts && disks && texts;
         self.holds(Property::StoreHasNoOrphanRecords, owned, || {
-            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}")
+            format!("tasks {tasks}, allocs {allocs}, collected {collected}, evals {evals}, roll-outs {rollouts}, disks {disks}, texts {texts}")
         })?;
         for (key, job) in &saved.jobs {
             let evals = saved.evals.values().filter(|eval| eval.job == *key).count();
@@ -361,13 +366,14 @@ impl Checker {
         let jobs = agent.view().jobs().map(|job| (job.job.key(), job.clone()));
         let same_jobs = saved.jobs == jobs.collect();
         let same_disks = saved.disks == *agent.view().disks();
+        let same_texts = saved.submissions == *agent.view().submissions();
         self.holds(
             Property::StoreMatchesState,
-            same_allocs && same_tasks && same_collected && same_jobs && same_disks,
+            same_allocs && same_tasks && same_collected && same_jobs && same_disks && same_texts,
             || {
                 format!(
                     "allocs {same_allocs}, tasks {same_tasks}, collected {same_collected}, jobs {same_jobs}, \
-                     disks {same_disks}"
+                     disks {same_disks}, texts {same_texts}"
                 )
             },
         )

@@ -27,6 +27,9 @@ impl Checker {
         self.services(agent)?;
         self.evaluations(agent)?;
         self.dry_run_foretells_registration(agent)?;
+        self.asked_version_is_latest(agent)?;
+        self.versions(agent)?;
+        self.scaled_group_has_its_count(agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;
         match self.touched.take() {

@@ -118,6 +118,7 @@ impl Touched {
             | Key::Eval(_)
             | Key::Deployment(_)
             | Key::Disk(_)
+            | Key::Submission(..)
             | Key::Variable(_) => None,
         }));
     }

@@ -248,6 +248,7 @@ impl Sim {
             | Record::Variable(_)
             | Record::Collected(_)
             | Record::Disk(_)
+            | Record::Submission(_)
             | Record::Alloc(_) => None,
         });
         let allocs = self.view().into_iter().flat_map(|view| view.allocs());

@@ -164,6 +164,7 @@ impl Run<'_> {
         self.sim.ask(Register {
             job: Arc::new(job),
             expect_index: None,
+            submission: None,
         });
     }
 

@@ -12,10 +12,15 @@ mod open_session;
 mod put_variable;
 mod register;
 mod restart;
+mod revert_job;
+mod scale_job;
+mod set_stable;
 mod signal;
 mod stop_alloc;
+mod tag_version;
 mod take_over;
 mod transfer_complete;
+mod untag_version;
 
 pub use collect_alloc::CollectAlloc;
 pub use collect_garbage::Collect;
@@ -28,15 +33,28 @@ pub use open_session::OpenSession;
 pub use put_variable::{Expect, PutVariable};
 pub use register::{Change, Register};
 pub use restart::{Restart, RestartTask};
+pub use revert_job::RevertJob;
+pub use scale_job::ScaleJob;
+pub use set_stable::SetStable;
 pub use signal::{Signal, SignalTask};
 pub use stop_alloc::StopAlloc;
+pub use tag_version::TagVersion;
 pub use take_over::{TakeOver, TakeOverOne};
 pub use transfer_complete::TransferComplete;
+pub use untag_version::UntagVersion;
 
 use drover_core::agent::requests::Request;
 use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
 
 use crate::check::Facts;
+use crate::sim::Sim;
+
+/// The latest version of a job, as the agent shows it; 0 if it does not.
+fn shown_version(sim: &Sim, job: &JobKey) -> u64 {
+    let shown = sim.view().and_then(|view| view.job(job));
+    shown.map_or(0, |record| record.job.version)
+}
 
 /// A request, as the reference model knows it.
 pub(crate) trait Simulated {
@@ -53,5 +71,6 @@ pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
     each! {
         Register TakeOver HandOver DispatchJob Deregister Evaluate CollectGarbage PutVariable DeleteVariable
         StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession
+        RevertJob TagVersion UntagVersion SetStable ScaleJob
     }
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use drover_core::agent::requests;
 use drover_core::effect::Reply;
+use drover_core::fnv::fnv1a;
+use drover_core::ids::JobKey;
 use drover_core::model::job::Job;
+use drover_core::model::submission::Submission;
 use drover_core::model::template::Wait;
 use drover_core::time::Span;
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,7 @@ impl ActKind for Register {
             sim.ask(requests::Register {
                 job: Arc::new(job.clone()),
                 expect_index: None,
+                submission: Some(text_of(job)),
             });
         }
         Ok(())
@@ -48,13 +52,27 @@ impl Simulated for requests::Register {
     }
 }
 
+/// The job file that a job stands in, which is another one for each other job.
+fn text_of(job: &Job) -> Arc<Submission> {
+    let text = serde_json::to_vec(job).unwrap_or_default();
+    Arc::new(Submission {
+        source: format!("job file {:016x}", fnv1a(&text)).into(),
+        format: "hcl2".into(),
+        ..Submission::default()
+    })
+}
+
 pub(super) fn is_remembered(job: &Job, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
+    job_is_remembered(&job.key(), facts, reply)
+}
+
+pub(super) fn job_is_remembered(key: &JobKey, facts: Facts<'_>, reply: &Reply) -> Option<bool> {
     let Reply::Registered { job_index, .. } = reply else {
         return None;
     };
-    Some(match facts.job(&job.key()) {
+    Some(match facts.job(key) {
         Some(saved) => saved.job.job_modify_index >= *job_index,
-        None => facts.replies.may_forget(&job.key()),
+        None => facts.replies.may_forget(key),
     })
 }
 

@@ -196,6 +196,10 @@ fn records(names: &Names, batch: &Batch) -> String {
         (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
         (Key::Collected(id), None) => format!("record of {} removed", names.alloc(*id)),
         (Key::Disk(slot), Some(_)) => format!("disk of {slot}"),
+        (Key::Submission(job, version), Some(_)) => format!("text of {} v{version}", job.id),
+        (Key::Submission(job, version), None) => {
+            format!("text of {} v{version} removed", job.id)
+        }
         (Key::Disk(slot), None) => format!("disk of {slot} removed"),
         (Key::Alloc(id), _) => format!("{} removed", names.alloc(*id)),
         (Key::Task(id, name), _) => format!("{}/{name} removed", names.alloc(*id)),

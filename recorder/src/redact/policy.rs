@@ -86,6 +86,11 @@ pub(super) fn fields(owner: &str) -> Fields {
         "Job" => Fields::listed(JOB, Rule::HideAll),
         "TaskGroup" => Fields::listed(GROUP, Rule::HideAll),
         "Task" => Fields::listed(TASK, Rule::HideAll),
+        "ScalingPolicy" => Fields::listed(
+            &[(&["Enabled", "Min", "Max"], Rule::HideTexts)],
+            Rule::HideAll,
+        ),
+        "ScalingEvent" | "ScaleJob" => others_hidden!(&["meta"] => Rule::HideAll),
         "Network" => Fields::listed(&[(&["Mode", "Hostname"], Rule::Show)], Rule::HideAll),
         "Resources" => others_hidden!(&["NUMA"] => Rule::HideAll),
         // Why a probe failed is somebody else's words.

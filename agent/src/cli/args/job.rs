@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::VariableArgs;
 
@@ -30,6 +30,9 @@ pub struct RunArgs {
     /// Submit only if the job's modify index is still this one; 0 for a new job
     #[arg(long, value_name = "INDEX")]
     pub check_index: Option<u64>,
+    /// Keep the number of copies that run now
+    #[arg(long)]
+    pub preserve_counts: bool,
 }
 
 /// `job plan`.
@@ -103,6 +106,9 @@ pub struct InspectArgs {
     /// Which version of it; the latest unless given
     #[arg(long, value_name = "NUMBER")]
     pub version: Option<u64>,
+    /// Show the job file that the version was made from
+    #[arg(long)]
+    pub hcl: bool,
     /// As JSON, which is always so
     #[arg(long, hide = true)]
     pub json: bool,
@@ -251,4 +257,111 @@ pub struct JobLogsArgs {
     /// Only what tasks write to their standard error output
     #[arg(long)]
     pub stderr: bool,
+}
+
+/// `job history`.
+#[derive(Clone, Debug, Args)]
+pub struct HistoryArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Show what each version changed
+    #[arg(short = 'p')]
+    pub diffs: bool,
+    /// Show also what is inside of parts that are new or gone; with `-p`
+    #[arg(long)]
+    pub full: bool,
+    /// Only this version
+    #[arg(long, value_name = "NUMBER")]
+    pub version: Option<u64>,
+    /// Compare each version with this one
+    #[arg(long, value_name = "NUMBER", conflicts_with = "diff_tag")]
+    pub diff_version: Option<u64>,
+    /// Compare each version with the one of this tag
+    #[arg(long, value_name = "TAG")]
+    pub diff_tag: Option<String>,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `job revert`.
+#[derive(Clone, Debug, Args)]
+pub struct RevertArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// The number of the version that comes back, or its tag
+    pub version: String,
+    /// Return when the version is submitted
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `job tag`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TagCommand {
+    /// Give a version a name; it is not dropped then
+    Apply(TagApplyArgs),
+    /// Take the name of a version away
+    Unset(TagUnsetArgs),
+}
+
+/// `job tag apply`.
+#[derive(Clone, Debug, Args)]
+pub struct TagApplyArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// The name
+    #[arg(long, value_name = "TAG")]
+    pub name: String,
+    /// Which version; the latest unless given
+    #[arg(long, value_name = "NUMBER")]
+    pub version: Option<u64>,
+    /// What there is to say about it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub description: String,
+}
+
+/// `job tag unset`.
+#[derive(Clone, Debug, Args)]
+pub struct TagUnsetArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// The name
+    #[arg(long, value_name = "TAG")]
+    pub name: String,
+}
+
+/// `job start` and `job eval`.
+#[derive(Clone, Debug, Args)]
+pub struct OfJobArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Do not follow what becomes of it
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `job allocs` and `job deployments`.
+#[derive(Clone, Debug, Args)]
+pub struct ListOfJobArgs {
+    /// The job's id or the beginning of it
+    pub job: String,
+    /// Show the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Also those of an earlier job of this id
+    #[arg(long)]
+    pub all: bool,
+    /// Only the latest one, with its groups
+    #[arg(long)]
+    pub latest: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
 }

@@ -5,6 +5,7 @@ mod alloc;
 mod job;
 mod rehearse;
 mod replay;
+mod scaling;
 mod service;
 mod var;
 
@@ -18,11 +19,16 @@ pub use alloc::{
     ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
 };
 pub use job::{
-    ActionArgs, DispatchArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs, MoveArgs,
-    PlanArgs, RunArgs, StopArgs, ValidateArgs,
+    ActionArgs, DispatchArgs, HistoryArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs,
+    ListOfJobArgs, MoveArgs, OfJobArgs, PlanArgs, RevertArgs, RunArgs, StopArgs, TagApplyArgs,
+    TagCommand, TagUnsetArgs, ValidateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
+pub use scaling::{
+    PolicyInfoArgs, PolicyListArgs, ScaleArgs, ScalingCommand, ScalingEventsArgs,
+    ScalingPolicyCommand,
+};
 pub use service::{ServiceCommand, ServiceInfoArgs, ServiceListArgs};
 pub use var::{VarCommand, VarGetArgs, VarListArgs, VarPurgeArgs, VarPutArgs};
 
@@ -85,6 +91,9 @@ pub enum Command {
     /// Look at roll-outs
     #[command(subcommand)]
     Deployment(DeploymentCommand),
+    /// Look at the bounds of groups
+    #[command(subcommand)]
+    Scaling(ScalingCommand),
     /// Look at services
     #[command(subcommand)]
     Service(ServiceCommand),
@@ -172,6 +181,25 @@ pub enum JobCommand {
     Dispatch(DispatchArgs),
     /// Let another node take over a job, with what is on its disks
     Move(MoveArgs),
+    /// Give a group another count
+    Scale(ScaleArgs),
+    /// Show what was asked of the counts of a job's groups
+    ScalingEvents(ScalingEventsArgs),
+    /// Show the versions of a job
+    History(HistoryArgs),
+    /// Go back to an earlier version of a job
+    Revert(RevertArgs),
+    /// Name versions of a job
+    #[command(subcommand)]
+    Tag(TagCommand),
+    /// Start a stopped job again
+    Start(OfJobArgs),
+    /// Compare once more what a job wants with what runs
+    Eval(OfJobArgs),
+    /// Show the allocations of a job
+    Allocs(ListOfJobArgs),
+    /// Show the roll-outs of a job
+    Deployments(ListOfJobArgs),
     /// Restart a job's tasks
     Restart(JobRestartArgs),
     /// Run an action of a job's task, connected to this terminal

@@ -268,7 +268,7 @@ impl Alloc {
         let allocated = AllocatedResources::of(record, group);
         Alloc {
             stub: AllocStub::of(alloc),
-            job: full_job(&alloc.job, alloc.job_status),
+            job: full_job(&alloc.job, alloc.job_status, None),
             alloc_modify_index: record.modify_index,
             directory_collected: alloc.is_collected(),
             resources: allocated.old(),

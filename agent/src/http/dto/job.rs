@@ -1,10 +1,12 @@
 //! Jobs and their summaries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drover_core::agent::View;
 use drover_core::model::alloc::ClientStatus;
 use drover_core::model::job::Job;
+use drover_core::model::version::VersionTag;
 use drover_core::store::record::JobRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -142,19 +144,6 @@ pub struct Validated {
     pub warnings: String,
 }
 
-/// A job's versions, newest first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-#[expect(missing_docs, reason = "the names are Nomad's")]
-pub struct Versions {
-    pub versions: Vec<Value>,
-    pub diffs: Option<Vec<Value>>,
-    pub index: u64,
-    pub last_contact: u64,
-    pub known_leader: bool,
-    pub next_token: String,
-}
-
 impl JobStub {
     /// A job as lists show it.
     pub(in crate::http) fn of(records: &JobRecords, with_meta: bool) -> JobStub {
@@ -237,15 +226,26 @@ fn children(view: View<'_>, job: &Job) -> Children {
     children
 }
 
+fn version_tag(tag: &VersionTag) -> Value {
+    json!({
+        "Name": tag.name,
+        "Description": tag.description,
+        "TaggedTime": tag.tagged.0,
+    })
+}
+
 /// A whole job, with the fields that only servers fill.
-pub fn full_job(job: &Job, status: &str) -> Value {
+pub fn full_job(job: &Job, status: &str, tag: Option<&Arc<VersionTag>>) -> Value {
     let mut value = serde_json::to_value(job).unwrap_or_default();
     let Some(fields) = value.as_object_mut() else {
         return value;
     };
     let more = [
         ("Status", json!(status)),
-        ("VersionTag", Value::Null),
+        (
+            "VersionTag",
+            tag.map_or(Value::Null, |tag| version_tag(tag)),
+        ),
         ("ConsulNamespace", json!("")),
         ("VaultNamespace", json!("")),
         ("NomadTokenID", json!("")),

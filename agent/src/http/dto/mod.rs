@@ -13,9 +13,11 @@ mod node;
 mod plan;
 mod plugin;
 mod resources;
+mod scale;
 mod service;
 mod stats;
 mod variable;
+mod version;
 
 pub(crate) use alloc::how_far;
 pub use alloc::{
@@ -31,7 +33,7 @@ pub use explain::{
 };
 pub use job::{
     Children, Dispatched, GroupSummary, Handover, JobStub, JobSummary, Registered, Stopped,
-    TakeoverAlloc, Validated, Versions, full_job, register_answer, summary,
+    TakeoverAlloc, Validated, full_job, register_answer, summary,
 };
 pub use machine::{Asked, Event};
 pub use metric::AllocMetric;
@@ -43,9 +45,11 @@ pub use resources::{
     AllocatedResources, AssignedPort, CpuResources, DeviceResource, MemoryResources, NetworkPort,
     NetworkResource, OldResources, SharedResources, TaskResources,
 };
+pub use scale::{PolicyDto, ScaleStatus, ScalingEventDto};
 pub use service::ServiceInstance;
 pub use stats::{
     AllocStats, CpuStats, DeviceGroupStats, DeviceStats, DiskStats, HostCpu, HostMemoryStats,
     HostStats, MemoryStats, ResourceUsage, StatObject, StatValue, TaskStats,
 };
 pub use variable::{VariableDto, VariableStub};
+pub use version::{SubmissionDto, Tagged, Versions};

@@ -141,7 +141,9 @@ fn parts(change: &Change) -> Parts {
         } => {
             let job = &record.job;
             let (id, namespace) = (job.id.clone(), job.namespace.clone());
-            ("Job", kind, id, namespace, vec![], full_job(job, status))
+            let tag = record.tags.get(&job.version);
+            let object = full_job(job, status, tag);
+            ("Job", kind, id, namespace, vec![], object)
         }
         Change::JobGone(key) => {
             let (id, namespace) = (key.id.to_string(), key.namespace.to_string());

@@ -136,7 +136,7 @@ fn group_blocks_are_parsed() {
                 "DNS": {"Servers": ["1.1.1.1"]}, "CNI": {"Args": {"a": "b"}}}],
             "Volumes": {"data": {"Name": "data", "Type": "host", "Source": "data",
                 "ReadOnly": true, "MountOptions": {"FSType": "ext4"}}},
-            "Scaling": {"Max": 5, "Policy": {"cooldown": "1m",
+            "Scaling": {"Enabled": true, "Max": 5, "Policy": {"cooldown": "1m",
                 "check": [{"cpu": [{"query": "q"}]}]}},
             "Consul": {"Namespace": "n"},
         })

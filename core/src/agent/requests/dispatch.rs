@@ -78,7 +78,7 @@ impl Agent {
             Err(why) => return Reply::Refused(Refusal::Invalid(why)),
         };
         let child = Arc::new(child_of(&parent.job, id, asked));
-        self.register(now, &child);
+        self.register(now, &child, None);
         self.dispatched(&child)
     }
 

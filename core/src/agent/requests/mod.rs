@@ -16,10 +16,15 @@ mod open_session;
 mod put_variable;
 mod register;
 mod restart;
+mod revert_job;
+mod scale_job;
+mod set_stable;
 mod signal;
 mod stop_alloc;
+mod tag_version;
 mod take_over;
 mod transfer_complete;
+mod untag_version;
 
 pub use collect_alloc::CollectAlloc;
 pub use collect_garbage::CollectGarbage;
@@ -32,10 +37,15 @@ pub use open_session::{MAX_SESSIONS, MAX_SESSIONS_OF_ALLOC, OpenSession, Session
 pub use put_variable::PutVariable;
 pub use register::Register;
 pub use restart::{Restart, RestartScope};
+pub use revert_job::RevertJob;
+pub use scale_job::ScaleJob;
+pub use set_stable::SetStable;
 pub use signal::Signal;
 pub use stop_alloc::StopAlloc;
+pub use tag_version::TagVersion;
 pub use take_over::TakeOver;
 pub use transfer_complete::TransferComplete;
+pub use untag_version::UntagVersion;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -147,6 +157,11 @@ requests! {
     Restart,
     Signal,
     OpenSession,
+    RevertJob,
+    TagVersion,
+    UntagVersion,
+    SetStable,
+    ScaleJob,
 }
 
 impl Agent {
@@ -200,7 +215,7 @@ fn unknown(id: AllocId) -> Reply {
     Reply::Refused(Refusal::NotFound(format!("Unknown allocation \"{id}\"")))
 }
 
-fn unknown_job() -> Reply {
+pub(super) fn unknown_job() -> Reply {
     Reply::Refused(Refusal::NotFound("job not found".to_owned()))
 }
 

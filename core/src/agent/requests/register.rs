@@ -7,15 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::{Asked, OperatorRequest, Subject};
 use crate::effect::{Refusal, Reply};
 use crate::model::job::Job;
+use crate::model::submission::Submission;
 use crate::store::record::JobRecord;
 
 /// Run this job. It is complete, canonical and valid.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Register {
     /// The job.
     pub job: Arc<Job>,
     /// The `JobModifyIndex` that the job must still have; 0 for a new one.
     pub expect_index: Option<u64>,
+    /// What it was made from, as it was handed in. Its size is checked by the API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<Arc<Submission>>,
 }
 
 impl OperatorRequest for Register {
@@ -32,7 +36,10 @@ impl OperatorRequest for Register {
         Some(
             match wrong_index(known.map(|known| &**known), self.expect_index) {
                 Some(refusal) => Reply::Refused(refusal),
-                None => asked.agent.register(asked.now, &self.job),
+                None => {
+                    let submission = self.submission.as_ref();
+                    asked.agent.register(asked.now, &self.job, submission)
+                }
             },
         )
     }

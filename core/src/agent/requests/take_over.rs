@@ -38,7 +38,7 @@ impl OperatorRequest for TakeOver {
             let why = format!("job \"{id}\" runs on this node already: stop it first");
             return Some(conflict(&why));
         }
-        let reply = asked.agent.register(asked.now, &self.job);
+        let reply = asked.agent.register(asked.now, &self.job, None);
         // Copies that are not named still wait for whom they waited for.
         for Takeover { group, index, from } in self.from.iter().filter(|_| !runs) {
             let slot = Slot {

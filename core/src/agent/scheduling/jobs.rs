@@ -1,22 +1,29 @@
 //! Jobs and their versions: registering, stopping, purging.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::rollout::{new_deployment, rolls_out};
+use super::versions::next_version;
 use crate::agent::{Agent, cx};
 use crate::effect::Reply;
 use crate::ids::{DeploymentId, JobKey, Slot};
 use crate::model::eval::{DeploymentStatus, Evaluation, Trigger};
 use crate::model::job::Job;
+use crate::model::submission::Submission;
 use crate::scheduler::{DryRun, Snapshot};
-use crate::store::record::{JobRecord, KEPT_VERSIONS};
+use crate::store::record::JobRecord;
 use crate::store::{Key, Record};
 use crate::time::Now;
 
 impl Agent {
-    /// Takes a job in, as a new version if it differs from what is known.
-    pub(in crate::agent) fn register(&mut self, now: Now, job: &Arc<Job>) -> Reply {
+    /// Takes a job in, as a new version if it differs from what is known; that was made from `submission`.
+    pub(in crate::agent) fn register(
+        &mut self,
+        now: Now,
+        job: &Arc<Job>,
+        submission: Option<&Arc<Submission>>,
+    ) -> Reply {
         let key = job.key();
         let known = self.local.jobs.get(&key).cloned();
         let unchanged = known
@@ -24,7 +31,11 @@ impl Agent {
             .is_some_and(|known| known.is_same(job) && !self.is_collected(known));
         let record = match known {
             Some(known) if unchanged => known,
-            known => self.new_version(now, job, known.as_deref()),
+            known => {
+                let record = self.new_version(now, job, known.as_deref());
+                self.keep_submission(&record.job, submission);
+                record
+            }
         };
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
@@ -80,19 +91,19 @@ impl Agent {
             let words = "Cancelled due to newer version of job";
             self.end_deployment(old, DeploymentStatus::Cancelled, words);
         }
-        let record = Arc::new(JobRecord {
+        let mut record = JobRecord {
             job: Arc::new(job),
-            versions: self.versions_in_use(&key, next.earlier),
-            purge: false,
+            versions: next.earlier,
             deployment: deployment_id,
-            done: BTreeSet::new(),
-            handed: Vec::new(),
-        });
-        self.forget_old_deployments(&key, &record);
+            tags: known.map(|known| known.tags.clone()).unwrap_or_default(),
+            scaling_events: known.map_or_else(BTreeMap::new, |known| known.scaling_events.clone()),
+            ..JobRecord::default()
+        };
+        self.drop_versions(&key, &mut record);
+        let record = Arc::new(record);
         self.shared
             .ledger
             .put(Key::Job(key.clone()), Record::Job(record.clone()));
-        self.forget_records_of(&key, Some(&record));
         record
     }
 
@@ -107,9 +118,7 @@ impl Agent {
                 deployment: rolls_out(&next.job).then(DeploymentId::default),
                 job: Arc::new(next.job),
                 versions: next.earlier,
-                purge: false,
-                done: BTreeSet::new(),
-                handed: Vec::new(),
+                ..JobRecord::default()
             })
         });
         let mut jobs = self.local.jobs.clone();
@@ -119,22 +128,6 @@ impl Agent {
             ..self.snapshot(now, Vec::new())
         };
         DryRun::of(&snapshot, &key)
-    }
-
-    /// The versions that allocations still run, and the last few for people.
-    fn versions_in_use(&self, key: &JobKey, mut versions: Vec<Arc<Job>>) -> Vec<Arc<Job>> {
-        let of_job = self.local.allocs.get(key).into_iter().flatten();
-        let used: BTreeSet<u64> = of_job
-            .filter_map(|id| self.allocs.get(id))
-            .map(|alloc| alloc.record().job_version)
-            .collect();
-        let droppable = versions.len().saturating_sub(KEPT_VERSIONS);
-        let mut at = 0;
-        versions.retain(|job| {
-            at += 1;
-            at > droppable || used.contains(&job.version)
-        });
-        versions
     }
 
     /// Nothing of a job is to run any more, nor to be known if it is to be purged. None if there is no such
@@ -206,25 +199,7 @@ impl Agent {
             self.forget_deployment(id);
         }
         self.forget_records_of(key, None);
+        self.forget_submissions_of(key, None);
         cx(&self.config, &mut self.shared, now).next_index_without_a_record();
     }
-}
-
-/// A job as the version that follows what is known of it, and the versions before it.
-struct NextVersion {
-    job: Job,
-    earlier: Vec<Arc<Job>>,
-}
-
-fn next_version(job: &Job, known: Option<&JobRecord>) -> NextVersion {
-    let mut job = job.clone();
-    (job.stop, job.stable) = (false, false);
-    let mut earlier = Vec::new();
-    if let Some(known) = known {
-        job.version = known.job.version + 1;
-        job.create_index = known.job.create_index;
-        earlier.clone_from(&known.versions);
-        earlier.push(known.job.clone());
-    }
-    NextVersion { job, earlier }
 }

@@ -6,8 +6,12 @@ mod dispatch;
 mod evaluations;
 mod jobs;
 mod rollout;
+mod scaling;
+mod versions;
 
 use std::collections::BTreeSet;
+
+pub(in crate::agent) use versions::no_version;
 
 use super::Agent;
 use crate::alloc::runner::AllocRunner;

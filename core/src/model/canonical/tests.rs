@@ -4,6 +4,7 @@ use super::*;
 use crate::model::artifact::{Artifact, GetterMode};
 use crate::model::group::{Network, Port};
 use crate::model::policy::RestartMode;
+use crate::model::scaling::ScalingPolicy;
 use crate::model::task::Task;
 use crate::model::template::{ChangeMode, ChangeScript, Template, Wait};
 
@@ -128,7 +129,10 @@ fn passed_through_blocks_get_defaults() {
     let check = map(&[("Type", Value::from("tcp"))]);
     let own = map(&[("CheckRestart", map(&[("Limit", Value::Int(2))]))]);
     let group = &mut job.task_groups[0];
-    group.scaling = Some(map(&[("Min", Value::Int(4))]));
+    group.scaling = Some(ScalingPolicy {
+        min: Some(4),
+        ..ScalingPolicy::default()
+    });
     group.networks.push(Network {
         dynamic_ports: vec![Port::default()],
         ..Network::default()

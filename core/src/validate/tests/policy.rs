@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::scaling::ScalingPolicy;
 
 #[test]
 fn restart_policies_are_validated() {
@@ -173,4 +174,29 @@ fn kill_and_shutdown_times_are_validated() {
     assert_eq!(run(JobType::Service, Span::secs(1)).len(), 1);
     assert_eq!(run(JobType::Batch, Span::ZERO).len(), 1);
     assert_eq!(run(JobType::Batch, Span::secs(1)).len(), 0);
+}
+
+#[test]
+fn scaling_bounds_are_checked() {
+    let with = |min, max, count| {
+        group_with(|group| {
+            group.count = Some(count);
+            group.scaling = Some(ScalingPolicy {
+                min: Some(min),
+                max,
+                ..ScalingPolicy::default()
+            });
+        })
+    };
+    assert_eq!(with(1, Some(3), 2), Vec::<String>::new());
+    for (min, max, count) in [
+        (1, None, 1),
+        (3, Some(1), 2),
+        (-1, Some(3), 1),
+        (1, Some(3), 4),
+    ] {
+        assert_eq!(with(min, max, count).len(), 1, "{min} {max:?} {count}");
+    }
+    let above = with(1, Some(3), 4).remove(0);
+    assert!(above.ends_with("group count was greater than scaling policy maximum: 4 > 3"));
 }

@@ -51,7 +51,6 @@ fn ineffective_block_is_warned_about() {
         for group in &mut j.task_groups {
             group.services = vec![block()];
             group.migrate = Some(block());
-            group.scaling = Some(block());
             group.consul = Some(block());
             for task in &mut group.tasks {
                 task.services = vec![block()];
@@ -59,7 +58,7 @@ fn ineffective_block_is_warned_about() {
             }
         }
     });
-    assert_eq!(warnings.len(), 8);
+    assert_eq!(warnings.len(), 7);
     assert_eq!(
         warnings.first().map(String::as_str),
         Some("job.affinity: has no effect on this node")

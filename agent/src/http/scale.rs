@@ -1,0 +1,130 @@
+//! Scaling: the count of a group, its bounds, and the last of what was asked of it.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use drover_core::agent::requests::ScaleJob;
+use drover_core::effect::Reply;
+use drover_core::ids::JobKey;
+use drover_core::model::scaling::{MAX_MESSAGE, MAX_META};
+use drover_core::model::value::Value;
+use drover_core::store::record::JobRecord;
+use serde::Deserialize;
+
+use super::answer::{self, Answer};
+use super::blocking::{Indexed, blocking_query};
+use super::dto::{PolicyDto, ScaleStatus, register_answer};
+use super::errors::ApiError;
+use super::params::Params;
+use super::{Api, body, jobs};
+
+pub(super) async fn status(api: &Api, params: &Params, key: JobKey) -> Answer {
+    let seen = blocking_query(api, params, move |view| match view.job(&key) {
+        None => Indexed::whole(view, None),
+        Some(record) => Indexed::whole(view, Some(ScaleStatus::of(view, record))),
+    })
+    .await?;
+    match seen.value {
+        Some(status) => answer::read(params, seen.index, &status),
+        None => Err(ApiError::not_found("job not found").at(seen.index)),
+    }
+}
+
+/// The body of a request to scale.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Asked {
+    count: Option<i64>,
+    target: Target,
+    message: String,
+    error: bool,
+    meta: Value,
+    job_modify_index: u64,
+    eval_priority: i64,
+}
+
+/// What is scaled.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Target {
+    job: String,
+    group: String,
+}
+
+pub(super) async fn scale(api: &Api, params: &Params, job: JobKey, request: Request) -> Answer {
+    let asked: Asked = body::decode(request).await?;
+    if !asked.target.job.is_empty() && *asked.target.job != *job.id {
+        return Err(ApiError::bad("job ID in payload did not match URL"));
+    }
+    if asked.target.group.is_empty() {
+        return Err(ApiError::bad("missing task group name for scaling action"));
+    }
+    jobs::evaluated_with(asked.eval_priority)?;
+    if asked.message.len() > MAX_MESSAGE {
+        let words = format!("the message is larger than {MAX_MESSAGE} bytes");
+        return Err(ApiError::bad(words));
+    }
+    let meta = serde_json::to_string(&asked.meta).unwrap_or_default();
+    if meta.len() > MAX_META {
+        let words = format!("the meta is larger than {MAX_META} bytes");
+        return Err(ApiError::bad(words));
+    }
+    let asked = ScaleJob {
+        job,
+        group: asked.target.group.as_str().into(),
+        count: asked.count,
+        message: asked.message.into(),
+        error: asked.error,
+        meta: asked.meta,
+        expect_index: Some(asked.job_modify_index).filter(|index| *index > 0),
+    };
+    match api.agent_handle.request(asked).await? {
+        Reply::Registered {
+            eval,
+            index,
+            job_index,
+            ..
+        } => {
+            let eval = eval.map(|id| id.to_string()).unwrap_or_default();
+            let answer = register_answer(eval, index, job_index, String::new());
+            answer::written(params, index, &answer)
+        }
+        other => Err(ApiError::unexpected(other)),
+    }
+}
+
+/// The policies of a job, while it is not stopped.
+fn policies(record: &Arc<JobRecord>) -> impl Iterator<Item = PolicyDto> + '_ {
+    let groups = record.job.task_groups.iter().filter(|_| !record.job.stop);
+    groups.filter_map(|group| PolicyDto::of(record, group))
+}
+
+pub(super) async fn list(State(api): State<Api>, params: Params) -> Answer {
+    let asked = params.clone();
+    let seen = blocking_query(&api, &params, move |view| {
+        let job = asked.non_empty("job").map(str::to_owned);
+        let kind = asked.non_empty("type").map(str::to_owned);
+        let jobs = view.jobs().filter(|record| {
+            let named = job.as_ref().is_none_or(|id| *id == record.job.id);
+            named && asked.includes(&record.job.namespace)
+        });
+        let of_kind = |policy: &PolicyDto| kind.as_ref().is_none_or(|kind| *kind == policy.kind);
+        let found = jobs.flat_map(policies).filter(of_kind);
+        Indexed::whole(view, found.collect::<Vec<_>>())
+    })
+    .await?;
+    let token = |policy: &PolicyDto| policy.id.clone();
+    answer::list(params, seen, token, PolicyDto::stub).await
+}
+
+pub(super) async fn one(State(api): State<Api>, Path(id): Path<String>, params: Params) -> Answer {
+    let seen = blocking_query(&api, &params, move |view| {
+        let found = view.jobs().flat_map(policies).find(|one| one.id == id);
+        Indexed::whole(view, found)
+    })
+    .await?;
+    match seen.value {
+        Some(policy) => answer::read(&params, seen.index, &policy),
+        None => Err(ApiError::not_found("policy not found").at(seen.index)),
+    }
+}
