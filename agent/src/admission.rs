@@ -7,6 +7,7 @@ use drover_core::model::job::Job;
 use drover_core::model::template::Template;
 use drover_core::text::quote;
 use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate};
+use drover_io_real::zones;
 use drover_template::Options;
 
 use crate::jobspec::{self, Issue, Positions};
@@ -288,6 +289,13 @@ pub fn check_home(job: &Job, namespaces: &[String], pool: &str) -> Result<(), Re
 /// What there is to tell of a canonical job.
 fn check(job: &Job) -> Report {
     let mut report = validate(job);
+    if let Some(periodic) = &job.periodic {
+        let zone = zones::around(&periodic.time_zone, zones::ANY_TIME);
+        report.problems.extend(zone.err().map(|message| Problem {
+            path: "job.periodic.time_zone".to_owned(),
+            message,
+        }));
+    }
     for group in &job.task_groups {
         for task in &group.tasks {
             let wrong = |(at, template)| Some((at, syntax_error(template)?));

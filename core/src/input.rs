@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cron::zone::ZoneOffsets;
 use crate::device::reported::{ReportedAttribute, ReportedGroup};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AllocId, LaunchId, TaskName};
@@ -360,6 +361,15 @@ pub enum NodeInput {
         /// What was measured.
         result: Result<DiskUsage, Failure>,
     },
+    /// The local time of a zone.
+    TimeZone {
+        /// The operation.
+        op: Op,
+        /// Which zone.
+        zone: String,
+        /// Its offsets from UTC.
+        result: Result<ZoneOffsets, Failure>,
+    },
     /// News of a plugin's devices.
     Devices {
         /// The stream that they are of.
@@ -379,6 +389,7 @@ impl NodeInput {
             NodeInput::Probed { op, .. }
             | NodeInput::Driver { op, .. }
             | NodeInput::DiskUsage { op, .. }
+            | NodeInput::TimeZone { op, .. }
             | NodeInput::Devices { op, .. } => *op,
         }
     }

@@ -44,6 +44,7 @@ pub mod broadcast;
 pub mod claims;
 pub mod config;
 pub mod constraint;
+pub mod cron;
 pub mod cx;
 pub mod device;
 pub mod driver;

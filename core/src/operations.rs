@@ -77,6 +77,8 @@ pub enum Purpose {
     Devices(Arc<str>),
     /// How full the disk is.
     DiskUsage,
+    /// The local time of this zone.
+    TimeZone(Arc<str>),
 }
 
 impl Purpose {

@@ -44,3 +44,5 @@ pub mod timing;
 pub mod transfers;
 mod unpack;
 mod user;
+mod wall_clock;
+pub mod zones;

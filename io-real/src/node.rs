@@ -38,9 +38,11 @@ use crate::memory::GivesBack;
 use crate::plugins::Plugins;
 use crate::recorder::Recorder;
 use crate::store::Store;
+use crate::wall_clock::WallClock;
+use crate::zones;
 
 /// The longest sleep. The boot clock goes on while the machine sleeps and timers do not, so the
-/// loop looks at it again now and then.
+/// loop looks at it again now and then, besides when it is told ([`crate::wall_clock`]).
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// How many inputs are taken between two looks at the agent handle, so that a flood of one does not
@@ -145,11 +147,12 @@ impl Node {
 
     /// Runs until the core says that it is done.
     pub async fn run(mut self) {
+        let wall_clock = WallClock::new();
         let mut stopped = self.drain();
         while !stopped {
             let more = !self.answers.is_empty();
             self.recorder.hand_over(&self.agent, more);
-            let next = self.next().await;
+            let next = self.next(&wall_clock).await;
             stopped = self.take(next);
             for _ in 0..AT_ONCE {
                 let Ok(input) = self.answers.try_recv() else {
@@ -161,7 +164,7 @@ impl Node {
         }
     }
 
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self, wall_clock: &WallClock) -> Next {
         let (timeout, rest) = (self.sleep_until(), self.memory.due_at_rest());
         let (until, then) = match rest {
             Some(rest) if rest < timeout => (rest, Next::Rest),
@@ -170,6 +173,7 @@ impl Node {
         tokio::select! {
             Some(input) = self.answers.recv() => Next::Answer(input),
             Some(message) = self.request_inbox.messages.recv() => Next::Message(message),
+            () = wall_clock.set() => Next::Timeout,
             () = sleep_until(until) => then,
         }
     }
@@ -311,6 +315,14 @@ impl Node {
                         None => prober.ask(&probe).await,
                     };
                     inbox.deliver(Input::Node(NodeInput::Probed { op, probe, result }));
+                });
+            }
+            NodeEffect::LookUpTimeZone { op, zone, around } => {
+                let (op, zone, around) = (*op, zone.to_string(), *around);
+                // The system's database may be read.
+                tokio::task::spawn_blocking(move || {
+                    let result = zones::around(&zone, around).map_err(Failure::recoverable);
+                    inbox.deliver(Input::Node(NodeInput::TimeZone { op, zone, result }));
                 });
             }
             NodeEffect::MeasureDiskUsage { op } => self.hooks.measure_disk_usage(*op),

@@ -121,6 +121,8 @@ impl Coverage {
                 DriverReport::Ended(_) => "a driver stream ended",
             },
             NodeInput::DiskUsage { .. } => "how full the disk is",
+            NodeInput::TimeZone { result: Ok(_), .. } => "a time zone",
+            NodeInput::TimeZone { result: Err(_), .. } => "a time zone is not known",
             NodeInput::Devices { report, .. } => match report {
                 DeviceReport::Devices(_) => "a plugin's devices",
                 DeviceReport::Disabled(_) => "a plugin has nothing to do",
@@ -199,6 +201,7 @@ impl Coverage {
         match agent.poll_timeout() {
             Some((_, TimerName::Store)) => self.reach("store", "waits", "time"),
             Some((_, TimerName::Garbage)) => self.reach("garbage", "any", "time"),
+            Some((_, TimerName::Periodic(_))) => self.reach("job", "periodic", "time"),
             Some((_, TimerName::Job(_))) => self.reach("job", "wanted", "time"),
             Some((_, TimerName::Alloc(id, timer))) => {
                 let alloc = agent.view().alloc(id);
@@ -292,7 +295,11 @@ fn overdue(purpose: &Purpose) -> &'static str {
         Purpose::Exec => "time of a script",
         Purpose::Session => "time of a session",
         Purpose::Templates => "time of the rendering",
-        Purpose::Probe(_) | Purpose::Driver(_) | Purpose::Devices(_) | Purpose::DiskUsage => "time",
+        Purpose::Probe(_)
+        | Purpose::Driver(_)
+        | Purpose::Devices(_)
+        | Purpose::DiskUsage
+        | Purpose::TimeZone(_) => "time",
     }
 }
 

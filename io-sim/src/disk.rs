@@ -5,7 +5,9 @@
 //! late commits, refusals, and a full disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use drover_core::store::record::JobRecord;
 use drover_core::store::{Batch, CommitId, Key, Record, Saved};
 use drover_core::time::Span;
 use serde::Serialize;
@@ -21,6 +23,9 @@ pub struct Disk {
     pub full: bool,
     /// Until when, since the beginning, nothing can be written.
     pub(crate) full_until: Option<Span>,
+    /// Every job that was written where none was, in order.
+    #[serde(skip)]
+    pub(crate) made: Vec<Arc<JobRecord>>,
     /// How many commits were written.
     #[serde(skip)]
     pub commits: u64,
@@ -67,6 +72,11 @@ impl Disk {
                 unchanged = Some(key.clone());
             }
             self.unreadable.remove(&key);
+            if let Some(Record::Job(job)) = &record
+                && !self.records.contains_key(&key)
+            {
+                self.made.push(job.clone());
+            }
             match record {
                 Some(record) => self.records.insert(key, record),
                 None => self.records.remove(&key),

@@ -62,6 +62,7 @@ pub mod timeline;
 mod trace;
 mod words;
 mod world;
+pub mod zones;
 
 pub use check::Violation;
 pub use check::property::{Class, Kind, Property};

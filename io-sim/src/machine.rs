@@ -24,6 +24,7 @@ use crate::faults::Fault;
 use crate::inbox::Source;
 use crate::point::Point;
 use crate::world::{Later, World};
+use crate::zones;
 
 /// The driver whose condition is listened to.
 pub(crate) const DRIVER: &str = "mock_driver";
@@ -290,6 +291,21 @@ impl World {
                 let input = NodeInput::DiskUsage { op: *op, result };
                 let timeout = self.timeouts.probe;
                 self.answer(life, *op, &disk, timeout, Input::Node(input));
+            }
+            NodeEffect::LookUpTimeZone { op, zone, around } => {
+                if self.fires(Fault::HangProbe, zone) {
+                    return;
+                }
+                let known = zones::around(zone, *around);
+                let known = known.filter(|_| !self.fires(Fault::FailProbe, zone));
+                let unknown = || Failure::recoverable("no such zone");
+                let input = NodeInput::TimeZone {
+                    op: *op,
+                    zone: zone.to_string(),
+                    result: known.ok_or_else(unknown),
+                };
+                let timeout = self.timeouts.probe;
+                self.answer(life, *op, zone, timeout, Input::Node(input));
             }
             NodeEffect::WatchDriver { op, driver: name }
             | NodeEffect::WatchDevices { op, plugin: name } => {

@@ -246,6 +246,7 @@ impl Sim {
         self.crash();
         self.restart_at = None;
         self.stopped = false;
+        self.world.clock_was_set = false;
         let mut hash = StateHasher::default();
         hash.write_u64(self.seed);
         hash.write_u64(self.world.life);
@@ -339,6 +340,13 @@ impl Sim {
 
     /// Notes when the agent wants to be called back, and when it really is.
     fn set_call(&mut self) {
+        if self.world.clock_was_set && self.agent.is_some() {
+            let at = self.world.at;
+            let rank = (self.world.scheduler).rank(&mut self.world.choices, "clock");
+            let wanted = Instant(u64::MAX);
+            self.call.get_or_insert(Call { wanted, at, rank }).at = at;
+            return;
+        }
         let wanted = self.agent.as_ref().and_then(Agent::poll_timeout);
         let Some((wanted, _)) = wanted else {
             self.call = None;
@@ -438,6 +446,7 @@ impl Sim {
         };
         self.steps += 1;
         self.call = None;
+        self.world.clock_was_set &= input.is_some();
         self.checker.input(&self.world, agent, input.as_ref());
         let World {
             trace,

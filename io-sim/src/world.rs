@@ -114,6 +114,8 @@ pub struct World {
     /// Time since the beginning, whatever the clocks say.
     pub(crate) elapsed: Span,
     pub(crate) wall_offset: i64,
+    /// Whether the agent is to be called back because the wall clock was set.
+    pub(crate) clock_was_set: bool,
     /// Whether the wall's clock went otherwise than time.
     pub(crate) wall_jumped: bool,
     pub(crate) converging: bool,
@@ -159,6 +161,7 @@ impl World {
             at: BOOTED,
             elapsed: Span::ZERO,
             wall_offset: 1_700_000_000_000_000_000,
+            clock_was_set: false,
             wall_jumped: false,
             converging: false,
             timeouts,
@@ -231,6 +234,7 @@ impl World {
     pub fn jump_wall(&mut self, by: Span) {
         self.wall_offset = self.wall_offset.saturating_add(by.0);
         self.wall_jumped = true;
+        self.clock_was_set = true;
         self.note(|| (Column::Agent, format!("the wall clock jumps by {by}")));
     }
 
@@ -510,6 +514,7 @@ impl World {
             | Key::Variable(_)
             | Key::Collected(_)
             | Key::Disk(_)
+            | Key::Periodic(_)
             | Key::Submission(..) => None,
         };
         let tasks: Vec<TaskKey> = self.disk.records().keys().filter_map(task).collect();

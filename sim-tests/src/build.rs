@@ -8,7 +8,9 @@ use drover_core::model::dispatch::{DispatchPayload, ParameterizedJob};
 use drover_core::model::group::{EphemeralDisk, Network, Port, TaskGroup};
 use drover_core::model::identity::{Identity, RenewMode};
 use drover_core::model::job::{Job, JobType};
-use drover_core::model::policy::{ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy};
+use drover_core::model::policy::{
+    PeriodicConfig, ReschedulePolicy, RestartMode, RestartPolicy, UpdateStrategy,
+};
 use drover_core::model::task::{Hook, Lifecycle, Task};
 use drover_core::model::template::{ChangeMode, ChangeScript, Template};
 use drover_core::model::value::Value;
@@ -333,6 +335,16 @@ pub fn parameterized(mut job: Job) -> Job {
         meta_required: vec!["who".to_owned()],
         meta_optional: vec!["why".to_owned()],
         ..ParameterizedJob::default()
+    });
+    job
+}
+
+/// The job as one that is launched by the clock.
+#[must_use]
+pub fn periodic(mut job: Job, cron: &str) -> Job {
+    job.periodic = Some(PeriodicConfig {
+        spec: cron.to_owned(),
+        ..PeriodicConfig::default()
     });
     job
 }

@@ -4,7 +4,7 @@ use drover_core::claims::resources::Amounts;
 use drover_core::input::ShutdownMode;
 use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
-use drover_core::model::policy::RestartMode;
+use drover_core::model::policy::{Missed, RestartMode};
 use drover_core::model::scaling::ScalingPolicy;
 use drover_core::model::task::{Hook, Task};
 use drover_core::model::template::ChangeMode;
@@ -12,13 +12,14 @@ use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, DeleteVariable, Deregister, Dispatch,
-    Driver, Evaluate, Expect, HandOver, OpenSession, PutVariable, Register, Replace, Resize,
-    Restart, RestartTask, RevertJob, ScaleJob, Script, SetStable, Shutdown, Signal, SignalTask,
-    StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
+    Driver, Evaluate, Expect, ForcePeriodic, HandOver, OpenSession, PutVariable, Register, Replace,
+    Resize, Restart, RestartTask, RevertJob, ScaleJob, Script, SetStable, Shutdown, Signal,
+    SignalTask, StopAlloc, TagVersion, TakeOver, TransferComplete, UntagVersion, What,
 };
+use drover_io_sim::zones::RESTLESS;
 use drover_io_sim::{Dice, Faults, Search};
 
-use crate::build::{EVER, GroupWords, TaskWords, group, job, parameterized, task};
+use crate::build::{EVER, GroupWords, TaskWords, group, job, parameterized, periodic, task};
 use crate::theme::Theme;
 
 /// The script of a seed.
@@ -246,6 +247,7 @@ fn random_act(dice: &mut Dice, jobs: usize) -> Act {
     let what = match dice.below(16, "act", "") {
         _ if one_task == 1 => RestartTask { job, nth }.into(),
         _ if one_task == 2 => SignalTask { job, nth }.into(),
+        _ if one_task == 9 => ForcePeriodic { job }.into(),
         _ if one_task == 8 => OpenSession { job, nth }.into(),
         _ if one_task >= 21 => ChangeTemplate.into(),
         _ if one_task == 20 => Register {
@@ -403,6 +405,31 @@ fn random_job(dice: &mut Dice, id: &str) -> Job {
             *task = task.clone().payload();
         }
         return job;
+    }
+    if job_type.runs_to_completion() && dice.below(4, "periodic", id) == 1 {
+        return launched(dice, job);
+    }
+    job
+}
+
+/// A job that is launched in the first hours of a world.
+fn launched(dice: &mut Dice, job: Job) -> Job {
+    let id = job.id.clone();
+    let crons = [
+        "0 */7 22,23 14 11 * 2023",
+        "*/20 14-16 22 14 11 * 2023",
+        "5-59/30 3-59/9 22-23 14 11 2 2023",
+    ];
+    let cron = dice.one_of(&crons, "cron", &id).unwrap_or(crons[0]);
+    let mut job = periodic(job, cron);
+    if let Some(periodic) = &mut job.periodic {
+        periodic.prohibit_overlap = dice.below(3, "overlap", &id) == 1;
+        if dice.below(3, "zone", &id) == 1 {
+            periodic.time_zone = RESTLESS.to_owned();
+        }
+        if dice.below(4, "missed", &id) == 1 {
+            periodic.missed = Missed::Skip;
+        }
     }
     job
 }

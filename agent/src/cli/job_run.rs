@@ -1,5 +1,9 @@
 //! `drover job run`: submits a job and follows what becomes of it.
 
+use drover_core::cron::schedule::{Next, Schedule};
+use drover_core::model::job::Job;
+use drover_core::store::periodic::{moment_of, second_of};
+use drover_io_real::zones;
 use hyper::Method;
 use serde_json::json;
 
@@ -8,6 +12,7 @@ use super::context::{Context, Outcome};
 use super::failure::Failure;
 use super::{jobfile, monitor};
 use crate::http::dto::Registered;
+use crate::times;
 
 /// Runs the command.
 ///
@@ -17,7 +22,8 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     let (admitted, submission) =
         jobfile::admit_with_text(&mut cx.screen, &args.file, &args.variables, args.json)?;
     let job = admitted.job;
-    let waits = job.periodic.is_some() || job.parameterized_job.is_some();
+    let waits = job.is_template();
+    let next = next_launch(&job);
     let job = serde_json::to_value(&job);
     let job = job.map_err(|error| Failure::new(format!("cannot encode the job: {error}")))?;
     if args.output {
@@ -46,6 +52,9 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
     }
     if args.detach || waits || registered.eval_id.is_empty() {
         cx.screen.print_line("Job registration successful")?;
+        if let Some(next) = next {
+            cx.screen.print_line(&next)?;
+        }
         if !registered.eval_id.is_empty() {
             cx.screen
                 .print_line(&format!("Evaluation ID: {}", registered.eval_id))?;
@@ -53,4 +62,20 @@ pub(super) async fn run(cx: &mut Context, args: RunArgs) -> Outcome {
         return Ok(0);
     }
     monitor::eval(cx, &registered.eval_id, args.verbose).await
+}
+
+/// When a periodic job is launched first.
+fn next_launch(job: &Job) -> Option<String> {
+    let periodic = job.schedule()?;
+    let now = times::now();
+    let second = second_of(now);
+    let zone = zones::around(&periodic.time_zone, second).ok()?;
+    let Next::At(at) = Schedule::of(periodic).ok()?.next(&zone, second) else {
+        return None;
+    };
+    let at = moment_of(at);
+    let (left, at) = (times::rough(at - now), times::to_seconds(at));
+    Some(format!(
+        "Approximate next launch time: {at} ({left} from now)"
+    ))
 }

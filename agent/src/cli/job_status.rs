@@ -1,6 +1,7 @@
 //! `drover job status`: all jobs, or one of them with its roll-out and allocations.
 
 use drover_core::model::dispatch::{ParameterizedJob, children_of};
+use drover_core::model::periodic::launches_of;
 use serde_json::Value;
 
 use super::args::JobStatusArgs;
@@ -9,7 +10,9 @@ use super::failure::Failure;
 use super::lookup::{self, job_path};
 use super::monitor;
 use super::table::{block, short, table};
-use crate::http::dto::{AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary};
+use crate::http::dto::{
+    AllocStub, DeploymentDto, EvaluationDto, JobStub, JobSummary, PeriodicLaunches,
+};
 use crate::times;
 
 /// Runs the command.
@@ -102,12 +105,20 @@ async fn one(cx: &mut Context, args: &JobStatusArgs, id: &str) -> Outcome {
         let whole: Value = cx.client.get(&job_path(&job, ""), &namespace).await?;
         return cx.print_json(&whole);
     }
-    cx.screen.print_line(&head(&job))?;
+    let periodic = job.periodic && !job.parameterized_job;
+    let launches = match periodic {
+        true => Some(launches(cx, &job).await?),
+        false => None,
+    };
+    cx.screen.print_line(&head(&job, launches.as_ref()))?;
     if args.short {
         return Ok(0);
     }
     if job.parameterized_job {
         return parameterized(cx, &job).await;
+    }
+    if periodic {
+        return previously_launched(cx, &job).await;
     }
     cx.screen.title("\nSummary")?;
     cx.screen.print_line(&summary(&job.job_summary))?;
@@ -151,15 +162,43 @@ async fn parameterized(cx: &mut Context, job: &JobStub) -> Outcome {
     cx.screen.title("\nParameterized Job Summary")?;
     cx.screen
         .print_line(&table(["Pending", "Running", "Dead"], [counts]))?;
-    let prefix = children_of(&job.id);
-    let query = [namespace[0], ("prefix", prefix.as_str())];
+    let none = "No instances of parameterized job have been dispatched";
+    children(cx, job, &children_of(&job.id), "\nDispatched Jobs", none).await
+}
+
+/// When a periodic job is launched.
+async fn launches(cx: &mut Context, job: &JobStub) -> Result<PeriodicLaunches, Failure> {
+    let namespace = [("namespace", job.namespace.as_str())];
+    cx.client.get(&job_path(job, "/periodic"), &namespace).await
+}
+
+/// What the clock made of a periodic job.
+async fn previously_launched(cx: &mut Context, job: &JobStub) -> Outcome {
+    let counts = &job.job_summary.children;
+    let counts = [counts.pending, counts.running, counts.dead].map(|count| count.to_string());
+    cx.screen.title("\nChildren Job Summary")?;
+    cx.screen
+        .print_line(&table(["Pending", "Running", "Dead"], [counts]))?;
+    let none = "No instances of periodic job found";
+    let title = "\nPreviously Launched Jobs";
+    children(cx, job, &launches_of(&job.id), title, none).await
+}
+
+/// The jobs that were made of one, whose ids begin so.
+async fn children(
+    cx: &mut Context,
+    job: &JobStub,
+    prefix: &str,
+    title: &str,
+    none: &str,
+) -> Outcome {
+    let query = [("namespace", job.namespace.as_str()), ("prefix", prefix)];
     let mut children: Vec<JobStub> = cx.client.get("/v1/jobs", &query).await?;
     children.retain(|child| child.parent_id == job.id);
     children.sort_by_key(|child| child.create_index);
-    cx.screen.title("\nDispatched Jobs")?;
+    cx.screen.title(title)?;
     if children.is_empty() {
-        cx.screen
-            .print_line("No instances of parameterized job have been dispatched")?;
+        cx.screen.print_line(none)?;
         return Ok(0);
     }
     let row = |child: &JobStub| [child.id.clone(), status(child)];
@@ -169,8 +208,8 @@ async fn parameterized(cx: &mut Context, job: &JobStub) -> Outcome {
 }
 
 /// What stands above everything else.
-fn head(job: &JobStub) -> String {
-    block([
+fn head(job: &JobStub, launches: Option<&PeriodicLaunches>) -> String {
+    let mut lines = vec![
         ("ID", job.id.clone()),
         ("Name", job.name.clone()),
         (
@@ -185,7 +224,29 @@ fn head(job: &JobStub) -> String {
         ("Status", status(job)),
         ("Periodic", job.periodic.to_string()),
         ("Parameterized", job.parameterized_job.to_string()),
-    ])
+    ];
+    if let Some(launches) = launches {
+        lines.extend(launch_lines(job, launches));
+    }
+    block(lines)
+}
+
+/// What stands above of the launches of a periodic job.
+fn launch_lines(job: &JobStub, launches: &PeriodicLaunches) -> Vec<(&'static str, String)> {
+    let next = match (&launches.next_launch, &launches.awaits_time_zone) {
+        (Some(next), _) => {
+            let left = times::parse(next).map(|at| times::rough(at - times::now()));
+            format!("{next} ({} from now)", left.unwrap_or_default())
+        }
+        (None, Some(why)) => format!("none: its time zone is not known: {why}"),
+        (None, None) if job.stop => "none (job stopped)".to_owned(),
+        (None, None) => "none".to_owned(),
+    };
+    let mut lines = vec![("Next Periodic Launch", next)];
+    if let (Some(time), Some(outcome)) = (&launches.last_time, &launches.last_outcome) {
+        lines.push(("Last Periodic Time", format!("{time} ({outcome})")));
+    }
+    lines
 }
 
 fn summary(summary: &JobSummary) -> String {

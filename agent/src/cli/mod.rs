@@ -30,6 +30,7 @@ mod job_inspect;
 mod job_lists;
 mod job_logs;
 mod job_move;
+mod job_periodic;
 mod job_plan;
 mod job_restart;
 mod job_revert;
@@ -74,7 +75,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{
     AllocCommand, Cli, Command, DeploymentCommand, EvalCommand, JobCommand, NodeCommand,
-    OperatorCommand, PluginCommand, ScalingCommand, ServerCommand, SystemCommand,
+    OperatorCommand, PeriodicCommand, PluginCommand, ScalingCommand, ServerCommand, SystemCommand,
 };
 use client::Client;
 use context::{Context, Outcome};
@@ -195,6 +196,9 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Status(args) => job_status::anything(cx, args).await,
         Command::Job(JobCommand::Status(args)) => job_status::run(cx, args).await,
         Command::Job(JobCommand::Dispatch(args)) => job_dispatch::run(cx, args).await,
+        Command::Job(JobCommand::Periodic(PeriodicCommand::Force(args))) => {
+            job_periodic::run(cx, args).await
+        }
         Command::Job(JobCommand::Plan(args)) => job_plan::run(cx, args).await,
         Command::Job(JobCommand::Move(args)) => job_move::run(cx, args).await,
         Command::Action(args) | Command::Job(JobCommand::Action(args)) => {

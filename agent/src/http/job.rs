@@ -19,8 +19,8 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, dispatch, explain, jobs, missing, plan, scale, services, snapshot,
-    versions,
+    Api, actions, allocations, dispatch, explain, jobs, missing, periodic, plan, scale, services,
+    snapshot, versions,
 };
 
 /// The parts of a job that have paths of their own.
@@ -45,6 +45,8 @@ enum Part {
     Handover,
     Plan,
     Explain,
+    Periodic,
+    PeriodicForce,
     Actions,
     Action,
     /// What Nomad has and this agent does not offer.
@@ -68,8 +70,9 @@ fn split(path: &str) -> Option<(String, Part)> {
         ("/scale", Part::Scale),
         ("/revert", Part::Revert),
         ("/stable", Part::Stable),
-        ("/periodic/force", Part::Missing("periodic jobs")),
         ("/submission", Part::Submission),
+        ("/periodic/force", Part::PeriodicForce),
+        ("/periodic", Part::Periodic),
         ("/services", Part::Services),
         ("/actions", Part::Actions),
         ("/action", Part::Action),
@@ -113,6 +116,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Dispatch if writes => dispatch::dispatch(&api, &params, key, request).await,
         Part::Plan if writes => plan::plan(&api, &params, &id, request).await,
         Part::Handover if writes => snapshot::hand_over(&api, &params, key).await,
+        Part::PeriodicForce if writes => periodic::force(&api, &params, key).await,
         Part::Revert if writes => versions::revert(&api, &params, key, request).await,
         Part::Scale if writes => scale::scale(&api, &params, key, request).await,
         Part::Stable if writes => versions::stable(&api, &params, key, request).await,
@@ -126,6 +130,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         | Part::Plan
         | Part::Revert
         | Part::Stable
+        | Part::PeriodicForce
         | Part::Tag(_) => Err(ApiError::method()),
         _ if method != Method::GET => Err(ApiError::method()),
         Part::Whole => whole(&api, &params, key).await,
@@ -133,6 +138,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
         Part::Evaluations => evaluations(&api, &params, key).await,
         Part::Summary => job_summary(&api, &params, key).await,
         Part::Explain => explain::job(&api, &params, key).await,
+        Part::Periodic => periodic::launches(&api, &params, key).await,
         Part::Services => services::of_job(&api, &params, key).await,
         Part::Versions => versions::list(&api, &params, key).await,
         Part::Scale => scale::status(&api, &params, key).await,
@@ -145,7 +151,7 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
 }
 
 /// Answers out of a job's record, or that there is none.
-async fn of_record<T: serde::Serialize + Send + 'static>(
+pub(super) async fn of_record<T: serde::Serialize + Send + 'static>(
     api: &Api,
     params: &Params,
     key: JobKey,

@@ -34,6 +34,7 @@ mod missing;
 mod monitor;
 mod nodes;
 mod params;
+mod periodic;
 mod plan;
 mod plugins;
 pub(crate) mod port_forward;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use drover_io_real::clock;
+use drover_core::store::periodic::second_of;
+use drover_io_real::{clock, zones};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use super::params::Params;
 use super::records::{AllocRecords, NodeNames};
 use super::{Api, body, diff, jobs};
 use crate::admission::Preserve;
+use crate::times;
 
 /// The body of a plan.
 #[derive(Debug, Default, Deserialize)]
@@ -41,6 +43,8 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
     let mut admitted = jobs::admit(api, params, job, preserve).await?;
     let job = Arc::new(admitted.job.clone());
     let (wanted, with_diff) = (job.clone(), asked.diff);
+    let zone = job.periodic.as_ref().map(|it| it.time_zone.clone());
+    let zone = zone.and_then(|zone| zones::around(&zone, second_of(clock::now().wall)).ok());
     let planned = api.agent_handle.ask(move |view| {
         let now = clock::now();
         let node = Arc::new(NodeNames::of(view.node()));
@@ -56,6 +60,9 @@ pub(super) async fn plan(api: &Api, params: &Params, id: &str, request: Request)
             failed_groups: AllocMetric::of_dry_run(&node, &dry_run),
             job_modify_index: known.as_ref().map_or(0, |known| known.job_modify_index),
             index: known.as_ref().map_or(0, |known| known.modify_index),
+            next_periodic_launch: view
+                .next_launch(now, &wanted, zone.as_ref())
+                .map(times::to_seconds),
             ..Planned::default()
         };
         (planned, dry_run, known, view.node().drivers.clone())

@@ -18,11 +18,6 @@ async fn nomad_only_route_answers_501_with_name() {
     for (method, path, name) in [
         (
             Method::PUT,
-            "/v1/job/web/periodic/force".to_owned(),
-            "periodic jobs",
-        ),
-        (
-            Method::PUT,
             format!("/v1/node/{NONE}/drain"),
             "draining a node",
         ),

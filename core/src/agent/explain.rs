@@ -178,6 +178,10 @@ impl View<'_> {
                     "the reschedule delay of a failed allocation".to_owned(),
                     "a replacement is placed",
                 ),
+                JobWait::TimeZone => (
+                    "the local time of its zone, which is looked up".to_owned(),
+                    "it is launched at its times; of those that were missed, once",
+                ),
                 JobWait::Fingerprint => (
                     "the first fingerprints of this node".to_owned(),
                     "it is placed",
@@ -306,6 +310,9 @@ fn job_next(record: &JobRecord, status: &str) -> &'static str {
     match (record.job.stop, record.job.is_parameterized()) {
         (true, _) => "it is stopped; \"job run\" starts it again",
         (false, true) => "\"job dispatch\" makes jobs of it",
+        (false, false) if record.job.is_periodic() => {
+            "the clock makes jobs of it; \"job status\" shows when"
+        }
         (false, false) if status == "dead" => "it is over, and nothing more of it is started",
         (false, false) => "it goes on until it ends or somebody stops it",
     }

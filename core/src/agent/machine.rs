@@ -36,6 +36,7 @@ use crate::managers::Changed;
 use crate::managers::device::Devices;
 use crate::managers::driver::Drivers;
 use crate::managers::fingerprint::Fingerprints;
+use crate::managers::zones::Zones;
 use crate::model::node::{Node, NodeEvent};
 use crate::op::{Failure, Op};
 use crate::operations::{Owner, Purpose};
@@ -59,6 +60,9 @@ pub struct Machine {
     /// How full its disk is.
     #[serde(skip_serializing_if = "DiskPressure::is_idle")]
     pub(super) disk_pressure: DiskPressure,
+    /// The time zones of periodic jobs.
+    #[serde(skip_serializing_if = "Zones::is_empty")]
+    pub(super) zones: Zones,
 }
 
 /// What a report on the machine means for the rest of the agent.
@@ -72,6 +76,8 @@ pub(super) struct MachineChange {
     pub(super) fingerprinted: bool,
     /// Whether it is to be looked at what of the ended is still kept.
     pub(super) collect: bool,
+    /// Whether the local time of a zone is known better.
+    pub(super) zones: bool,
 }
 
 impl Machine {
@@ -87,6 +93,7 @@ impl Machine {
             plugins: BTreeMap::new(),
             events: VecDeque::new(),
             disk_pressure: DiskPressure::default(),
+            zones: Zones::default(),
         }
     }
 
@@ -131,7 +138,7 @@ impl Machine {
             NodeInput::Driver { .. } | NodeInput::Devices { .. } => {
                 operations.reported(&Owner::Machine, op)
             }
-            NodeInput::Probed { .. } | NodeInput::DiskUsage { .. } => {
+            NodeInput::Probed { .. } | NodeInput::DiskUsage { .. } | NodeInput::TimeZone { .. } => {
                 operations.answered(&Owner::Machine, op, true).is_some()
             }
         };
@@ -139,6 +146,7 @@ impl Machine {
             cx.count_stale();
             return self.changed(cx, Changed::default());
         }
+        let mut zones = false;
         let changed = match input {
             NodeInput::Probed { op, probe, result } => {
                 self.fingerprints.on_answer(cx, &probe, op, result)
@@ -153,8 +161,13 @@ impl Machine {
                 self.disk_pressure.on_answer(cx, op, result);
                 Changed::default()
             }
+            NodeInput::TimeZone { op, zone, result } => {
+                zones = self.zones.on_answer(cx, &zone, op, result);
+                Changed::default()
+            }
         };
         let mut report = self.changed(cx, changed);
+        report.zones = zones;
         report.collect = self.disk_pressure.is_under_pressure();
         report
     }
@@ -174,7 +187,7 @@ impl Machine {
         op: Op,
         purpose: &Purpose,
     ) -> MachineChange {
-        let mut check = false;
+        let (mut check, mut zones) = (false, false);
         let changed = match purpose {
             Purpose::Probe(name) => {
                 let failure = Failure::recoverable("it does not answer");
@@ -185,6 +198,11 @@ impl Machine {
             Purpose::DiskUsage => {
                 self.disk_pressure.re_evaluate_at();
                 check = true;
+                Changed::default()
+            }
+            Purpose::TimeZone(zone) => {
+                let failure = Failure::recoverable("nobody answers");
+                zones = self.zones.on_answer(cx, zone, op, Err(failure));
                 Changed::default()
             }
             Purpose::Start
@@ -199,7 +217,7 @@ impl Machine {
             | Purpose::Templates => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
-        report.collect = check;
+        (report.collect, report.zones) = (check, zones);
         report
     }
 
@@ -208,6 +226,7 @@ impl Machine {
         self.fingerprints.handle_timeout(cx);
         self.drivers.handle_timeout(cx);
         self.devices.handle_timeout(cx);
+        self.zones.handle_timeout(cx);
     }
 
     /// Plugins that were found are listened to from now on. A name that is taken stays whose it is.
@@ -260,6 +279,7 @@ impl Machine {
             places: changed.node,
             fingerprinted,
             collect: false,
+            zones: false,
         }
     }
 
@@ -270,6 +290,7 @@ impl Machine {
             .chain(self.drivers.awaited())
             .chain(self.devices.awaited())
             .chain(self.disk_pressure.awaited())
+            .chain(self.zones.awaited())
     }
 
     /// When [`Machine::handle_timeout`] has something to do.
@@ -278,7 +299,8 @@ impl Machine {
         let drivers = self.drivers.deadline();
         let devices = self.devices.deadline();
         let disk_pressure = self.disk_pressure.deadline();
-        [probes, drivers, devices, disk_pressure]
+        let zones = self.zones.deadline();
+        [probes, drivers, devices, disk_pressure, zones]
             .into_iter()
             .flatten()
             .min()

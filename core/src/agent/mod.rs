@@ -11,6 +11,7 @@ mod hand_over;
 mod input;
 mod machine;
 mod pending;
+mod periodic;
 mod plugins;
 pub mod requests;
 mod restore;
@@ -24,11 +25,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use self::collected::Collected;
+use self::periodic::Launches;
 pub use crate::scheduler::PREEMPTION_MARGIN;
 pub use explain::{AllocExplanation, JobExplanation, RestartsLeft, TaskExplanation, Waiting};
 pub use input::Input;
 pub use machine::Machine;
 pub use pending::{AllocWait, Awaiting, JobWait, Pending, TaskWait, Wait};
+pub use periodic::{ON_TIME, PeriodicView};
 pub use plugins::{Condition, Listened};
 pub use services::{Registration, choose};
 pub use shown::{ShownAlloc, ShownKey};
@@ -72,6 +75,8 @@ pub struct Agent {
     garbage_at: Option<Instant>,
     #[serde(default)]
     machine: Machine,
+    #[serde(default, skip_serializing_if = "Launches::is_empty")]
+    launches: Launches,
 }
 
 /// Why [`Agent::poll_timeout`] wants to be called back.
@@ -85,6 +90,8 @@ pub enum TimerName {
     Garbage,
     /// A job has to be checked again.
     Job(JobKey),
+    /// The time of a periodic job comes.
+    Periodic(JobKey),
     /// The time for the answer of an operation is over.
     Operation(Op),
     /// One of an allocation.
@@ -123,6 +130,7 @@ impl Agent {
             collect_all: false,
             garbage_at: None,
             machine: Machine::default(),
+            launches: Launches::default(),
         };
         agent.machine = Machine::new(&mut cx(&agent.config, &mut agent.shared, now));
         agent.check_machine(now);
@@ -137,6 +145,7 @@ impl Agent {
         if self.stopped {
             return self.refuse(&input);
         }
+        self.note_clocks(now);
         let mut touched = BTreeSet::new();
         match input {
             Input::Store(input) => self.on_store(now, input),
@@ -193,9 +202,11 @@ impl Agent {
         self.shared.out.push_back(Effect::Reply(*request, refused));
     }
 
-    /// Does what is due at `now`. A call when nothing is due changes nothing.
+    /// Does what is due at `now`. A call when nothing is due changes nothing. To be called too when the wall
+    /// clock was set: what waits for a time of it may be due at once, or not any more.
     pub fn handle_timeout(&mut self, now: Now) {
-        if self.poll_timeout().is_none_or(|(at, _)| at > now.at) {
+        let clock_was_set = !self.stopped && self.note_clocks(now);
+        if !clock_was_set && self.poll_timeout().is_none_or(|(at, _)| at > now.at) {
             return;
         }
         self.shared.counters.steps += 1;
@@ -213,6 +224,7 @@ impl Agent {
             self.local.re_evaluate_at.remove(&key);
             self.local.mark(&key);
         }
+        self.launch_due(now);
         self.collect_due |= self.garbage_due().is_some_and(|at| at <= now.at);
         let mut touched = self.operations_are_overdue(now);
         touched.extend(self.check_machine(now));
@@ -253,6 +265,8 @@ impl Agent {
             .map(|(key, at)| (*at, key))
             .min();
         let job = job.map(|(at, key)| (at, TimerName::Job(key.clone())));
+        let periodic = self.launches.deadline().filter(|_| self.shutdown.is_none());
+        let periodic = periodic.map(|(at, key)| (at, TimerName::Periodic(key.clone())));
         let alloc = self.queue.iter().find_map(|(at, id)| {
             let (_, timer) = self.allocs.get(id)?.deadline()?;
             Some((*at, TimerName::Alloc(*id, timer)))
@@ -266,6 +280,7 @@ impl Agent {
             .chain(machine)
             .chain(garbage)
             .chain(job)
+            .chain(periodic)
             .chain(operation)
             .chain(alloc)
             .min_by_key(|(at, _)| *at)
@@ -338,6 +353,9 @@ impl Agent {
         if change.places {
             self.machine.describe(&mut self.config.node);
             self.local.mark_blocked();
+        }
+        if change.zones {
+            self.zones_changed(now);
         }
         if !self.machine.awaits_first_report() {
             self.local.mark_unknown();

@@ -55,6 +55,8 @@ pub enum JobWait {
     Placement,
     /// The first fingerprints of this node.
     Fingerprint,
+    /// The local time of its zone.
+    TimeZone,
 }
 
 /// What an allocation waits for.
@@ -134,6 +136,7 @@ impl fmt::Display for JobWait {
             JobWait::Reschedule => "the time at which it is rescheduled",
             JobWait::Placement => "a placement on this node",
             JobWait::Fingerprint => "the first fingerprints of this node",
+            JobWait::TimeZone => "the local time of its zone",
         })
     }
 }
@@ -187,6 +190,9 @@ impl Agent {
                 pending.add(Wait::Job(key.clone(), wait), until);
             }
         }
+        for key in self.launches.awaiting_zone() {
+            pending.add(Wait::Job(key.clone(), JobWait::TimeZone), None);
+        }
         for alloc in self.allocs.values() {
             self.of_alloc(alloc, &mut pending);
         }
@@ -203,7 +209,12 @@ impl Agent {
         let reschedule = reschedule.map(|at| (JobWait::Reschedule, Some(at)));
         let placement = (local.blocked.contains_key(key)).then_some((JobWait::Placement, None));
         let fingerprint = (local.unknown.contains(key)).then_some((JobWait::Fingerprint, None));
-        (reschedule.into_iter()).chain(placement).chain(fingerprint)
+        let zone = self.launches.awaits_zone_of(key);
+        let zone = zone.then_some((JobWait::TimeZone, None));
+        (reschedule.into_iter())
+            .chain(placement)
+            .chain(fingerprint)
+            .chain(zone)
     }
 
     /// Until when a task waits: for an answer, or for a timer of its own.

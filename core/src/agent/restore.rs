@@ -40,6 +40,7 @@ impl Agent {
         }
         self.restore_collected(saved);
         self.restore_disks(saved);
+        self.restore_launches(saved, now);
         let jobs: Vec<JobKey> = self.local.jobs.keys().cloned().collect();
         jobs.iter().for_each(|key| self.local.mark(key));
         if !jobs.is_empty() {
@@ -101,8 +102,10 @@ pub(super) fn last_index(saved: &Saved) -> u64 {
     let deployments = saved.deployments.values().map(|d| d.modify_index);
     let variables = saved.variables.values().map(|one| one.meta.modify_index);
     let collected = saved.collected.values().map(|one| one.alloc.modify_index);
+    let periodic = saved.periodic.values().map(|one| one.modify_index);
     let meta = saved.meta.iter().map(|meta| meta.index);
     jobs.chain(allocs)
+        .chain(periodic)
         .chain(collected)
         .chain(evals)
         .chain(deployments)
@@ -151,7 +154,11 @@ pub(super) fn records(saved: &Saved) -> Vec<(Key, Record)> {
         let key = Key::Submission(job.clone(), *version);
         (key, Record::Submission(one.clone()))
     });
+    let periodic = saved.periodic.iter();
+    let periodic =
+        periodic.map(|(k, one)| (Key::Periodic(k.clone()), Record::Periodic(one.clone())));
     meta.chain(jobs)
+        .chain(periodic)
         .chain(evals)
         .chain(deployments)
         .chain(allocs)

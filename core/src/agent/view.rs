@@ -7,11 +7,12 @@ use std::sync::Arc;
 use super::plugins::{self, Listened};
 use super::services::{self, Registration};
 use super::shown::{ShownAlloc, ShownKey};
-use super::{Agent, Machine};
+use super::{Agent, Machine, PeriodicView};
 use crate::alloc::runner::AllocRunner;
 use crate::claims::resources::Capacity;
 use crate::claims::{Holder, Ungranted};
 use crate::config::Preemption;
+use crate::cron::zone::ZoneOffsets;
 use crate::cx::Counters;
 use crate::ids::{AllocId, DeploymentId, EvalId, JobKey, Slot};
 use crate::input::ShutdownMode;
@@ -29,7 +30,7 @@ use crate::scheduler::gc_snapshot::job_status;
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
 use crate::store::record::{AllocRecord, JobRecord};
-use crate::time::{Instant, Now};
+use crate::time::{Instant, Now, Timestamp};
 
 /// The agent, to look at.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +183,17 @@ impl<'a> View<'a> {
     /// What registering a job would do now: the plan that the scheduler would make for it.
     pub fn dry_run(self, now: Now, job: &Job) -> DryRun {
         self.agent.dry_run(now, job)
+    }
+
+    /// What is known of the launches of a periodic job.
+    pub fn periodic(self, key: &JobKey) -> Option<PeriodicView<'a>> {
+        self.agent.launches_of(key)
+    }
+
+    /// When a periodic job would be launched next if it was registered now, in the local time of its zone as it
+    /// is known here or else given.
+    pub fn next_launch(self, now: Now, job: &Job, zone: Option<&ZoneOffsets>) -> Option<Timestamp> {
+        self.agent.next_launch(now, job, zone)
     }
 
     /// Whether this node has the drivers of a group and fulfils its conditions.

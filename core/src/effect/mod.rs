@@ -105,6 +105,15 @@ pub enum NodeEffect {
         /// The operation.
         op: Op,
     },
+    /// Look up the local time of a zone.
+    LookUpTimeZone {
+        /// The operation.
+        op: Op,
+        /// The name of the zone, such as `Europe/Berlin`.
+        zone: Arc<str>,
+        /// A second, since 1970, before and after which it is wanted as far as it is known.
+        around: i64,
+    },
     /// Tell of this plugin's devices, in the same way.
     WatchDevices {
         /// The operation.
@@ -120,6 +129,7 @@ impl NodeEffect {
         match self {
             NodeEffect::Probe { op, .. }
             | NodeEffect::MeasureDiskUsage { op }
+            | NodeEffect::LookUpTimeZone { op, .. }
             | NodeEffect::WatchDriver { op, .. }
             | NodeEffect::WatchDevices { op, .. } => *op,
         }

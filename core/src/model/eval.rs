@@ -24,6 +24,8 @@ pub enum Trigger {
     Preemption,
     /// Not everything that an earlier evaluation asked for could be placed.
     QueuedAllocs,
+    /// A time of a periodic job came.
+    PeriodicJob,
 }
 
 impl Trigger {
@@ -37,6 +39,7 @@ impl Trigger {
             Trigger::DeploymentWatcher => "deployment-watcher",
             Trigger::Preemption => "preemption",
             Trigger::QueuedAllocs => "queued-allocs",
+            Trigger::PeriodicJob => "periodic-job",
         }
     }
 }

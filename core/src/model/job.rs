@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dispatch::ParameterizedJob;
 use super::group::TaskGroup;
+use super::periodic;
 use super::policy::{PeriodicConfig, ReschedulePolicy, UpdateStrategy};
 use super::value::Value;
 use crate::ids::JobKey;
@@ -188,6 +189,27 @@ impl Job {
     /// Whether jobs are made of it, and it runs nothing itself.
     pub fn is_parameterized(&self) -> bool {
         self.parameterized_job.is_some() && !self.dispatched
+    }
+
+    /// Whether the clock makes jobs of it, and it runs nothing itself.
+    pub fn is_periodic(&self) -> bool {
+        self.periodic.is_some() && !self.is_parameterized()
+    }
+
+    /// Whether other jobs are made of it, and it runs nothing itself.
+    pub fn is_template(&self) -> bool {
+        self.is_parameterized() || self.is_periodic()
+    }
+
+    /// What launches it by the clock, if anything does now.
+    pub fn schedule(&self) -> Option<&PeriodicConfig> {
+        let runs = self.is_periodic() && !self.stop;
+        self.periodic.as_ref().filter(|it| it.enabled && runs)
+    }
+
+    /// Whether it was made of another job, by a dispatch or by the clock.
+    pub fn is_child(&self) -> bool {
+        self.dispatched || periodic::launch_of(&self.parent_id, &self.id).is_some()
     }
 
     /// The job that it was made of, if it was made of one.

@@ -32,6 +32,7 @@ pub mod identity;
 pub mod job;
 pub(crate) mod names;
 pub mod node;
+pub mod periodic;
 pub mod placement;
 pub mod policy;
 pub mod processors;

@@ -149,6 +149,36 @@ pub struct PeriodicConfig {
     pub prohibit_overlap: bool,
     /// The time zone of the cron lines.
     pub time_zone: String,
+    /// What becomes of times at which the agent or the machine was not there.
+    #[serde(skip_serializing_if = "Missed::is_default")]
+    pub missed: Missed,
+}
+
+/// What becomes of times of a periodic job that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Missed {
+    /// The latest of them is launched, late.
+    #[default]
+    #[serde(rename = "run-once", alias = "")]
+    RunOnce,
+    /// They are skipped.
+    #[serde(rename = "skip")]
+    Skip,
+}
+
+impl Missed {
+    /// The name in job files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Missed::RunOnce => "run-once",
+            Missed::Skip => "skip",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    fn is_default(&self) -> bool {
+        *self == Missed::default()
+    }
 }
 
 impl Default for PeriodicConfig {
@@ -160,6 +190,7 @@ impl Default for PeriodicConfig {
             spec_type: "cron".to_owned(),
             prohibit_overlap: false,
             time_zone: "UTC".to_owned(),
+            missed: Missed::default(),
         }
     }
 }

@@ -208,8 +208,7 @@ impl<'a> Pass<'a> {
 /// Whether nobody expects a job to be there when nothing of it runs: it was stopped, or it was to
 /// come to an end.
 fn is_temporary(job: &Job) -> bool {
-    let waits = job.is_parameterized() || job.periodic.is_some();
-    job.stop || job.job_type.runs_to_completion() && !waits
+    job.stop || job.job_type.runs_to_completion() && !job.is_template()
 }
 
 /// When something last happened to jobs, as far as their allocations and evaluations tell.

@@ -102,7 +102,7 @@ pub fn job_status<'a>(
     if allocs.clone().any(live) {
         return "running";
     }
-    if record.job.is_parameterized() {
+    if record.job.is_template() {
         return if record.job.stop { "dead" } else { "running" };
     }
     // It was preempted and has no replacement yet.

@@ -89,7 +89,7 @@ fn wanted_to_run<'a, 'b>(
 /// How many copies of a group this one node shall run.
 pub fn copies(job: &Job, group: &TaskGroup) -> u32 {
     let wanted = u32::try_from(group.wanted()).unwrap_or(0);
-    if job.is_parameterized() {
+    if job.is_template() {
         0
     } else if job.job_type.one_per_node() {
         wanted.min(1)

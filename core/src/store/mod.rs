@@ -33,11 +33,13 @@ use crate::model::submission::Submission;
 use crate::model::variable::{Variable, VariableKey};
 use crate::store::collected::CollectedAlloc;
 use crate::store::disk::Disk;
+use crate::store::periodic::PeriodicRecord;
 use crate::store::record::{AllocRecord, JobRecord, TaskRecord};
 
 pub mod collected;
 pub mod disk;
 mod earlier;
+pub mod periodic;
 pub mod record;
 
 /// The layout of the records that this version writes.
@@ -72,6 +74,8 @@ pub enum Key {
     Disk(Slot),
     /// What a version of a job was made from.
     Submission(JobKey, u64),
+    /// The launches of a periodic job.
+    Periodic(JobKey),
 }
 
 /// What is remembered. Comparing two `Arc`s looks at the pointers first, which makes a duplicate
@@ -98,6 +102,8 @@ pub enum Record {
     Disk(Arc<Disk>),
     /// What a version of a job was made from.
     Submission(Arc<Submission>),
+    /// The launches of a periodic job.
+    Periodic(Arc<PeriodicRecord>),
 }
 
 /// What concerns the node as a whole.
@@ -148,6 +154,13 @@ pub struct Saved {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub submissions: BTreeMap<(JobKey, u64), Arc<Submission>>,
+    /// Launches of periodic jobs.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        with = "crate::pairs"
+    )]
+    pub periodic: BTreeMap<JobKey, Arc<PeriodicRecord>>,
     /// Under which names something stands that cannot be read. Why is not said here: an error of
     /// reading may quote what it read, and secrets with it.
     #[serde(default)]
@@ -197,6 +210,11 @@ impl Saved {
                 Record::Submission(submission) => {
                     if let Key::Submission(job, version) = key {
                         saved.submissions.insert((job, version), submission);
+                    }
+                }
+                Record::Periodic(launches) => {
+                    if let Key::Periodic(key) = key {
+                        saved.periodic.insert(key, launches);
                     }
                 }
             }

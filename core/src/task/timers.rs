@@ -86,7 +86,8 @@ impl TaskRunner {
             | Purpose::Probe(_)
             | Purpose::Driver(_)
             | Purpose::Devices(_)
-            | Purpose::DiskUsage => {}
+            | Purpose::DiskUsage
+            | Purpose::TimeZone(_) => {}
         }
     }
 

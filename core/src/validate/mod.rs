@@ -12,6 +12,7 @@ mod artifact;
 mod dispatch;
 mod group;
 mod identity;
+mod periodic;
 mod policy;
 mod service;
 mod task;
@@ -221,7 +222,7 @@ fn check_blocks(report: &mut Report, job: &Job) {
     if let Some(reschedule) = &job.reschedule {
         policy::check_reschedule(report, job.job_type, reschedule, "job.reschedule");
     }
-    report.unsupported(job.periodic.is_some(), "job", "periodic");
+    periodic::check(report, job);
     dispatch::check(report, job);
     report.unsupported(job.multiregion.is_some(), "job", "multiregion");
 }

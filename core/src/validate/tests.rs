@@ -1,6 +1,7 @@
 mod artifact;
 mod dispatch;
 mod identity;
+mod periodic;
 mod policy;
 mod service;
 mod support;

@@ -31,6 +31,7 @@ pub(super) fn key_text(key: &Key) -> String {
         Key::Submission(JobKey { namespace, id }, version) => {
             format!("submission/{namespace}{SEPARATOR}{id}{SEPARATOR}{version}")
         }
+        Key::Periodic(job) => format!("periodic/{}{SEPARATOR}{}", job.namespace, job.id),
         Key::Variable(key) => format!("variable/{}{SEPARATOR}{}", key.namespace, key.path),
     }
 }
@@ -48,6 +49,7 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, String> {
         Record::Collected(record) => serde_json::to_vec(record),
         Record::Disk(record) => serde_json::to_vec(record),
         Record::Submission(record) => serde_json::to_vec(record),
+        Record::Periodic(record) => serde_json::to_vec(record),
     };
     encoded.map_err(|error| format!("cannot encode a record: {error}"))
 }
@@ -80,6 +82,10 @@ pub(super) fn key(text: &[u8]) -> Result<Key, String> {
             let version = version.parse().map_err(|_| "its key has no version")?;
             Key::Submission(job, version)
         }
+        ("periodic", Some((namespace, id))) => Key::Periodic(JobKey {
+            namespace: namespace.into(),
+            id: id.into(),
+        }),
         ("variable", Some((namespace, path))) => Key::Variable(VariableKey {
             namespace: namespace.into(),
             path: path.into(),
@@ -118,6 +124,7 @@ pub(super) fn decode(key: &Key, value: &[u8]) -> Result<Record, String> {
         Key::Collected(_) => Record::Collected(json(value)?),
         Key::Disk(_) => Record::Disk(json(value)?),
         Key::Submission(..) => Record::Submission(json(value)?),
+        Key::Periodic(_) => Record::Periodic(json(value)?),
     })
 }
 

@@ -84,7 +84,7 @@ impl Checker {
     pub(super) fn finished_dispatched_jobs_are_collected(&mut self, agent: &Agent) -> Verdict {
         let view = agent.view();
         let mut over: BTreeMap<&str, usize> = BTreeMap::new();
-        let children = view.jobs().filter(|record| record.job.dispatched);
+        let children = view.jobs().filter(|record| record.job.is_child());
         for job in children.map(|record| &record.job) {
             let count = over.entry(&job.parent_id).or_default();
             *count += usize::from(view.job_status(&job.key()) == "dead");

@@ -31,6 +31,7 @@ impl Checker {
         self.start_has_its_artifacts(world, alloc, key)?;
         self.start_has_its_dispatch_payload(world, alloc, key)?;
         self.parameterized_job_never_runs(alloc)?;
+        self.periodic_job_never_runs(alloc)?;
         self.a_start_has_its_disk(world, alloc)?;
         self.lifecycle_stages_run_in_order(world, alloc, key)?;
         self.complete_batch_alloc_is_not_run_again(world, alloc, key)?;

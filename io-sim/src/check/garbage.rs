@@ -65,7 +65,7 @@ impl Checker {
         key: &JobKey,
     ) -> Verdict {
         let before = saved_job(world, key);
-        let known = before.filter(|job| !job.purge && !job.job.dispatched);
+        let known = before.filter(|job| !job.purge && !job.job.is_child());
         let Some(job) = known.filter(|_| !self.replies.purges(key)) else {
             return Ok(());
         };
@@ -87,7 +87,8 @@ impl Checker {
         let leased = |alloc: &AllocRecord| self.disks.is_leased(&alloc.slot(), alloc.id, wall);
         let ended = of_job().all(|alloc| alloc.finished && !leased(alloc));
         let stopped = job.job.stop || self.replies.stops(key);
-        let to_completion = stopped || job.job.job_type.runs_to_completion();
+        let to_completion =
+            stopped || job.job.job_type.runs_to_completion() && !job.job.is_template();
         let old = self.replies.collects() || {
             // As it was before it was told to go.
             let before = saved.allocs.values().filter(|alloc| alloc.job == *key);

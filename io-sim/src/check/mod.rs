@@ -28,6 +28,7 @@ mod groups;
 mod history;
 mod identities;
 mod machine;
+mod periodic;
 mod preempted;
 pub mod property;
 mod reached;
@@ -72,6 +73,7 @@ use crate::check::exits::Exits;
 use crate::check::history::History;
 use crate::check::identities::Identities;
 use crate::check::machine::Devices;
+use crate::check::periodic::Launched;
 use crate::check::reached::Reached;
 use crate::check::records::Commits;
 use crate::check::removals::Removals;
@@ -151,6 +153,7 @@ pub struct Checker {
     removals: Removals,
     claims: Claims,
     foretold: Option<Foretold>,
+    launched: Launched,
     /// Whether this life of the agent was not looked at yet.
     newborn: bool,
     /// How many ended allocations the agent keeps.
@@ -208,6 +211,7 @@ impl Checker {
             disks: Disks::default(),
             claims: Claims::default(),
             foretold: None,
+            launched: Launched::default(),
             removals: Removals::new(config.parallel_destroys),
             newborn: true,
             keep_terminal: config.keep_terminal,
@@ -241,6 +245,7 @@ impl Checker {
             Some(Input::Shutdown(mode)) => self.ending.asked(agent, *mode),
             Some(Input::Request(request, asked)) => {
                 self.replies.asked(*request, asked);
+                self.launched.asked(asked);
                 self.variables.asked(agent, *request, asked);
                 self.disks.asked(world, agent, *request, asked);
                 self.operator_asks(agent, asked);
@@ -257,7 +262,7 @@ impl Checker {
                 self.templates.delivered(input);
             }
             Some(input @ Input::Template(..)) => self.templates.delivered(input),
-            None => {}
+            None => self.launched.called_back(agent),
         }
     }
 
@@ -280,6 +285,7 @@ impl Checker {
             }
             Effect::Node(
                 NodeEffect::Probe { .. }
+                | NodeEffect::LookUpTimeZone { .. }
                 | NodeEffect::WatchDriver { .. }
                 | NodeEffect::WatchDevices { .. },
             ) => Ok(()),
@@ -314,6 +320,7 @@ impl Checker {
     pub(crate) fn agent_died(&mut self) {
         self.touched.everything();
         self.foretold = None;
+        self.launched.agent_died();
         self.lives.agent_died();
         self.exits.agent_died();
         self.evals.agent_died();

@@ -156,6 +156,18 @@ properties! {
     DispatchPayloadIsWrittenOnce: "dispatch_payload_is_written_once", [P24 P26], Always;
     /// The environment of a dispatched task has the parent job and every meta key that a dispatch may set.
     StartEnvHasDispatchMeta: "start_env_has_dispatch_meta", [P7], Always;
+    /// A periodic job runs no allocation itself.
+    PeriodicJobNeverRuns: "periodic_job_never_runs", [P3], Always;
+    /// A time of a periodic job is launched once, whatever crashes and however the clock is set.
+    NoTimeIsLaunchedTwice: "no_time_is_launched_twice", [P1 P26], Always;
+    /// A launch by the clock bears a time that fits an expression of its job.
+    LaunchHasATimeOfItsJob: "launch_has_a_time_of_its_job", [P3], Always;
+    /// A launch is on time, or it is the latest that was missed and its job wants that.
+    OnlyTheLatestMissedTimeIsLaunched: "only_the_latest_missed_time_is_launched", [P3], Always;
+    /// Each time of a periodic job is launched when it comes, unless an earlier launch overlaps it.
+    LaunchIsOnTime: "launch_is_on_time", [P3 P11], Always;
+    /// Launches of a job that prohibits overlap do not overlap.
+    LaunchesDoNotOverlap: "launches_do_not_overlap", [P3], Always;
     /// A parameterized job runs no allocation itself.
     ParameterizedJobNeverRuns: "parameterized_job_never_runs", [P3], Always;
     /// Artifacts are fetched only when the task's directory exists.
@@ -539,6 +551,8 @@ properties! {
     PoststopRunsAfterMainRan: "poststop_runs_after_main_ran", [P24], AtRest;
     /// The store's records match the agent's state.
     StoreMatchesState: "store_matches_state", [P6], AtRest;
+    /// The latest time of a periodic job was launched, whatever was missed.
+    LatestTimeIsLaunched: "latest_time_is_launched", [P3 P11], AtRest;
     /// The number of finished dispatched jobs of a parent stays within its limit.
     FinishedDispatchedJobsAreCollected: "finished_dispatched_jobs_are_collected", [P15], AtRest;
     /// A dispatch repeated with the same idempotency token returns the same job.
@@ -593,6 +607,10 @@ properties! {
     SometimesTemplateSignalsTask: "sometimes_template_signals_task", [P29], Sometimes;
     /// A template change runs a change script.
     SometimesTemplateRunsChangeScript: "sometimes_template_runs_change_script", [P29], Sometimes;
+    /// A time of a periodic job is launched that was missed.
+    SometimesMissedTimeIsLaunched: "sometimes_missed_time_is_launched", [P3], Sometimes;
+    /// A time of a periodic job is not launched, because an earlier launch overlaps it.
+    SometimesLaunchIsSkippedForOverlap: "sometimes_launch_is_skipped_for_overlap", [P3], Sometimes;
     /// A session is open when its task is told to end.
     SometimesSessionEndsWithItsTask: "sometimes_session_ends_with_its_task", [P2], Sometimes;
     /// The first rendering of a template runs its change script.

@@ -61,6 +61,7 @@ impl Checker {
         self.templates_of_dead_task_are_not_watched(world, agent)?;
         self.disk_usage_is_below_limit(world, agent)?;
         self.node_attributes_match_fingerprints(world, agent)?;
+        self.latest_time_is_launched(world, agent)?;
         self.finished_dispatched_jobs_are_collected(agent)?;
         self.idempotency_token_dispatches_once(agent)?;
         self.token_is_valid(world, agent)?;
@@ -99,14 +100,17 @@ impl Checker {
     /// machine is asked again and again, and may be about to answer.
     fn pending_is_empty_at_rest(&mut self, world: &World, agent: &Agent) -> Verdict {
         let renewed = renewed(world, agent);
+        let pending = agent.pending();
+        let asks = pending.awaiting.iter().any(|one| one.wait == Wait::Node);
         let allowed = |one: &Awaiting| match &one.wait {
             Wait::Store => !renewed.is_empty(),
             Wait::Node => one.until.is_some_and(|until| until > world.at),
             Wait::Job(_, JobWait::Placement | JobWait::Reschedule) => true,
+            // What is known of its zone came to an end just now.
+            Wait::Job(_, JobWait::TimeZone) => asks,
             Wait::Job(_, JobWait::Fingerprint) | Wait::Alloc(..) => false,
             Wait::Task(key, _) => renewed.contains(key),
         };
-        let pending = agent.pending();
         let other = pending.awaiting.iter().find(|one| !allowed(one));
         self.holds(Property::PendingIsEmptyAtRest, other.is_none(), || {
             format!("{other:?}")

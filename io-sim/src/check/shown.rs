@@ -72,8 +72,8 @@ fn status_of(view: View<'_>, job: &JobRecord) -> &'static [&'static str] {
         &["running"]
     } else if job.job.stop {
         &["dead"]
-    } else if job.job.parameterized_job.is_some() && !job.job.dispatched {
-        // It waits for dispatches.
+    } else if job.job.is_template() {
+        // It waits for dispatches, or for its time.
         &["running"]
     } else if new || !view.blocked(&key).is_empty() {
         &["pending"]

@@ -30,6 +30,7 @@ impl Checker {
         self.asked_version_is_latest(agent)?;
         self.versions(agent)?;
         self.scaled_group_has_its_count(agent)?;
+        self.periodic_jobs(world, agent)?;
         self.placements_fit(agent)?;
         self.restored_launch_is_recovered()?;
         match self.touched.take() {

@@ -69,7 +69,7 @@ impl Touched {
         match asked.get().subject() {
             Subject::Alloc(alloc) => self.siblings(agent, alloc),
             // Children of it may go, and one comes.
-            Subject::Job(job) if is_parameterized(agent, &job) => self.everything(),
+            Subject::Job(job) if is_template(agent, &job) => self.everything(),
             Subject::Job(job) => self.job(agent, &job),
             Subject::Variable(_) => {}
             Subject::Everything => self.everything(),
@@ -119,12 +119,13 @@ impl Touched {
             | Key::Deployment(_)
             | Key::Disk(_)
             | Key::Submission(..)
+            | Key::Periodic(_)
             | Key::Variable(_) => None,
         }));
     }
 }
 
-fn is_parameterized(agent: &Agent, job: &JobKey) -> bool {
+fn is_template(agent: &Agent, job: &JobKey) -> bool {
     let known = agent.view().job(job);
-    known.is_some_and(|known| known.job.is_parameterized())
+    known.is_some_and(|known| known.job.is_template())
 }

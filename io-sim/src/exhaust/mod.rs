@@ -247,6 +247,7 @@ impl Sim {
             | Record::Deployment(_)
             | Record::Variable(_)
             | Record::Collected(_)
+            | Record::Periodic(_)
             | Record::Disk(_)
             | Record::Submission(_)
             | Record::Alloc(_) => None,

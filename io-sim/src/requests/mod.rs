@@ -7,6 +7,7 @@ mod delete_variable;
 mod deregister;
 mod dispatch;
 mod evaluate;
+mod force_periodic;
 mod hand_over;
 mod open_session;
 mod put_variable;
@@ -28,6 +29,7 @@ pub use delete_variable::DeleteVariable;
 pub use deregister::Deregister;
 pub use dispatch::Dispatch;
 pub use evaluate::Evaluate;
+pub use force_periodic::ForcePeriodic;
 pub use hand_over::HandOver;
 pub use open_session::OpenSession;
 pub use put_variable::{Expect, PutVariable};
@@ -72,5 +74,6 @@ pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
         Register TakeOver HandOver DispatchJob Deregister Evaluate CollectGarbage PutVariable DeleteVariable
         StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession
         RevertJob TagVersion UntagVersion SetStable ScaleJob
+        StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession ForcePeriodic
     }
 }

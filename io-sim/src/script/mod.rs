@@ -109,6 +109,7 @@ acts! {
     Dispatch,
     Deregister,
     Evaluate,
+    ForcePeriodic,
     Restart,
     RestartTask,
     Signal,

@@ -61,6 +61,7 @@ fn timer(names: &Names, agent: &Agent) -> (Column, String) {
         Some((_, TimerName::Alloc(id, timer))) => {
             (Column::Of(names.alloc(id)), format!("timer {timer:?}"))
         }
+        Some((_, TimerName::Periodic(job))) => (Column::Agent, format!("time of job {}", job.id)),
         Some((_, TimerName::Job(job))) => (Column::Agent, format!("timer of job {}", job.id)),
         Some((_, TimerName::Garbage)) => (Column::Agent, "timer of garbage".to_owned()),
         Some((_, TimerName::Store)) => (Column::Store, "timer".to_owned()),
@@ -195,6 +196,8 @@ fn records(names: &Names, batch: &Batch) -> String {
         }
         (Key::Collected(id), Some(_)) => format!("record of {}", names.alloc(*id)),
         (Key::Collected(id), None) => format!("record of {} removed", names.alloc(*id)),
+        (Key::Periodic(job), Some(_)) => format!("launches of {}", job.id),
+        (Key::Periodic(job), None) => format!("launches of {} removed", job.id),
         (Key::Disk(slot), Some(_)) => format!("disk of {slot}"),
         (Key::Submission(job, version), Some(_)) => format!("text of {} v{version}", job.id),
         (Key::Submission(job, version), None) => {

@@ -8,7 +8,7 @@ use super::{Sim, Stepped};
 use crate::check::{Verdict, ensure};
 
 /// How long batch jobs may go on after everything else is at rest.
-const LONGEST_QUEUE: Span = Span::secs(12 * 3600);
+const LONGEST_QUEUE: Span = Span::secs(24 * 3600);
 
 impl Sim {
     /// Lets `span` pass.
@@ -109,6 +109,17 @@ impl Sim {
         ends || pending.awaiting.iter().any(|one| awaits(&one.wait))
     }
 
+    /// Whether a periodic job is launched soon: nothing is at rest before.
+    fn is_launch_to_come(&self) -> bool {
+        let Some(view) = self.view() else {
+            return false;
+        };
+        let soon = self.world.now().wall + LONGEST_QUEUE;
+        let launches = view.jobs().filter_map(|job| view.periodic(&job.job.key()));
+        let mut next = launches.filter_map(|it| it.next);
+        next.any(|at| at < soon)
+    }
+
     /// What lives and is left alone by the clock: who gets a new token may be started again for it.
     fn living_without_clock(&self) -> Vec<LaunchId> {
         let alive = self.world.alive();
@@ -134,7 +145,7 @@ impl Sim {
         }
         self.run(Span::secs(2 * 3600 - 600))?;
         let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
-        while self.is_batch_at_work() && self.world.elapsed.0 < late {
+        while (self.is_batch_at_work() || self.is_launch_to_come()) && self.world.elapsed.0 < late {
             self.run(Span::secs(600))?;
         }
         if !self.world.remotes.is_empty() {

@@ -165,6 +165,19 @@ pub struct DispatchArgs {
     pub verbose: bool,
 }
 
+/// `job periodic force`.
+#[derive(Clone, Debug, Args)]
+pub struct PeriodicForceArgs {
+    /// The periodic job's id or the beginning of it
+    pub job: String,
+    /// Return when the job is made
+    #[arg(long)]
+    pub detach: bool,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
 /// `job move`.
 #[derive(Clone, Debug, Args)]
 pub struct MoveArgs {

@@ -20,8 +20,8 @@ pub use alloc::{
 };
 pub use job::{
     ActionArgs, DispatchArgs, HistoryArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs,
-    ListOfJobArgs, MoveArgs, OfJobArgs, PlanArgs, RevertArgs, RunArgs, StopArgs, TagApplyArgs,
-    TagCommand, TagUnsetArgs, ValidateArgs,
+    ListOfJobArgs, MoveArgs, OfJobArgs, PeriodicForceArgs, PlanArgs, RevertArgs, RunArgs, StopArgs,
+    TagApplyArgs, TagCommand, TagUnsetArgs, ValidateArgs,
 };
 pub use rehearse::RehearseArgs;
 pub use replay::ReplayArgs;
@@ -179,6 +179,9 @@ pub enum JobCommand {
     Stop(StopArgs),
     /// Make a job of a parameterized one
     Dispatch(DispatchArgs),
+    /// Launch a periodic job by hand
+    #[command(subcommand)]
+    Periodic(PeriodicCommand),
     /// Let another node take over a job, with what is on its disks
     Move(MoveArgs),
     /// Give a group another count
@@ -206,6 +209,13 @@ pub enum JobCommand {
     Action(ActionArgs),
     /// Show what all copies of a job write
     Logs(JobLogsArgs),
+}
+
+/// `drover job periodic …`.
+#[derive(Debug, Subcommand)]
+pub enum PeriodicCommand {
+    /// Launch it now, whatever its times are
+    Force(PeriodicForceArgs),
 }
 
 /// Commands of allocations.

@@ -212,7 +212,7 @@ pub fn summary(view: View<'_>, record: &JobRecord) -> JobSummary {
 /// How many of the jobs that were made of this one are where.
 fn children(view: View<'_>, job: &Job) -> Children {
     let mut children = Children::default();
-    if !job.is_parameterized() {
+    if !job.is_template() {
         return children;
     }
     let is_child = |child: &Job| child.parent_id == job.id && child.namespace == job.namespace;

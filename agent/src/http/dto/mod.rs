@@ -10,6 +10,7 @@ mod job;
 mod machine;
 mod metric;
 mod node;
+mod periodic;
 mod plan;
 mod plugin;
 mod resources;
@@ -38,6 +39,7 @@ pub use job::{
 pub use machine::{Asked, Event};
 pub use metric::AllocMetric;
 pub use node::{Driver, NodeDto};
+pub use periodic::{Forced, PeriodicLaunches};
 pub use plan::{DesiredUpdates, PlanAnnotations, Planned};
 pub use plugin::PluginDto;
 pub(super) use plugin::plugins;

@@ -68,6 +68,7 @@ const PERIODIC: Block = Block::new(
         attr("crons", "Specs", Kind::Texts),
         attr("prohibit_overlap", "ProhibitOverlap", Kind::Bool),
         attr("time_zone", "TimeZone", Kind::Text),
+        attr("missed", "Missed", Kind::Choice(&["run-once", "skip"])),
     ],
     &[],
 )

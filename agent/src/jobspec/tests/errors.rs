@@ -87,6 +87,11 @@ fn malformed_blocks_are_refused() {
             "each on its own line",
         ),
         (
+            "periodic {\ncron = \"a\"\nmissed = \"never\"\n}",
+            "3:10: ",
+            "run-once",
+        ),
+        (
             "periodic {\ncron = \"a\"\ncrons = []\n}",
             "2:1: cron and crons cannot both",
             "crons.",

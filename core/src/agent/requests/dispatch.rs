@@ -67,7 +67,7 @@ impl Agent {
             .find(again)
             .filter(|_| !asked.token.is_empty());
         if let Some(child) = known {
-            return self.dispatched(&child.job);
+            return self.made(&child.job);
         }
         if children.len() >= MAX_CHILDREN {
             let why = format!("the job has {MAX_CHILDREN} dispatched jobs: let some end first");
@@ -79,10 +79,11 @@ impl Agent {
         };
         let child = Arc::new(child_of(&parent.job, id, asked));
         self.register(now, &child, None);
-        self.dispatched(&child)
+        self.made(&child)
     }
 
-    fn dispatched(&self, child: &Job) -> Reply {
+    /// The answer to who made a job of another.
+    pub(super) fn made(&self, child: &Job) -> Reply {
         let job = child.key();
         let of_job = self.local.evals.values().filter(|eval| eval.job == job);
         let eval = of_job.max_by_key(|eval| eval.create_index);

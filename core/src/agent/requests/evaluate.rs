@@ -29,6 +29,9 @@ impl OperatorRequest for Evaluate {
             Some(known) if known.job.is_parameterized() => {
                 conflict("a parameterized job runs nothing itself")
             }
+            Some(known) if known.job.is_periodic() => {
+                conflict("a periodic job runs nothing itself; job periodic force launches it")
+            }
             Some(_) => {
                 let trigger = Trigger::JobRegister;
                 stopping(&asked.agent.evaluate(asked.now, &self.job, trigger))

@@ -11,6 +11,7 @@ mod delete_variable;
 mod deregister;
 mod dispatch;
 mod evaluate;
+mod force_periodic;
 mod hand_over;
 mod open_session;
 mod put_variable;
@@ -32,6 +33,7 @@ pub use delete_variable::DeleteVariable;
 pub use deregister::Deregister;
 pub use dispatch::{DispatchJob, MAX_CHILDREN};
 pub use evaluate::Evaluate;
+pub use force_periodic::ForcePeriodic;
 pub use hand_over::HandOver;
 pub use open_session::{MAX_SESSIONS, MAX_SESSIONS_OF_ALLOC, OpenSession, SessionCommand};
 pub use put_variable::PutVariable;
@@ -162,6 +164,7 @@ requests! {
     UntagVersion,
     SetStable,
     ScaleJob,
+    ForcePeriodic,
 }
 
 impl Agent {

@@ -1,4 +1,4 @@
-//! Jobs that were made of parameterized ones ([`DispatchJob`]), and how many of them are kept.
+//! Jobs that were made of parameterized ones ([`DispatchJob`]) and of periodic ones, and how many of them are kept.
 //!
 //! Of one job's children that ended, the latest 100 (`kept_children`): whenever a child ends, the oldest
 //! beyond that are purged, and `system gc` purges all of them.
@@ -10,26 +10,37 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::ids::JobKey;
 use crate::model::dispatch::children_of;
+use crate::model::job::Job;
+use crate::model::periodic::launches_of;
 use crate::store::record::JobRecord;
 use crate::time::Now;
 
 impl Agent {
     /// The jobs that were made of this one, the oldest first.
     pub(in crate::agent) fn children(&self, parent: &JobKey) -> Vec<Arc<JobRecord>> {
-        let first = JobKey {
-            namespace: parent.namespace.clone(),
-            id: children_of(&parent.id).into(),
-        };
-        let from = self.local.jobs.range(first.clone()..);
-        let of_parent = from.take_while(|(key, _)| {
-            key.namespace == first.namespace && key.id.starts_with(&*first.id)
-        });
-        let dispatched =
-            |record: &&Arc<JobRecord>| record.job.dispatched && record.job.parent_id == *parent.id;
-        let children = of_parent.map(|(_, record)| record).filter(dispatched);
-        let mut children: Vec<_> = children.cloned().collect();
+        let mut children: Vec<_> = [children_of(&parent.id), launches_of(&parent.id)]
+            .into_iter()
+            .flat_map(|ids| self.children_named(parent, &ids))
+            .collect();
         children.sort_by_key(|child| child.job.create_index);
         children
+    }
+
+    fn children_named(&self, parent: &JobKey, ids: &str) -> Vec<Arc<JobRecord>> {
+        let first = JobKey {
+            namespace: parent.namespace.clone(),
+            id: ids.into(),
+        };
+        let from = self.local.jobs.range(first.clone()..);
+        let named = from.take_while(|(key, _)| {
+            key.namespace == first.namespace && key.id.starts_with(&*first.id)
+        });
+        let is_child = |job: &Job| job.is_child() && job.parent_id == *parent.id;
+        let children = named.map(|(_, record)| record);
+        children
+            .filter(|record| is_child(&record.job))
+            .cloned()
+            .collect()
     }
 
     /// A job was looked at: if it is a child that is over, its oldest siblings that are so too are
@@ -53,6 +64,6 @@ impl Agent {
     /// Whether this is a child of which nothing more is to come.
     fn is_finished_child(&self, record: &JobRecord) -> bool {
         let job = &record.job;
-        job.dispatched && !record.purge && self.view().job_status(&job.key()) == "dead"
+        job.is_child() && !record.purge && self.view().job_status(&job.key()) == "dead"
     }
 }

@@ -24,6 +24,17 @@ impl Agent {
         job: &Arc<Job>,
         submission: Option<&Arc<Submission>>,
     ) -> Reply {
+        self.register_by(now, job, submission, Trigger::JobRegister)
+    }
+
+    /// The same, for another reason than that somebody submitted it.
+    pub(in crate::agent) fn register_by(
+        &mut self,
+        now: Now,
+        job: &Arc<Job>,
+        submission: Option<&Arc<Submission>>,
+        trigger: Trigger,
+    ) -> Reply {
         let key = job.key();
         let known = self.local.jobs.get(&key).cloned();
         let unchanged = known
@@ -39,14 +50,15 @@ impl Agent {
         };
         let (job_index, deployment) = (record.job.job_modify_index, record.deployment);
         self.local.jobs.insert(key.clone(), record);
+        self.schedule_launches(now, &key, !unchanged);
         // It may have become of lower priority than others that cannot be placed.
         self.local.mark_blocked();
-        let eval = if job.is_parameterized() {
+        let eval = if job.is_template() {
             // It runs nothing; what ran of it before it was one is ended.
             self.local.mark(&key);
             None
         } else {
-            Some(self.evaluate(now, &key, Trigger::JobRegister))
+            Some(self.evaluate(now, &key, trigger))
         };
         Reply::Registered {
             eval: eval.as_ref().map(|eval| eval.id),
@@ -131,15 +143,27 @@ impl Agent {
     }
 
     /// Nothing of a job is to run any more, nor to be known if it is to be purged. None if there is no such
-    /// job.
+    /// job, or if it ran nothing itself.
     pub(in crate::agent) fn deregister(
         &mut self,
         now: Now,
         key: &JobKey,
         purge: bool,
     ) -> Option<Arc<Evaluation>> {
-        let stopped = self.stop_job(now, key, purge);
-        stopped.then(|| self.evaluate(now, key, Trigger::JobDeregister))
+        if !self.stop_job(now, key, purge) {
+            return None;
+        }
+        if self
+            .local
+            .jobs
+            .get(key)
+            .is_some_and(|job| job.job.is_periodic())
+        {
+            // It runs nothing, and its launches are jobs of their own.
+            self.local.mark(key);
+            return None;
+        }
+        Some(self.evaluate(now, key, Trigger::JobDeregister))
     }
 
     /// A dead job is garbage: it goes as one that is purged does, and nobody is told of an evaluation.
@@ -167,6 +191,7 @@ impl Agent {
             self.end_deployment(deployment, DeploymentStatus::Cancelled, words);
         }
         self.save_job(key, record);
+        self.schedule_launches(now, key, false);
         true
     }
 
@@ -180,6 +205,7 @@ impl Agent {
 
     pub(super) fn forget_job(&mut self, now: Now, key: &JobKey) {
         self.local.jobs.remove(key);
+        self.forget_launches(key);
         self.local.blocked.remove(key);
         self.local.unknown.remove(key);
         self.local.re_evaluate_at.remove(key);

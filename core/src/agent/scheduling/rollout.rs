@@ -69,7 +69,7 @@ impl Agent {
 pub(super) fn rolls_out(job: &Job) -> bool {
     let mut groups = job.task_groups.iter();
     let rolls = groups.any(|g| g.update.as_ref().is_some_and(|u| u.max_parallel > 0));
-    job.job_type == JobType::Service && !job.is_parameterized() && rolls
+    job.job_type == JobType::Service && !job.is_template() && rolls
 }
 
 pub(super) fn new_deployment(cx: &mut Cx<'_>, key: &JobKey, job: &Job) -> Option<Deployment> {

@@ -36,10 +36,9 @@ fn unsupported_required_block_is_refused() {
         2
     );
     let found = job_with(|j| {
-        j.periodic = Some(PeriodicConfig::default());
         j.multiregion = Some(block());
     });
-    assert_eq!(found.len(), 2);
+    assert_eq!(found.len(), 1);
 }
 
 #[test]
