@@ -6,7 +6,7 @@ use drover_core::model::canonical::canonicalize;
 use drover_core::model::job::Job;
 use drover_core::model::template::Template;
 use drover_core::text::quote;
-use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate};
+use drover_core::validate::{MAX_PROBLEMS, Problem, Report, validate_for};
 use drover_io_real::zones;
 use drover_template::Options;
 
@@ -134,7 +134,7 @@ impl Read {
     /// Every reason why it cannot, with its place in the file.
     pub fn admit(&self) -> Result<Admitted, Refused> {
         let job = canonical(self.job.clone());
-        let report = check(&job);
+        let report = check(&job, false);
         if !report.is_ok() {
             return Err(Refused(
                 report.problems.iter().map(|p| self.in_file(p)).collect(),
@@ -213,8 +213,16 @@ pub fn strip_nulls(value: &mut serde_json::Value) {
 /// # Errors
 /// Every reason why it cannot.
 pub fn admit(job: Job) -> Result<Admitted, Refused> {
+    admit_for(job, false)
+}
+
+/// The same for a node that runs the services of Consul as its own, or does not.
+///
+/// # Errors
+/// Every reason why it cannot be run.
+pub fn admit_for(job: Job, consul_services: bool) -> Result<Admitted, Refused> {
     let job = canonical(job);
-    let report = check(&job);
+    let report = check(&job, consul_services);
     if !report.is_ok() {
         return Err(Refused(
             report.problems.iter().map(ToString::to_string).collect(),
@@ -287,8 +295,8 @@ pub fn check_home(job: &Job, namespaces: &[String], pool: &str) -> Result<(), Re
 }
 
 /// What there is to tell of a canonical job.
-fn check(job: &Job) -> Report {
-    let mut report = validate(job);
+fn check(job: &Job, consul_services: bool) -> Report {
+    let mut report = validate_for(job, consul_services);
     if let Some(periodic) = &job.periodic {
         let zone = zones::around(&periodic.time_zone, zones::ANY_TIME);
         report.problems.extend(zone.err().map(|message| Problem {

@@ -297,6 +297,7 @@ impl World {
                 })]
             }
             Effect::Hook(HookEffect::Cancel { .. })
+            | Effect::Check(_)
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Stopped => Vec::new(),
@@ -362,7 +363,13 @@ impl World {
             }
             DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                 let result = Ok(0);
-                vec![DriverInput::Executed { op, launch, result }]
+                let output = String::new();
+                vec![DriverInput::Executed {
+                    op,
+                    launch,
+                    result,
+                    output,
+                }]
             }
             DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
                 let result = Ok(());

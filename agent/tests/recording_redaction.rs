@@ -423,8 +423,12 @@ impl Rig {
                             0 => Err(Failure::fatal(words("script"))),
                             _ => Ok(3),
                         };
-                        self.answers
-                            .push(answer(DriverInput::Executed { op, launch, result }));
+                        self.answers.push(answer(DriverInput::Executed {
+                            op,
+                            launch,
+                            result,
+                            output: String::new(),
+                        }));
                     }
                     DriverEffect::OpenSession(request::OpenSession { op, launch, .. }) => {
                         let result = match nth % 2 {

@@ -101,6 +101,9 @@ pub struct Config {
     /// How much of what the node has allocations may hold together.
     #[serde(default = "nothing_is_counted")]
     pub overcommit: Overcommit,
+    /// Whether the services whose provider is Consul are run as this node's own.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub consul_services: bool,
     /// How long the core waits for the outside.
     #[serde(alias = "patience")]
     pub timeouts: Timeouts,
@@ -302,6 +305,7 @@ impl Config {
             disk_limits: None,
             reserved: Reserved::default(),
             overcommit: Overcommit::default(),
+            consul_services: false,
             timeouts: Timeouts::default(),
             probes: Vec::new(),
             drivers: Vec::new(),

@@ -96,6 +96,9 @@ pub enum DriverInput {
         launch: LaunchId,
         /// Its exit code; 128 and the signal's number if one killed it.
         result: Result<i32, Failure>,
+        /// The beginning of what it printed, where that was asked for.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        output: String,
     },
     /// The program of a session runs, or could not be started.
     SessionOpened {
@@ -283,6 +286,38 @@ pub struct HookOutput {
     /// Which secrets directory the task has now: another one when what was in it is lost.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub secrets: String,
+}
+
+/// What a service answered to a check, or why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CheckInput {
+    /// The operation.
+    pub op: Op,
+    /// Whose service.
+    pub alloc: AllocId,
+    /// The answer.
+    pub result: Result<ProbeAnswer, Failure>,
+}
+
+/// What a service answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ProbeAnswer {
+    /// An answer to a request.
+    Http {
+        /// Its status.
+        code: u16,
+        /// The beginning of its body, as text.
+        body: String,
+    },
+    /// It took the connection.
+    Connected,
+    /// What it says of its health.
+    Grpc {
+        /// Whether it says that it serves.
+        serves: bool,
+        /// What it says, in the words of the protocol.
+        status: String,
+    },
 }
 
 /// What is told of templates that are watched.

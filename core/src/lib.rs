@@ -29,7 +29,7 @@
 //! # The modules
 //!
 //! [`agent`] routes; [`alloc`] and [`task`] are the runners; [`local`] is the scheduling side of a
-//! node without a cluster; [`hooks`] is the pipeline of steps around a task's life; [`managers`] know the
+//! node without a cluster; [`checks`] decides about the checks of services; [`hooks`] is the pipeline of steps around a task's life; [`managers`] know the
 //! machine, and [`driver`], [`device`] and [`fingerprint`] validate what is reported of it; [`store`]
 //! and [`ledger`] remember; [`broadcast`] gives listeners the latest version; [`gc`] selects what is removed;
 //! [`host`] decides whose a thing on the host is; [`stats`] adds up what was measured;
@@ -41,6 +41,7 @@
 pub mod agent;
 pub mod alloc;
 pub mod broadcast;
+pub mod checks;
 pub mod claims;
 pub mod config;
 pub mod constraint;

@@ -65,6 +65,8 @@ pub enum Purpose {
     Destroy,
     /// The work of a hook.
     Hook,
+    /// What a check of a service finds.
+    Check,
     /// To take over a disk.
     MoveDisk,
     /// To render templates and to watch them.

@@ -389,7 +389,10 @@ impl Driver for Commands {
         let time = request.timeout.and_then(|time| time.try_into().ok());
         let ended = task.exec(&request.command, time.unwrap_or_default()).await;
         let result = Some(ended.map_err(|error| Status::unknown(error.to_string()))?);
-        Ok(Response::new(ExecTaskResponse { result }))
+        Ok(Response::new(ExecTaskResponse {
+            result,
+            ..ExecTaskResponse::default()
+        }))
     }
 
     async fn exec_task_streaming(

@@ -9,6 +9,7 @@ pub mod artifact;
 pub mod audit;
 mod cancel;
 pub mod cgroup;
+pub mod checks;
 pub mod clock;
 pub mod connect;
 pub mod data_dir;

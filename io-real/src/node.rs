@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::agent_handle::{Message, RequestInbox, Work};
+use crate::checks::Checks;
 use crate::clock;
 use crate::device::{DevicePlugins, DeviceStream};
 use crate::driver::{Driver, DriverStream, Inbox};
@@ -86,6 +87,7 @@ pub struct Node {
     plugins: Plugins,
     devices: DevicePlugins,
     hooks: Hooks,
+    checks: Checks,
     answers: mpsc::UnboundedReceiver<Input>,
     inbox: Inbox,
     request_inbox: RequestInbox,
@@ -135,6 +137,7 @@ impl Node {
             plugins: dependencies.plugins,
             devices: dependencies.devices,
             hooks: dependencies.hooks,
+            checks: Checks::new(dependencies.inbox.clone()),
             answers: dependencies.answers,
             inbox: dependencies.inbox,
             request_inbox: dependencies.request_inbox,
@@ -268,6 +271,7 @@ impl Node {
                 journal::hook(self.agent.view(), &effect);
                 self.hooks.carry_out(effect);
             }
+            Effect::Check(effect) => self.checks.carry_out(effect),
             Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => {
                 self.request_inbox.committed(self.agent.view(), &batch);

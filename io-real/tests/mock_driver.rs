@@ -104,6 +104,7 @@ impl World {
             op: Op(2),
             launch: LAUNCH,
             program,
+            output: false,
         }));
         match self.receive().await {
             DriverInput::Executed {

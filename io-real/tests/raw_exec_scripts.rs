@@ -37,6 +37,7 @@ fn ask(world: &mut World, launch: u128, program: Program) -> Op {
             op,
             launch,
             program,
+            output: false,
         })
     })
 }

@@ -62,6 +62,13 @@ impl Coverage {
                 let task = view.alloc(key.alloc).and_then(|a| a.task(&key.task));
                 self.task(task, template(reported));
             }
+            Some(Input::Check(check)) => {
+                let what = match check.result {
+                    Ok(_) => "a service answers",
+                    Err(_) => "a service does not answer",
+                };
+                self.alloc(view.alloc(check.alloc), what);
+            }
             Some(Input::Request(_, asked)) => self.request(agent, asked),
             Some(Input::Store(reported)) => self.store(agent, reported),
             Some(Input::Shutdown(mode)) => {
@@ -92,6 +99,7 @@ impl Coverage {
             Effect::Driver(..)
             | Effect::Forget(..)
             | Effect::Hook(_)
+            | Effect::Check(_)
             | Effect::Node(_)
             | Effect::Store(_)
             | Effect::Notify(Notification::Index(_))
@@ -213,6 +221,7 @@ impl Coverage {
                     AllocTimer::AskAgain
                     | AllocTimer::ShutdownDelay
                     | AllocTimer::Health
+                    | AllocTimer::Check
                     | AllocTimer::MaxRunDuration
                     | AllocTimer::DestroyRetry => self.alloc(alloc, alloc_timer(&timer)),
                 }
@@ -294,6 +303,7 @@ fn overdue(purpose: &Purpose) -> &'static str {
         Purpose::Signal => "time of a signal",
         Purpose::Exec => "time of a script",
         Purpose::Session => "time of a session",
+        Purpose::Check => "time of a check",
         Purpose::Templates => "time of the rendering",
         Purpose::Probe(_)
         | Purpose::Driver(_)
@@ -319,6 +329,7 @@ fn alloc_timer(timer: &AllocTimer) -> &'static str {
         AllocTimer::AskAgain => "time of the next question",
         AllocTimer::ShutdownDelay => "time of the shutdown delay",
         AllocTimer::Health => "time of health",
+        AllocTimer::Check => "time of the next check",
         AllocTimer::MaxRunDuration => "time of the longest run",
         AllocTimer::DestroyRetry => "time of the next try",
         AllocTimer::Task(..) => "time of a task",

@@ -54,6 +54,13 @@ impl World {
                 op,
                 launch,
                 program,
+                output: true,
+            }) => self.run_check_program(&key, op, launch, program.timeout),
+            DriverEffect::Exec(request::Exec {
+                op,
+                launch,
+                program,
+                output: false,
             }) => self.run_script(&key, op, launch, program.timeout),
             DriverEffect::OpenSession(asked) => self.open_session(&key, &asked),
             DriverEffect::Destroy(request::Destroy { op, launch }) => {
@@ -422,7 +429,12 @@ impl World {
             op,
             launch,
             timeout,
-            DriverInput::Executed { op, launch, result },
+            DriverInput::Executed {
+                op,
+                launch,
+                result,
+                output: String::new(),
+            },
         );
     }
 

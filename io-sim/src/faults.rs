@@ -147,6 +147,12 @@ kinds! {
     HangSession = "the session hangs",
     /// The program of a session cannot be started.
     FailSession = "the session fails",
+    /// A service never answers to a check.
+    HangCheck = "the check hangs",
+    /// A check fails.
+    FailCheck = "the check fails",
+    /// A service does not work for a while.
+    BreakService = "the service is broken for a while",
     /// What the disk holds of a task cannot be read by the next agent.
     UnreadableRecord = "the record cannot be read",
     /// Counters of a task, a core or a device cannot be read.

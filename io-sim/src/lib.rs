@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+mod checks;
 mod choice;
 mod counters;
 pub mod coverage;

@@ -39,7 +39,8 @@ impl Names {
                     }
                 }
             }
-            Effect::Hook(HookEffect::Cancel { .. })
+            Effect::Check(_)
+            | Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)

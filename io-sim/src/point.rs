@@ -51,6 +51,8 @@ points! {
     SuddenDeath = "sudden death",
     /// Whether a script that fails ran.
     FailingScript = "failing script",
+    /// For how long a service is broken.
+    BrokenFor = "broken for",
     /// How long a session lasts.
     SessionLasts = "session lasts",
     /// How much of what templates need is missing.

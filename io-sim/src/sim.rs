@@ -60,6 +60,7 @@ fn mark_of(effect: &Effect, deep: bool) -> u64 {
         | Effect::Driver(..)
         | Effect::Forget(..)
         | Effect::Hook(_)
+        | Effect::Check(_)
         | Effect::Node(_)
         | Effect::Reply(..)
         | Effect::Notify(_)

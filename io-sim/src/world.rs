@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drover_core::agent::Input;
 use drover_core::config::Timeouts;
 use drover_core::effect::{Effect, HookEffect, StoreEffect};
-use drover_core::ids::{LaunchId, SessionId, TaskKey};
+use drover_core::ids::{AllocId, LaunchId, SessionId, TaskKey};
 use drover_core::input::StoreInput;
 use drover_core::model::alloc::ExitResult;
 use drover_core::op::Op;
@@ -140,6 +140,10 @@ pub struct World {
     pub(crate) latest: BTreeMap<TaskKey, LaunchId>,
     /// Programs beside tasks that somebody is connected to.
     pub(crate) sessions: BTreeMap<SessionId, Session>,
+    /// Until when the services of which allocations do not work, since the beginning.
+    pub(crate) broken_services: BTreeMap<AllocId, Span>,
+    /// The same of all.
+    pub(crate) services_broken_until: Span,
     pub(crate) cancelled: BTreeSet<Op>,
     /// Tasks of which an agent could not read what was saved.
     pub(crate) unread: BTreeSet<TaskKey>,
@@ -180,6 +184,8 @@ impl World {
             launches: BTreeMap::new(),
             latest: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            broken_services: BTreeMap::new(),
+            services_broken_until: Span::ZERO,
             cancelled: BTreeSet::new(),
             unread: BTreeSet::new(),
             broken: None,
@@ -361,6 +367,7 @@ impl World {
                 }
             }
             Effect::Hook(HookEffect::Cancel { op }) => self.cancel_hook(op),
+            Effect::Check(effect) => self.ask_service(&effect),
             Effect::Node(effect) => self.query_machine(&effect),
             Effect::Store(StoreEffect::Commit(id, batch)) => self.begin_commit(id, batch),
             Effect::Reply(..) | Effect::Notify(_) | Effect::Stopped => {}

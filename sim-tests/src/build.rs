@@ -280,8 +280,41 @@ impl GroupWords for TaskGroup {
     }
 }
 
+/// A check of a type with these fields besides, which runs each so many seconds and may take 5.
+pub fn check(kind: &str, seconds: i64, fields: &[(&str, Value)]) -> Value {
+    let own = [
+        ("Name", Value::from("alive")),
+        ("Type", Value::from(kind)),
+        ("Path", Value::from("/")),
+        ("Command", Value::from("/bin/probe")),
+        ("Interval", Value::Int(Span::secs(seconds).0)),
+        ("Timeout", Value::Int(Span::secs(5).0)),
+    ];
+    let all = own.iter().chain(fields);
+    Value::Map(
+        all.map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect(),
+    )
+}
+
+/// When tasks are restarted because of a check.
+pub fn check_restart(limit: i64, grace: Span) -> (&'static str, Value) {
+    let fields = [("Limit", Value::Int(limit)), ("Grace", Value::Int(grace.0))];
+    let fields = fields.map(|(key, value)| (key.to_owned(), value));
+    ("CheckRestart", Value::Map(fields.into()))
+}
+
+/// The service with these checks.
+#[must_use]
+pub fn checked(mut service: Value, checks: impl Into<Vec<Value>>) -> Value {
+    if let Value::Map(fields) = &mut service {
+        fields.insert("Checks".to_owned(), Value::List(checks.into()));
+    }
+    service
+}
+
 /// A service whose provider is the agent.
-fn registered(name: &str, port: &str) -> Value {
+pub fn registered(name: &str, port: &str) -> Value {
     let fields = [
         ("Name", name),
         ("PortLabel", port),

@@ -6,6 +6,7 @@ use drover_core::model::identity::RenewMode;
 use drover_core::model::job::{Job, JobType};
 use drover_core::model::task::Task;
 use drover_core::model::template::ChangeMode;
+use drover_core::model::value::Value;
 use drover_core::time::Span;
 use drover_io_sim::script::{
     Act, Change, ChangeTemplate, Collect, CollectAlloc, Deregister, Dispatch, Evaluate, HandOver,
@@ -14,7 +15,9 @@ use drover_io_sim::script::{
 };
 use drover_io_sim::{Dice, Fault, Faults};
 
-use crate::build::{EVER, GroupWords, TaskWords, group, parameterized};
+use crate::build::{
+    EVER, GroupWords, TaskWords, check, check_restart, checked, group, parameterized, registered,
+};
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub(crate) enum Theme {
     Devices,
     /// Disks that are too full, and go from allocation to allocation and from node to node.
     Disks,
+    /// Services that are checked, and break.
+    Checks,
 }
 
 /// How often things of one theme go wrong, in thousandths, and how often at most.
@@ -40,19 +45,26 @@ const NEARLY_ALWAYS: u16 = 900;
 const AT_MOST: u32 = 10;
 
 impl Theme {
-    const ALL: [Theme; 6] = [
+    /// So many of them are those of settled seeds.
+    const SETTLED: usize = 6;
+    const ALL: [Theme; 7] = [
         Theme::Tokens,
         Theme::Scripts,
         Theme::Places,
         Theme::Children,
         Theme::Devices,
         Theme::Disks,
+        Theme::Checks,
     ];
 
     /// What the world of a seed is about; most are about everything.
-    pub(crate) fn of(dice: &mut Dice) -> Option<Theme> {
+    pub(crate) fn of(dice: &mut Dice, is_settled: bool) -> Option<Theme> {
         let has_one = dice.below(3, "has a theme", "") == 1;
-        let theme = dice.one_of(&Theme::ALL, "theme", "");
+        let themes = match is_settled {
+            true => &Theme::ALL[..Theme::SETTLED],
+            false => &Theme::ALL[..],
+        };
+        let theme = dice.one_of(themes, "theme", "");
         theme.filter(|_| has_one)
     }
 
@@ -69,6 +81,10 @@ impl Theme {
                     Fault::FailSession,
                     Fault::HangSession,
                 ],
+                OFTEN,
+            ),
+            Theme::Checks => (
+                &[Fault::FailCheck, Fault::HangCheck, Fault::BreakService],
                 OFTEN,
             ),
             Theme::Places | Theme::Children => (&[], 0),
@@ -89,6 +105,10 @@ impl Theme {
             Theme::Scripts => {
                 lives_long(job);
                 each_task(job, |task| scripts(dice, task, &id));
+            }
+            Theme::Checks => {
+                lives_long(job);
+                has_checks(dice, job);
             }
             Theme::Places => {
                 lives_long(job);
@@ -152,6 +172,16 @@ impl Theme {
                     _ => ChangeTemplate.into(),
                 };
                 (&[1, 5, 30], what)
+            }
+            Theme::Checks => {
+                let what = match dice.below(6, "about checks", &job) {
+                    0 => RestartTask { job, nth }.into(),
+                    1 => StopAlloc { job, nth: None }.into(),
+                    2 => changed(job, Change::Env(dice.pick("env", ""))),
+                    3 => Replace.into(),
+                    _ => changed(job, Change::KillTimeout(Span::secs(1))),
+                };
+                (&[5, 30, 100, 400], what)
             }
             Theme::Places => {
                 let what = match dice.below(4, "about places", &job) {
@@ -244,4 +274,46 @@ fn scripts(dice: &mut Dice, mut task: Task, id: &str) -> Task {
 fn each_group_has_the_port(job: &mut Job) {
     let tasks = job.task_groups[0].tasks.clone();
     job.task_groups[0] = group("g", tasks).never_again().static_port("http", 8080);
+}
+
+/// Services of the group and of its first task, each with a check.
+fn has_checks(dice: &mut Dice, job: &mut Job) {
+    let id = job.id.clone();
+    let group = &mut job.task_groups[0];
+    let main = group.tasks[0].name.clone();
+    let of_group = some_check(dice, &format!("{id} of the group"), &main);
+    let of_task = some_check(dice, &format!("{id} of the task"), &main);
+    group.services = vec![checked(registered("group-service", "8080"), [of_group])];
+    group.tasks[0].services = vec![checked(registered("task-service", "8081"), [of_task])];
+    if dice.below(2, "rolls with checks", &id) == 1 {
+        *group = group.clone().rolls(1);
+    }
+}
+
+fn some_check(dice: &mut Dice, entity: &str, task: &str) -> Value {
+    let kind = ["http", "tcp", "grpc", "script"][dice.below(4, "check", entity)];
+    let seconds = dice
+        .one_of(&[100, 30, 300], "interval", entity)
+        .unwrap_or(100);
+    let mut number =
+        |what: &str, among: &[i64]| Value::Int(dice.one_of(among, what, entity).unwrap_or(0));
+    let mut fields = vec![
+        ("SuccessBeforePassing", number("success before", &[0, 0, 2])),
+        (
+            "FailuresBeforeCritical",
+            number("failures before", &[0, 0, 3]),
+        ),
+    ];
+    if kind == "script" {
+        fields.push(("TaskName", Value::from(task)));
+    }
+    if dice.below(2, "check restarts", entity) == 1 {
+        let limit = dice.one_of(&[1, 2, 3], "limit", entity).unwrap_or(1);
+        let grace = dice.one_of(&[1, 0, 120], "grace", entity).unwrap_or(1);
+        fields.push(check_restart(limit, Span::secs(grace)));
+    }
+    let policies = ["", "", "ignore_warnings", "ignore"];
+    let policy = policies[dice.below(4, "on update", entity)];
+    fields.push(("OnUpdate", Value::from(policy)));
+    check(kind, seconds, &fields)
 }

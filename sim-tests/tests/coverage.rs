@@ -47,6 +47,14 @@ const UNCOUNTED: &[Property] = &[
     Property::AgentRestartAtRestChangesNothing,
     Property::ExpectedOutcomeHappens,
     Property::ScenarioExpectationHolds,
+    Property::NoTimeIsLaunchedTwice,
+    Property::LaunchHasATimeOfItsJob,
+    Property::OnlyTheLatestMissedTimeIsLaunched,
+    Property::LaunchIsOnTime,
+    Property::LaunchesDoNotOverlap,
+    Property::LatestTimeIsLaunched,
+    Property::SometimesMissedTimeIsLaunched,
+    Property::SometimesLaunchIsSkippedForOverlap,
 ];
 
 #[test]

@@ -308,3 +308,21 @@ fn group_without_update_is_replaced_at_once() {
         sim.converge()
     });
 }
+
+/// Copies that a version does not want any more have nothing to prove: nobody waits for them.
+#[test]
+fn scaled_down_copies_hold_up_no_rollout() {
+    for_seeds(100, |sim| {
+        let old = three(task("main"));
+        sim.register(&old);
+        sim.until(SOON, |sim| sim.runs("web", "main"))?;
+        sim.register(&other(&old));
+        sim.until(SOON, |sim| versions(sim).contains(&1))?;
+        let one = changed(&old, |group| group.count = Some(1));
+        sim.register(&one);
+        sim.converge()?;
+        sim.expect_that(versions(sim) == [2], "one copy of the latest version runs")?;
+        let ended = rollout(sim) == Some(DeploymentStatus::Successful);
+        sim.expect_that(ended, "its roll-out is over")
+    });
+}

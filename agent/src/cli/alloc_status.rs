@@ -7,7 +7,7 @@ use super::context::{Context, Outcome, no_template};
 use super::failure::Failure;
 use super::table::{block, short, table};
 use super::usage::{bytes, is_busy_known, memory_used, mhz, sections, unset};
-use super::{job_status, lookup};
+use super::{alloc_checks, job_status, lookup};
 use crate::http::dto::{
     Alloc, AllocStats, AllocStub, DriverNetworkDto, ResourceUsage, TaskStateDto,
 };
@@ -38,6 +38,7 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
     let head = head(cx, &alloc, args.verbose);
     cx.screen.print_line(&head)?;
     addresses(cx, &alloc)?;
+    checks(cx, &alloc).await?;
     let stats = match (stats(cx, &alloc).await, args.stats) {
         (Ok(stats), _) => Some(stats),
         (Err(failure), true) => return Err(failure),
@@ -57,6 +58,16 @@ pub(super) async fn run(cx: &mut Context, args: AllocStatusArgs) -> Outcome {
         )?;
     }
     Ok(0)
+}
+
+async fn checks(cx: &mut Context, alloc: &Alloc) -> Result<(), Failure> {
+    // What else it is and was can be told without.
+    let all = alloc_checks::of_alloc(cx, &alloc.stub.id).await;
+    let Some(section) = alloc_checks::section(&all.unwrap_or_default()) else {
+        return Ok(());
+    };
+    cx.screen.title("\nNomad Service Checks:")?;
+    cx.screen.print_line(&section)
 }
 
 async fn stats(cx: &Context, alloc: &Alloc) -> Result<AllocStats, Failure> {

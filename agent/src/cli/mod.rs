@@ -6,6 +6,7 @@ pub mod args;
 mod action;
 mod agent_monitor;
 mod alloc_act;
+mod alloc_checks;
 mod alloc_cp;
 mod alloc_fs;
 mod alloc_logs;
@@ -223,6 +224,7 @@ pub async fn dispatch(cx: &mut Context, command: Command) -> Outcome {
         Command::Alloc(AllocCommand::Stop(args)) => alloc_act::stop(cx, args).await,
         Command::Alloc(AllocCommand::Restart(args)) => alloc_act::restart(cx, args).await,
         Command::Alloc(AllocCommand::Signal(args)) => alloc_act::signal(cx, args).await,
+        Command::Alloc(AllocCommand::Checks(args)) => alloc_checks::run(cx, args).await,
         Command::Alloc(AllocCommand::Gc(args)) => alloc_act::gc(cx, args).await,
         Command::Alloc(AllocCommand::Fs(args)) => alloc_fs::run(cx, args).await,
         Command::Alloc(AllocCommand::PortForward(args)) => port_forward::run(cx, args).await,

@@ -14,6 +14,7 @@
 //!   gc_inode_usage_threshold = 70
 //!   gc_interval              = "1m"            # how often that is checked
 //!   gc_parallel_destroys     = 2               # how many go at once
+//!   consul_services          = true            # services with provider "consul" are run as "nomad"
 //!   artifact { http_max_size = "1GB" }         # bounds of what tasks fetch; see `artifact`
 //! }
 //! ```
@@ -60,6 +61,8 @@ pub struct ClientConfig {
     pub clouds: BTreeSet<String>,
     /// When ended allocations are garbage-collected.
     pub gc: GcConfig,
+    /// Whether services whose provider is Consul are run as the node's own.
+    pub consul_services: bool,
     /// What tasks may fetch.
     pub artifact: Settings,
     /// What is said of the node itself.
@@ -108,6 +111,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
     let mut given = fields(&block.body)?;
     let mut options = given.text_map("options")?;
     let gc = gc(&mut given)?;
+    let consul_services = given.flag("consul_services")?.unwrap_or(false);
     let node = node::node(&mut given)?;
     let mut ignored = Vec::new();
     for name in given.ignore(node::WITHOUT_EFFECT) {
@@ -121,6 +125,7 @@ pub(super) fn client(block: &Block) -> Result<ClientConfig, String> {
         drivers: lists(&mut options, "driver")?,
         clouds: BTreeSet::new(),
         gc,
+        consul_services,
         artifact: Settings::default(),
         node,
         ignored,

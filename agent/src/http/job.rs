@@ -19,8 +19,8 @@ use super::errors::ApiError;
 use super::params::{Params, percent_decode};
 use super::records::{AllocRecords, EvalRecords, NodeNames};
 use super::{
-    Api, actions, allocations, dispatch, explain, jobs, missing, periodic, plan, scale, services,
-    snapshot, versions,
+    Api, actions, allocations, dispatch, explain, jobs, periodic, plan, scale, services, snapshot,
+    versions,
 };
 
 /// The parts of a job that have paths of their own.
@@ -49,8 +49,6 @@ enum Part {
     PeriodicForce,
     Actions,
     Action,
-    /// What Nomad has and this agent does not offer.
-    Missing(&'static str),
 }
 
 /// Splits a path below `/v1/job/` into the job's id and the part of it.
@@ -109,7 +107,6 @@ pub(super) async fn any(State(api): State<Api>, params: Params, request: Request
     let method = request.method().clone();
     let writes = method == Method::PUT || method == Method::POST;
     match part {
-        Part::Missing(what) => Err(missing::not_offered(what, path)),
         Part::Whole if writes => jobs::submit(&api, &params, Some(&id), request).await,
         Part::Whole if method == Method::DELETE => stop(&api, &params, key).await,
         Part::Evaluate if writes => evaluate(&api, &params, key).await,

@@ -157,7 +157,8 @@ pub(super) async fn admit(
     let pool = keep_of_running(api, &mut job, preserve).await?;
     admission::check_home(&job, &api.settings.namespaces, &pool)
         .map_err(|refused| ApiError::failed(refused.0.join("\n")))?;
-    admission::admit(job).map_err(|refused| ApiError::failed(refused.list()))
+    let consul = api.settings.client.consul_services;
+    admission::admit_for(job, consul).map_err(|refused| ApiError::failed(refused.list()))
 }
 
 /// Refuses a priority of an evaluation: jobs are planned together, by priorities of their own, so that it
@@ -303,8 +304,9 @@ pub(super) async fn validate(State(api): State<Api>, params: Params, request: Re
         .agent_handle
         .ask(|view| (view.node().pool.clone(), view.node().drivers.clone()));
     let (pool, drivers) = known.await?;
+    let consul = api.settings.client.consul_services;
     let admitted = admission::check_home(&job, &api.settings.namespaces, &pool)
-        .and_then(|()| admission::admit(job));
+        .and_then(|()| admission::admit_for(job, consul));
     let reasons = match &admitted {
         Ok(admitted) if check_node => suitability::reasons(&api, &admitted.job).await?,
         Ok(_) | Err(_) => Vec::new(),

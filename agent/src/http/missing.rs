@@ -16,8 +16,6 @@ const NOT_OFFERED: &[(&str, &str)] = &[
     ("agent/keyring/**", "keyrings"),
     ("agent/pprof/**", "profiles of the agent"),
     ("agent/reload", "reloading the agent's configuration"),
-    ("allocation/*/checks", "health checks"),
-    ("client/allocation/*/checks", "health checks"),
     ("client/allocation/*/pause", "pausing tasks"),
     ("client/identity", "identities of nodes"),
     ("client/metadata", "changing a node's metadata"),

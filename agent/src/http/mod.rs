@@ -7,6 +7,7 @@ mod answer;
 mod audit;
 mod blocking;
 mod body;
+mod checks;
 mod client;
 mod cluster;
 mod compress;
@@ -198,6 +199,8 @@ fn routes() -> Router<Api> {
         .route("/v1/node/{id}/allocations", get(nodes::allocations))
         .route("/v1/client/allocation/{id}/snapshot", get(snapshot::get))
         .route("/v1/client/allocation/{id}/exec", get(exec::exec))
+        .route("/v1/client/allocation/{id}/checks", get(checks::of_alloc))
+        .route("/v1/allocation/{id}/checks", get(checks::of_alloc))
         .route(
             "/v1/client/allocation/{id}/port-forward",
             get(port_forward::forward),

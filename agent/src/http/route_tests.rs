@@ -26,16 +26,6 @@ async fn nomad_only_route_answers_501_with_name() {
             format!("/v1/node/{NONE}/eligibility"),
             "eligibility",
         ),
-        (
-            Method::GET,
-            format!("/v1/allocation/{NONE}/checks"),
-            "health checks",
-        ),
-        (
-            Method::GET,
-            format!("/v1/client/allocation/{NONE}/checks"),
-            "health checks",
-        ),
         (Method::GET, "/ui/jobs".to_owned(), "a web interface"),
     ] {
         let (status, message) = failure(&rig, method, &path, "{}").await;

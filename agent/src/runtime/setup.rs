@@ -440,6 +440,7 @@ fn config(settings: &Settings, id: NodeId, data_dir: &DataDir) -> Config {
     config.preemption = settings.file.preemption;
     config.reserved = settings.file.client.node.reserved.amounts;
     config.overcommit = settings.file.client.node.overcommit;
+    config.consul_services = settings.file.client.consul_services;
     config.parallel_destroys = wanted.gc.parallel;
     // Nobody else may mount.
     config.secrets_in_memory = rustix::process::geteuid().is_root();

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::requests::Request;
 use crate::ids::{RequestId, TaskKey};
-use crate::input::{DriverInput, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput};
+use crate::input::{
+    CheckInput, DriverInput, HookInput, NodeInput, ShutdownMode, StoreInput, TemplateInput,
+};
 
 /// One thing that happened outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,6 +17,8 @@ pub enum Input {
     Hook(HookInput),
     /// Something happens to a task's templates after they were asked for.
     Template(TaskKey, TemplateInput),
+    /// A service answered to a check.
+    Check(CheckInput),
     /// The store says something of a commit.
     Store(StoreInput),
     /// An operator asks something.

@@ -214,7 +214,8 @@ impl Machine {
             | Purpose::Destroy
             | Purpose::Hook
             | Purpose::MoveDisk
-            | Purpose::Templates => Changed::default(),
+            | Purpose::Templates
+            | Purpose::Check => Changed::default(),
         };
         let mut report = self.changed(cx, changed);
         (report.collect, report.zones) = (check, zones);

@@ -180,6 +180,15 @@ impl Agent {
                 }
                 touched.insert(key.alloc);
             }
+            Input::Check(input) => {
+                let id = input.alloc;
+                let mut cx = cx(&self.config, &mut self.shared, now);
+                match self.allocs.get_mut(&id) {
+                    Some(alloc) => alloc.on_check(&mut cx, input),
+                    None => cx.count_stale(),
+                }
+                touched.insert(id);
+            }
             Input::Request(request, what) => touched = self.on_request(now, request, &what),
             Input::Node(input) => touched = self.on_node(now, input),
             Input::Shutdown(mode) => touched = self.on_shutdown(now, mode),
@@ -320,7 +329,7 @@ impl Agent {
                 }
                 Owner::Alloc(_) => {
                     if let Some(alloc) = alloc {
-                        alloc.on_overdue(&mut cx, op);
+                        alloc.on_overdue(&mut cx, op, purpose);
                     }
                 }
                 Owner::Machine => {

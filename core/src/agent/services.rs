@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::View;
 use crate::alloc::runner::AllocRunner;
+use crate::checks::endpoint::endpoint;
 use crate::config::Config;
 use crate::cx::Rng;
 use crate::fnv::fnv1a;
@@ -21,7 +22,8 @@ use crate::interpolate::{Names, interpolate};
 use crate::model::alloc::DriverNetwork;
 use crate::model::service::{Service, is_name};
 use crate::model::task::Stage;
-use crate::store::record::{AllocRecord, AssignedPort};
+use crate::model::value::Value;
+use crate::store::record::AllocRecord;
 use crate::task::runner::{Phase, TaskRunner};
 
 /// One instance of a service.
@@ -106,6 +108,13 @@ fn serves_group(task: &TaskRunner) -> bool {
     goes_on && task.state().started_at.is_some() && !task.is_ending()
 }
 
+/// The services of these blocks that this node runs.
+fn services_of<'a>(config: &Config, blocks: &'a [Value]) -> impl Iterator<Item = Service<'a>> {
+    let consul = config.consul_services;
+    let here = move |block: &'a Value| Service::run_here(block, consul);
+    blocks.iter().filter_map(here)
+}
+
 /// The services of the group, once for all its tasks.
 fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
     let record = alloc.record();
@@ -113,7 +122,7 @@ fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for service in group.services.iter().filter_map(Service::of_ours) {
+    for service in services_of(config, &group.services) {
         let mut tasks = alloc.tasks().iter().filter(|task| match service.task {
             "" => task.spec().stage() == Stage::Main,
             name => task.spec().key.task.as_str() == name,
@@ -128,45 +137,12 @@ fn of_group(config: &Config, alloc: &AllocRunner) -> Vec<Registration> {
 
 fn of_task(config: &Config, alloc: &AllocRunner, task: &TaskRunner) -> Vec<Registration> {
     let record = alloc.record();
-    let services = task.spec().task().services.iter();
-    let services = services.filter_map(Service::of_ours);
+    let services = services_of(config, &task.spec().task().services);
     let env = || task.environment_of_services(config, record);
     let owner = Some(&task.spec().key.task);
     services
         .filter_map(|service| registered(config, record, &service, owner, task.network(), env))
         .collect()
-}
-
-/// The address and port of a service: the driver's, if it reported them and they are wanted or it says that
-/// they are to be announced, else the host's. None if its port turns out to be none.
-fn endpoint<'a>(
-    alloc: &'a AllocRecord,
-    node: &'a str,
-    service: &Service<'_>,
-    network: Option<&'a DriverNetwork>,
-) -> Option<(&'a str, u16)> {
-    let assigned = alloc.ports.iter().find(|port| port.label == service.port);
-    let number = || match service.port {
-        "" => Some(0),
-        port => port.parse().ok(),
-    };
-    let of_driver = network.filter(|network| match service.address_mode {
-        "" | "auto" => network.advertises(),
-        mode => mode == "driver" && !network.ip.is_empty(),
-    });
-    match (of_driver, assigned) {
-        (Some(network), assigned) => {
-            let inside = |port: &AssignedPort| match port.to {
-                0 => port.value,
-                to => to,
-            };
-            let mapped = network.port_map.get(service.port).copied();
-            let port = mapped.or(assigned.map(inside)).or_else(number)?;
-            Some((&network.ip, port))
-        }
-        (None, Some(port)) => Some((&port.host_ip, port.value)),
-        (None, None) => Some((node, number()?)),
-    }
 }
 
 /// The instance; none if its port or its name turns out to be none.
@@ -183,7 +159,8 @@ fn registered(
     let node = &config.node;
     let names = Names { env: &env, node };
     let text = |text: &str| interpolate(text, &names);
-    let (host, port) = endpoint(alloc, &node.address, service, network)?;
+    let (mode, port) = (service.address_mode, service.port);
+    let (host, port) = endpoint(alloc, &node.address, port, mode, network)?;
     let name = Some(text(service.name)).filter(|name| is_name(name))?;
     let address = match service.address {
         "" => host.to_owned(),

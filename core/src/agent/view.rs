@@ -345,6 +345,11 @@ impl<'a> View<'a> {
         &self.agent.local.variables
     }
 
+    /// Whether services whose provider is Consul are run as the node's own.
+    pub fn runs_consul_services(self) -> bool {
+        self.agent.config.consul_services
+    }
+
     /// Every instance of a service that is registered now.
     pub fn services(self) -> Vec<Registration> {
         services::services(self)

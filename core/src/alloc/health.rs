@@ -1,4 +1,5 @@
-//! Whether a new allocation is healthy: its tasks run long enough without a restart.
+//! Whether a new allocation is healthy: its tasks run long enough without a restart, and unless the job file
+//! says otherwise the checks of its services pass all the while.
 //!
 //! Only allocations of a roll-out are watched, and each gets one verdict.
 
@@ -15,6 +16,12 @@ use crate::time::{Instant, Now, Span, Timestamp};
 pub struct HealthWatch {
     min_healthy: Span,
     deadline: Instant,
+    /// Whether checks have to pass.
+    #[serde(default)]
+    checks: bool,
+    /// How long after the beginning the deadline was, for people.
+    #[serde(default)]
+    within: Span,
     /// The latest start among the tasks, and since when all of them run.
     since: Option<(Timestamp, Instant)>,
 }
@@ -34,15 +41,23 @@ impl HealthWatch {
         HealthWatch {
             min_healthy: update.min_healthy_time,
             deadline: now.at + update.healthy_deadline,
+            checks: update.health_check != "task_states",
+            within: update.healthy_deadline,
             since: None,
         }
     }
 
-    /// Looks at the tasks: the verdict, once there is one.
+    /// Whether checks have to pass.
+    pub fn considers_checks(&self) -> bool {
+        self.checks
+    }
+
+    /// Looks at the tasks: the verdict, once there is one. `failing` says which check does not pass, and why.
     pub fn check<'a>(
         &mut self,
         now: Now,
         tasks: impl Iterator<Item = &'a TaskRunner>,
+        failing: Option<String>,
     ) -> Option<Verdict> {
         let mut all_run = true;
         let mut latest = Timestamp::default();
@@ -67,7 +82,7 @@ impl HealthWatch {
             all_run &= task.runs();
             latest = latest.max(state.started_at.unwrap_or_default());
         }
-        self.note(now, all_run, latest);
+        self.note(now, all_run && failing.is_none(), latest);
         if self
             .since
             .is_some_and(|(_, at)| at + self.min_healthy <= now.at)
@@ -75,7 +90,12 @@ impl HealthWatch {
             return Some(Verdict::Healthy);
         }
         let late = self.deadline <= now.at;
-        late.then(|| Verdict::Unhealthy("Tasks not running by healthy_deadline".to_owned()))
+        late.then(|| {
+            Verdict::Unhealthy(match failing {
+                Some(check) if all_run => format!("Unhealthy after {}: {check}", self.within),
+                Some(_) | None => "Tasks not running by healthy_deadline".to_owned(),
+            })
+        })
     }
 
     fn note(&mut self, now: Now, all_run: bool, latest: Timestamp) {

@@ -1,5 +1,6 @@
 //! Effects: what the core asks of the outside. Two levels, as the inputs.
 
+mod check;
 pub mod request;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::model::variable::VariableMeta;
 use crate::op::Op;
 use crate::store::{Batch, CommitId};
 use crate::work::HookWork;
+pub use check::{CheckEffect, Probe, ProbeKind};
 pub use request::{DriverEffect, Program, TaskConfig};
 
 /// One thing to do outside. Doing it never blocks the core.
@@ -26,6 +28,8 @@ pub enum Effect {
     Forget(Arc<str>, LaunchId),
     /// For whoever does the work of hooks.
     Hook(HookEffect),
+    /// For whoever asks services whether they work.
+    Check(CheckEffect),
     /// For whoever knows the machine.
     Node(NodeEffect),
     /// For the store.
@@ -45,6 +49,7 @@ impl Effect {
         match self {
             Effect::Driver(_, _, effect) => Some(effect.op()),
             Effect::Hook(HookEffect::Run { op, .. } | HookEffect::Cancel { op }) => Some(*op),
+            Effect::Check(effect) => Some(effect.op()),
             Effect::Node(effect) => Some(effect.op()),
             Effect::Forget(..)
             | Effect::Store(_)

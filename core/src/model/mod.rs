@@ -22,6 +22,7 @@
 pub mod alloc;
 pub mod artifact;
 pub mod canonical;
+pub mod check;
 pub mod device;
 pub mod dispatch;
 pub mod eval;

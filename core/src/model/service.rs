@@ -23,10 +23,16 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// The service; none if somebody else is to know of it.
-    pub fn of_ours(block: &'a Value) -> Option<Service<'a>> {
+    /// The service; none if somebody else is to know of it. `consul` is whether the node runs the services of that
+    /// provider too, which is also the one that a block without a provider means.
+    pub fn run_here(block: &'a Value, consul: bool) -> Option<Service<'a>> {
         let text = |name| field(block, name).and_then(Value::as_str).unwrap_or("");
-        if text("provider") != "nomad" {
+        let ours = match text("provider") {
+            "nomad" => true,
+            "" | "consul" => consul,
+            _ => false,
+        };
+        if !ours {
             return None;
         }
         let tags = field(block, "tags").and_then(Value::as_list);
@@ -50,12 +56,6 @@ impl<'a> Service<'a> {
         Some(provider.unwrap_or("")).filter(|name| *name != "nomad")
     }
 
-    /// Whether somebody shall look whether it works.
-    pub fn has_checks(block: &Value) -> bool {
-        let checks = field(block, "checks").and_then(Value::as_list);
-        checks.is_some_and(|checks| !checks.is_empty())
-    }
-
     /// Whether anything of it refers to the environment or the node.
     pub fn has_references(&self) -> bool {
         let texts = self.tags.iter().chain([&self.name, &self.address]);
@@ -71,7 +71,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// A field of a block that is kept as it was written: `PortLabel`, `portlabel` or `port_label`.
-fn field<'a>(block: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn field<'a>(block: &'a Value, name: &str) -> Option<&'a Value> {
     let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
     let map = block.as_map()?;
     let wanted = plain(name);

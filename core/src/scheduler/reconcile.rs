@@ -118,9 +118,11 @@ fn reconcile_group(
     let excess = wanted_to_run(allocs).filter(|a| a.group == name && a.index >= wanted);
     plan.stop.extend(excess.map(|alloc| (alloc.id, NOT_NEEDED)));
 
+    // Copies that are not wanted any more prove nothing, and nobody waits until they do.
+    let remaining = latest.range(..wanted).map(|(_, alloc)| *alloc);
     let mut replaceable = match seen.rollout_failed {
         true => 0,
-        false => rolling_limit(record, group, latest.values().copied()),
+        false => rolling_limit(record, group, remaining),
     };
     for index in 0..wanted {
         let place = |previous: Option<AllocId>, reschedules| Placement {

@@ -292,6 +292,9 @@ pub struct TaskRecord {
     pub paused_until: Option<Timestamp>,
     /// Whether the end of this launch is a restart that an operator asked for.
     pub restarting: bool,
+    /// Whether that restart is asked for by a check that fails, and is paid for as an exit is.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub unhealthy: bool,
     /// Whether it is ended for good because a script of it failed.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub failing: bool,

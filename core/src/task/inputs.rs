@@ -189,6 +189,7 @@ impl TaskRunner {
                 let record = self.edit();
                 record.launch = None;
                 record.restarting = false;
+                record.unhealthy = false;
                 self.phase = Phase::Waiting;
                 self.save(cx);
             }

@@ -9,7 +9,8 @@
 //! people say that work must not be repeated, and a power cut is no reason to do it twice. It fails
 //! then, and the reschedule policy decides; where that allows nothing either, the work is done at most
 //! once. A start that was lost because the task's shim was killed is made again after a moment, three
-//! times in a row; more look like the task's own doing, and are paid for as any failed start.
+//! times in a row; more look like the task's own doing, and are paid for as any failed start. A restart because of a check
+//! that fails is paid for as an exit is, whatever the task's exit code is then.
 
 use crate::model::alloc::ExitResult;
 use crate::model::policy::{RestartMode, RestartRules};
@@ -28,6 +29,8 @@ pub enum Ending {
     },
     /// An operator asked for a restart: no cost, no delay.
     Asked,
+    /// It was ended because a check failed.
+    Unhealthy,
     /// The machine restarted while it ran.
     Rebooted,
     /// What was to start it was killed.
@@ -110,7 +113,7 @@ pub fn decide(
             false
         }
         Ending::Exit(exit) if exit.is_success() && !policy.on_success => return Decision::Done,
-        Ending::Exit(_) => false,
+        Ending::Exit(_) | Ending::Unhealthy => false,
         Ending::StartFailed { recoverable } => !recoverable,
     };
     if no_restarts {

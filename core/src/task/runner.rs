@@ -433,6 +433,7 @@ impl TaskRunner {
         let record = self.edit();
         let launch = record.launch.take();
         let restarting = core::mem::take(&mut record.restarting);
+        let unhealthy = core::mem::take(&mut record.unhealthy);
         let (exit, failed_start, lost) = match launch {
             Some(launch) => {
                 cx.forget_launch(&self.spec.driver, launch.id);
@@ -449,8 +450,9 @@ impl TaskRunner {
         self.follow(
             cx,
             match (restarting, lost, failed_start, exit) {
-                (true, _, _, _) => Ending::Asked,
-                (false, Some(Loss::Reboot), _, _) => Ending::Rebooted,
+                (true, _, _, _) if !unhealthy => Ending::Asked,
+                (_, Some(Loss::Reboot), _, _) => Ending::Rebooted,
+                (true, _, _, _) => Ending::Unhealthy,
                 (false, Some(Loss::Start), _, _) => Ending::StartLost,
                 (false, None, Some(recoverable), _) => Ending::StartFailed { recoverable },
                 (false, None, None, exit) => {
@@ -518,6 +520,7 @@ impl TaskRunner {
         record.state.state = TaskLife::Dead;
         record.state.finished_at.get_or_insert(wall);
         record.restarting = false;
+        record.unhealthy = false;
         record.failing = false;
         record.paused_until = None;
         self.phase = Phase::Dead(Destroyer::default());
@@ -528,7 +531,9 @@ impl TaskRunner {
     /// end, or if that it is clean may never come.
     pub fn rerun(&mut self, cx: &mut Cx<'_>) -> bool {
         if matches!(self.phase, Phase::Cleaning(_)) && self.kill.is_none() {
-            self.edit().restarting = true;
+            let record = self.edit();
+            record.restarting = true;
+            record.unhealthy = false;
             self.save(cx);
             return true;
         }

@@ -69,12 +69,41 @@ impl TaskRunner {
         }
     }
 
+    /// A program to run beside the launch that runs, for a check.
+    ///
+    /// # Errors
+    /// It does not run, or what it is given cannot be made out.
+    pub(crate) fn program_beside(
+        &self,
+        cx: &Cx<'_>,
+        scope: Scope<'_>,
+        command: &str,
+        args: &[String],
+        timeout: Span,
+    ) -> Result<(LaunchId, Program), String> {
+        let launch = self.record.launch.as_ref().map(|launch| launch.id);
+        let launch = launch.ok_or_else(|| "the task does not run".to_owned())?;
+        let program = Program {
+            command: command.to_owned(),
+            args: args.to_vec(),
+            timeout,
+            task: self.task_config(cx, scope, self.record.runs)?,
+        };
+        Ok((launch, program))
+    }
+
+    /// How long the driver's answer to that is awaited.
+    pub(crate) fn time_of_program(&self, cx: &Cx<'_>, timeout: Span) -> Span {
+        time_limit(cx, timeout)
+    }
+
     fn execute(&mut self, cx: &mut Cx<'_>, launch: LaunchId, script: Script, program: Program) {
         self.scripts.push(script);
         let effect = request::Exec {
             op: script.op,
             launch,
             program: Arc::new(program),
+            output: false,
         };
         cx.drive_after_save(&self.spec.driver, &self.spec.key, effect);
     }

@@ -69,12 +69,25 @@ impl TaskRunner {
         let record = self.edit();
         record.launch = None;
         record.restarting = false;
+        record.unhealthy = false;
         self.phase = Phase::Waiting;
         self.save(cx);
     }
 
     /// The task shall end and start again, at no cost to its budget. `false` if it does not run.
     pub fn restart(&mut self, cx: &mut Cx<'_>, reason: &str) -> bool {
+        self.end_to_restart(cx, reason, false)
+    }
+
+    /// The task shall end and start again as its restart policy says, because a check of it fails. One that ends
+    /// anyway goes its way.
+    pub fn restart_unhealthy(&mut self, cx: &mut Cx<'_>, reason: &str) {
+        if matches!(self.phase, Phase::Running) && !self.is_ending() {
+            self.end_to_restart(cx, reason, true);
+        }
+    }
+
+    fn end_to_restart(&mut self, cx: &mut Cx<'_>, reason: &str, unhealthy: bool) -> bool {
         let runs = match &self.phase {
             Phase::Running | Phase::Starting(_) | Phase::Recovering(_) => true,
             Phase::Waiting
@@ -90,7 +103,9 @@ impl TaskRunner {
         }
         let event = TaskEvent::new(EventType::RestartSignaled, cx.now.wall, reason)
             .detail("restart_reason", reason);
-        self.edit().restarting = true;
+        let record = self.edit();
+        record.restarting = true;
+        record.unhealthy = unhealthy;
         self.push(cx, event);
         if matches!(self.phase, Phase::Running) {
             self.begin_stop(cx, false);

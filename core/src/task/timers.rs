@@ -82,7 +82,8 @@ impl TaskRunner {
                 cx.send(Effect::Hook(HookEffect::Cancel { op }));
                 self.hook_over(cx, op, Err(too_late()));
             }
-            Purpose::MoveDisk
+            Purpose::Check
+            | Purpose::MoveDisk
             | Purpose::Probe(_)
             | Purpose::Driver(_)
             | Purpose::Devices(_)

@@ -62,6 +62,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What its author should know.
     pub warnings: Vec<Problem>,
+    /// Whether the services of Consul are run as this node's own.
+    consul_services: bool,
 }
 
 impl Report {
@@ -104,7 +106,15 @@ fn push(list: &mut Vec<Problem>, path: String, message: String) {
 /// Checks a job. Whether its drivers exist and whether this node fulfils its conditions is not
 /// looked at here. A job that is too large is not looked at any further.
 pub fn validate(job: &Job) -> Report {
-    let mut report = Report::default();
+    validate_for(job, false)
+}
+
+/// The same for a node that runs the services of Consul as its own, or does not.
+pub fn validate_for(job: &Job, consul_services: bool) -> Report {
+    let mut report = Report {
+        consul_services,
+        ..Report::default()
+    };
     check_size(&mut report, job);
     if !report.is_ok() {
         return report;

@@ -1,10 +1,17 @@
 //! What is checked of services. Of those that Consul is to know of nothing is: they have no effect.
 
+use std::collections::BTreeSet;
+
 use super::Report;
+use crate::model::check::{Check, CheckProblem};
 use crate::model::group::TaskGroup;
 use crate::model::service::{Service, is_name};
 use crate::model::task::Task;
+use crate::model::value::Value;
 use crate::text::quote;
+
+/// The most checks of one service.
+const MAX_CHECKS: usize = 100;
 
 /// Checks the services of a task, or else of the group.
 pub(super) fn check(report: &mut Report, group: &TaskGroup, task: Option<&Task>, above: &str) {
@@ -15,15 +22,82 @@ pub(super) fn check(report: &mut Report, group: &TaskGroup, task: Option<&Task>,
         let message = format!("must be nomad or consul, not {}", quote(unknown));
         report.problem(format!("{above}.service.provider"), message);
     }
-    report.no_effect(!others.is_empty(), above, "service (provider = \"consul\")");
+    let consul = report.consul_services;
+    let of_consul = !others.is_empty() && !consul;
+    if of_consul {
+        let message = "has no effect on this node, unless its agent's client block says consul_services = true";
+        let path = format!("{above}.service (provider = \"consul\")");
+        report.warning(path, message);
+    }
     for (at, block) in services.iter().enumerate() {
-        if let Some(service) = Service::of_ours(block) {
+        if let Some(service) = Service::run_here(block, consul) {
             let path = format!("{above}.service[{at}]");
             one(report, group, &service, &path);
             check_address_mode(report, task, service.address_mode, &path);
-            report.no_effect(Service::has_checks(block), above, "service.check");
+            check_checks(report, group, task, &service, block, &path);
         }
     }
+}
+
+/// Checks what is checked of a service.
+fn check_checks(
+    report: &mut Report,
+    group: &TaskGroup,
+    task: Option<&Task>,
+    service: &Service<'_>,
+    block: &Value,
+    path: &str,
+) {
+    let mut names = BTreeSet::new();
+    for (at, check) in Check::of_service(block).enumerate() {
+        let path = format!("{path}.check[{at}]");
+        if at >= MAX_CHECKS {
+            let message = format!("a service must not have more than {MAX_CHECKS}");
+            return report.problem(path, message);
+        }
+        let check = check.and_then(|check| check.check().map(|()| check));
+        let check = match check {
+            Ok(check) => check,
+            Err(CheckProblem { field, message }) => {
+                report.problem(format!("{path}.{field}"), message);
+                continue;
+            }
+        };
+        let known = group.tasks.iter().any(|task| task.name == check.task);
+        if !check.task.is_empty() && !known {
+            let message = format!("the group has no task {}", quote(&check.task));
+            report.problem(format!("{path}.task"), message);
+        }
+        if check.is_script() && task.is_none() && check.task.is_empty() {
+            let message = "a script check of a group's service must name the task in which it runs";
+            report.problem(format!("{path}.task"), message);
+        }
+        let port = match check.port.as_str() {
+            "" => service.port,
+            own => own,
+        };
+        if !check.is_script() && !is_port(group, port) {
+            let message = format!(
+                "must be the label of a port of the group or a number, is {}",
+                quote(port)
+            );
+            report.problem(format!("{path}.port"), message);
+        }
+        if !names.insert(check.name.clone()) {
+            let message = "another check of the service has the same name";
+            report.problem(format!("{path}.name"), message);
+        }
+    }
+}
+
+/// Whether this is the label of a port of the group, or a number.
+fn is_port(group: &TaskGroup, port: &str) -> bool {
+    let ports = group.networks.iter().flat_map(|network| {
+        let reserved = network.reserved_ports.iter();
+        reserved.chain(&network.dynamic_ports)
+    });
+    let mut labels = ports.map(|port| port.label.as_str());
+    labels.any(|label| label == port) || port.parse::<u16>().is_ok_and(|number| number > 0)
 }
 
 fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str) {
@@ -34,18 +108,8 @@ fn one(report: &mut Report, group: &TaskGroup, service: &Service<'_>, path: &str
         );
         report.problem(format!("{path}.name"), message);
     }
-    let ports = group.networks.iter().flat_map(|network| {
-        let reserved = network.reserved_ports.iter();
-        reserved.chain(&network.dynamic_ports)
-    });
-    let mut labels = ports.map(|port| port.label.as_str());
-    let number = service.port.parse::<u16>();
     // Without a port the service is the node's address alone.
-    let has_port = !service.port.is_empty();
-    if has_port
-        && !labels.any(|label| label == service.port)
-        && !number.is_ok_and(|number| number > 0)
-    {
+    if !service.port.is_empty() && !is_port(group, service.port) {
         let message = format!(
             "must be the label of a port of the group or a number, is {}",
             quote(service.port)

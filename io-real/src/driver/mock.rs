@@ -127,9 +127,14 @@ impl Driver for Mock {
             DriverEffect::Exec(request::Exec { op, launch, .. }) => {
                 tokio::spawn(async move {
                     let result = world.exec(launch).await;
-                    world
-                        .inbox
-                        .send(&task, DriverInput::Executed { op, launch, result });
+                    let output = String::new();
+                    let ended = DriverInput::Executed {
+                        op,
+                        launch,
+                        result,
+                        output,
+                    };
+                    world.inbox.send(&task, ended);
                 });
             }
             DriverEffect::OpenSession(asked) => {

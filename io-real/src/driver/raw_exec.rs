@@ -1,5 +1,6 @@
 //! The driver `raw_exec`: runs a program as it is, under a shim of its own.
 
+mod checks;
 mod connection;
 mod destroy;
 mod held;
@@ -126,10 +127,19 @@ impl Driver for RawExec {
                 op,
                 launch,
                 program,
+                output,
             }) => {
                 tokio::spawn(async move {
-                    let result = world.exec(task, launch, program).await;
-                    owed.give(DriverInput::Executed { op, launch, result });
+                    let (result, output) = match output {
+                        true => world.exec_with_output(task, launch, program).await,
+                        false => (world.exec(task, launch, program).await, String::new()),
+                    };
+                    owed.give(DriverInput::Executed {
+                        op,
+                        launch,
+                        result,
+                        output,
+                    });
                 });
             }
             DriverEffect::OpenSession(asked) => {

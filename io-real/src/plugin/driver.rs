@@ -15,6 +15,9 @@ use super::stream::Messages;
 use super::wire::Channel;
 use super::{Plugin, driver_reported, spec};
 
+/// How much is kept of what a program in a task prints, in bytes.
+const MAX_PRINTED: usize = 4 * 1024;
+
 pub(crate) use super::proto::driver::{
     AllocatedCpuResources, AllocatedMemoryResources, AllocatedTaskResources, Device,
     LinuxResources, Mount, Resources, TaskConfig as TaskSetup,
@@ -312,7 +315,7 @@ impl Plugin {
         id: &str,
         command: Vec<String>,
         time: Duration,
-    ) -> Result<ExitResult, PluginError> {
+    ) -> Result<(ExitResult, String), PluginError> {
         let request = proto::ExecTaskRequest {
             task_id: id.to_owned(),
             command,
@@ -323,7 +326,10 @@ impl Plugin {
         let answer = client.exec_task(request);
         let answer = self.wire.call_within("ExecTask", within, answer).await?;
         let none = || PluginError::Invalid("it does not report how a program ended".to_owned());
-        Ok(driver_reported::exit(answer.result.ok_or_else(none)?, ""))
+        let exit = driver_reported::exit(answer.result.ok_or_else(none)?, "");
+        let printed = answer.stdout.iter().chain(&answer.stderr).copied();
+        let printed: Vec<u8> = printed.take(MAX_PRINTED).collect();
+        Ok((exit, String::from_utf8_lossy(&printed).into_owned()))
     }
 
     /// Asks what a task uses, at each interval.

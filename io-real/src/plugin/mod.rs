@@ -74,6 +74,7 @@ pub use self::handshake::{Address, HandshakeError};
 pub use self::launch::{LaunchSpec, Reattach};
 pub use self::process::{Exit, Identity};
 pub use self::program::{PluginDir, Program, ProgramError};
+pub(crate) use self::service::health;
 pub use self::wire::Limits;
 
 use self::output::LastLines;

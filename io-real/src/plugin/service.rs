@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use http::Uri;
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tonic::codegen::tokio_stream;
 
@@ -14,7 +16,10 @@ use super::proto::plugin::grpc_broker_client::GrpcBrokerClient;
 use super::proto::plugin::grpc_controller_client::GrpcControllerClient;
 use super::proto::plugin::grpc_stdio_client::GrpcStdioClient;
 use super::proto::plugin::{ConnInfo, Empty};
-use super::wire::Wire;
+use super::wire::{Limits, Wire};
+
+/// How large a server's answer about its health may be, in bytes.
+const MAX_HEALTH: usize = 4 * 1024;
 
 /// The name under which a plugin says that it serves.
 const SERVICE: &str = "plugin";
@@ -61,6 +66,28 @@ pub(super) async fn check(wire: &Wire) -> Result<(), PluginError> {
             other.as_str_name()
         ))),
     }
+}
+
+/// Asks a server of somebody else's whether it serves, over this socket: yes or no, and its own word.
+///
+/// # Errors
+/// It does not say.
+pub(crate) async fn health(
+    socket: TcpStream,
+    authority: &str,
+    service: &str,
+) -> Result<(bool, String), PluginError> {
+    let unfit = |error: http::uri::InvalidUri| PluginError::Invalid(error.to_string());
+    let origin = Uri::try_from(format!("http://{authority}")).map_err(unfit)?;
+    let wire = Wire::over(socket, Limits::default()).await?;
+    let (channel, _) = wire.channel();
+    let mut client =
+        HealthClient::with_origin(channel, origin).max_decoding_message_size(MAX_HEALTH);
+    let service = service.to_owned();
+    let answer = client.check(HealthCheckRequest { service });
+    let status = wire.call("Check", answer).await?.status();
+    let serves = status == ServingStatus::Serving;
+    Ok((serves, status.as_str_name().to_owned()))
 }
 
 /// Asks the plugin to end. It may end before it has answered.

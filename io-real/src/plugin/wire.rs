@@ -121,7 +121,8 @@ impl Wire {
         }
     }
 
-    async fn over(
+    /// A connection over this socket.
+    pub(super) async fn over(
         socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         limits: Limits,
     ) -> Result<Wire, PluginError> {

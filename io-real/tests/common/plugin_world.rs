@@ -249,6 +249,7 @@ impl World {
                 timeout: time,
                 task: sh(script),
             }),
+            output: false,
         });
         self.driver.carry_out(key(), effect);
         match self.receive().await {

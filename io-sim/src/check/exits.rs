@@ -91,6 +91,7 @@ impl Checker {
         self.no_event_shows_a_secret(task, event)?;
         self.template_change_is_applied_once(task, event)?;
         self.renewed_token_is_applied_once(world, task, event)?;
+        self.check_restarts(world, task, event)?;
         match event.kind {
             EventType::Terminated => self.end_reported(world, task, event),
             EventType::Restarting => self.restart_reported(world, task, event),

@@ -11,6 +11,7 @@
 //! checked at each 32nd step, after a restart and at rest.
 
 mod alone;
+mod checks;
 mod claims;
 mod collected;
 mod cut_off;
@@ -63,6 +64,7 @@ use drover_core::model::node::Node;
 pub use property::Property;
 pub(crate) use replies::Facts;
 
+use crate::check::checks::Checks;
 use crate::check::claims::Claims;
 use crate::check::disks::Disks;
 use crate::check::driver_reports::DriverReports;
@@ -152,6 +154,7 @@ pub struct Checker {
     disks: Disks,
     removals: Removals,
     claims: Claims,
+    checks: Checks,
     foretold: Option<Foretold>,
     launched: Launched,
     /// Whether this life of the agent was not looked at yet.
@@ -210,6 +213,7 @@ impl Checker {
             identities: Identities::default(),
             disks: Disks::default(),
             claims: Claims::default(),
+            checks: Checks::default(),
             foretold: None,
             launched: Launched::default(),
             removals: Removals::new(config.parallel_destroys),
@@ -234,6 +238,7 @@ impl Checker {
         input
             .into_iter()
             .for_each(|input| self.services.delivered(input));
+        self.check_answered(world, agent, input);
         self.touched.input(agent, input, self.commits.in_flight());
         match input {
             Some(driver @ Input::Driver(key, reported)) => {
@@ -263,6 +268,7 @@ impl Checker {
             }
             Some(input @ Input::Template(..)) => self.templates.delivered(input),
             None => self.launched.called_back(agent),
+            Some(Input::Check(_)) => {}
         }
     }
 
@@ -280,6 +286,7 @@ impl Checker {
                 self.parallel_removals_are_bounded(hook)?;
                 self.hook_effect(world, agent, hook)
             }
+            Effect::Check(effect) => self.check_effect(world, agent, effect),
             Effect::Node(NodeEffect::MeasureDiskUsage { .. }) => {
                 self.first_disk_usage_check_waits_interval(world)
             }
@@ -333,6 +340,7 @@ impl Checker {
         self.versions.agent_died();
         self.scaling.agent_died();
         self.services = Services::default();
+        self.checks = Checks::default();
         self.statistics = Statistics::default();
         self.ending = Ending::default();
         self.driver_reports = DriverReports::default();
@@ -423,9 +431,16 @@ impl Checker {
                 self.exit_is_saved_before_destroy(world, key, *launch)
             }
             DriverEffect::Exec(request::Exec {
+                op, output: true, ..
+            }) => {
+                self.finished_alloc_has_no_driver_effects(alloc, key)?;
+                self.check_program(world, agent, alloc, *op)
+            }
+            DriverEffect::Exec(request::Exec {
                 op,
                 launch,
                 program,
+                output: false,
             }) => {
                 self.finished_alloc_has_no_driver_effects(alloc, key)?;
                 match alloc.task(&key.task) {

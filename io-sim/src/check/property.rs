@@ -258,6 +258,20 @@ properties! {
     /// A change of services raises their index.
     ServiceChangeRaisesIndex: "service_change_raises_index", [P27], Always;
 
+    // Checks.
+    /// A check runs only while a task that it is about runs.
+    CheckRunsOnlyWhileItsTaskRuns: "check_runs_only_while_its_task_runs", [P5 P24], Always;
+    /// A check runs once at a time.
+    CheckRunsOnceAtATime: "check_runs_once_at_a_time", [P15], Always;
+    /// A check of a running task runs within its interval, whatever became of the run before.
+    RunningTaskIsChecked: "running_task_is_checked", [P11 P27], Always;
+    /// A check restarts its tasks exactly when the numbers of the job file say so.
+    CheckRestartFollowsJobFile: "check_restart_follows_job_file", [P25], Always;
+    /// An allocation that waits for its checks is healthy only after they passed for min_healthy_time.
+    HealthyAllocPassesItsChecks: "healthy_alloc_passes_its_checks", [P27], Always;
+    /// The checks of running tasks pass, and those of others do not run.
+    ChecksPassAtRest: "checks_pass_at_rest", [P27 P14], AtRest;
+
     // Tokens.
     /// A task starts with identity tokens issued for that start.
     StartHasItsIdentityTokens: "start_has_its_identity_tokens", [P7], Always;
@@ -661,6 +675,8 @@ properties! {
     SometimesTaskWithUnreadableRecordLives: "sometimes_task_with_unreadable_record_lives", [P6], Sometimes;
     /// The wall clock is set back while the agent runs.
     SometimesClockIsSetBack: "sometimes_clock_is_set_back", [P25], Sometimes;
+    /// A check fails.
+    SometimesCheckFails: "sometimes_check_fails", [P27], Sometimes;
     /// An allocation gives its place to one of higher priority.
     SometimesAllocIsPreempted: "sometimes_alloc_is_preempted", [P3], Sometimes;
 }

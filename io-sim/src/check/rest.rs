@@ -56,6 +56,7 @@ impl Checker {
             self.sidecars_stop_after_main_tasks(alloc)?;
         }
         self.ended_session_is_forgotten(agent)?;
+        self.checks_pass_at_rest(world, agent)?;
         self.task_has_current_templates(world, agent)?;
         self.templates_of_running_task_are_watched(world, agent)?;
         self.templates_of_dead_task_are_not_watched(world, agent)?;

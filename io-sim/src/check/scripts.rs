@@ -90,7 +90,10 @@ impl Checker {
         key: &TaskKey,
         reported: &DriverInput,
     ) {
-        let DriverInput::Executed { op, launch, result } = reported else {
+        let DriverInput::Executed {
+            op, launch, result, ..
+        } = reported
+        else {
             return;
         };
         // Who leaves its tasks does nothing about them any more.

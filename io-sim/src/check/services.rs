@@ -53,7 +53,7 @@ impl Services {
         }
     }
 
-    fn lives(&self, task: &TaskRunner) -> bool {
+    pub(super) fn lives(&self, task: &TaskRunner) -> bool {
         let launch = task.record().launch.as_ref();
         launch.is_some_and(|launch| !self.over.contains(&launch.id))
     }

@@ -25,6 +25,7 @@ impl Checker {
         self.index_never_goes_back(agent)?;
         self.variables_survive_agent_restart(agent)?;
         self.services(agent)?;
+        self.due_check_restarts_happened(world)?;
         self.evaluations(agent)?;
         self.dry_run_foretells_registration(agent)?;
         self.asked_version_is_latest(agent)?;
@@ -88,6 +89,7 @@ impl Checker {
         self.placements(world, agent, alloc)?;
         self.placed(agent, alloc)?;
         self.healthy_alloc_ran_min_healthy_time(world, alloc)?;
+        self.checks_of(world, agent, alloc)?;
         self.successful_deployment_has_all_copies_healthy(agent, alloc)?;
         for task in alloc.tasks() {
             self.nonterminal_task_has_deadline_or_awaited_event(agent, task)?;

@@ -55,6 +55,7 @@ impl Touched {
                 self.siblings(agent, key.alloc)
             }
             Some(Input::Hook(hook)) => self.siblings(agent, hook.alloc),
+            Some(Input::Check(check)) => self.siblings(agent, check.alloc),
             Some(Input::Request(_, asked)) => self.request(agent, asked),
             Some(Input::Shutdown(_)) => self.everything(),
             Some(Input::Store(_)) => self.batch(in_flight),
@@ -83,7 +84,8 @@ impl Touched {
             }
             Effect::Hook(HookEffect::Run { alloc, .. }) => self.alloc(*alloc),
             Effect::Store(StoreEffect::Commit(_, batch)) => self.batch(Some(batch)),
-            Effect::Hook(HookEffect::Cancel { .. })
+            Effect::Check(_)
+            | Effect::Hook(HookEffect::Cancel { .. })
             | Effect::Node(_)
             | Effect::Forget(..)
             | Effect::Reply(..)

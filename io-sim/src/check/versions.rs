@@ -131,7 +131,10 @@ impl Checker {
             if before.as_ref().is_some_and(|one| Arc::ptr_eq(one, job)) {
                 continue;
             }
-            self.job_versions_are_bounded(view, job)?;
+            // What became of no use since goes with the next version.
+            if (before.as_ref()).is_some_and(|one| one.job.version != job.job.version) {
+                self.job_versions_are_bounded(view, job)?;
+            }
             let before = before.filter(|one| one.job.create_index == job.job.create_index);
             if let Some(before) = before {
                 self.needed_version_is_kept(view, &before, job)?;
@@ -158,7 +161,7 @@ impl Checker {
         })
     }
 
-    /// A job keeps a bounded number of versions besides those that are tagged, stable or in use, each once and in
+    /// With a new version, a job keeps a bounded number besides those that are tagged, stable or in use, each once and in
     /// order; each tag is of one of them.
     fn job_versions_are_bounded(&mut self, view: View<'_>, job: &JobRecord) -> Verdict {
         let key = job.job.key();

@@ -201,6 +201,7 @@ impl Entity {
             Effect::Driver(..)
             | Effect::Forget(..)
             | Effect::Hook(_)
+            | Effect::Check(_)
             | Effect::Node(_)
             | Effect::Reply(..)
             | Effect::Notify(_)

@@ -234,6 +234,7 @@ pub fn outcome(effects: &[Effect], agent: Option<&Agent>) -> Outcome {
         Effect::Driver(..)
         | Effect::Forget(..)
         | Effect::Hook(_)
+        | Effect::Check(_)
         | Effect::Node(_)
         | Effect::Reply(..)
         | Effect::Notify(_)

@@ -73,7 +73,6 @@ pub(crate) fn simulated(request: &Request) -> &dyn Simulated {
     each! {
         Register TakeOver HandOver DispatchJob Deregister Evaluate CollectGarbage PutVariable DeleteVariable
         StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession
-        RevertJob TagVersion UntagVersion SetStable ScaleJob
-        StopAlloc CollectAlloc TransferComplete Restart Signal OpenSession ForcePeriodic
+        RevertJob TagVersion UntagVersion SetStable ScaleJob ForcePeriodic
     }
 }

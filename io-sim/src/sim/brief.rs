@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drover_core::agent::requests::{Request, Subject};
 use drover_core::agent::{Agent, Input, TimerName};
-use drover_core::effect::{Effect, HookEffect, Notification, Reply, StoreEffect};
+use drover_core::effect::{CheckEffect, Effect, HookEffect, Notification, Reply, StoreEffect};
 use drover_core::ids::{AllocId, LaunchId, TaskKey, TaskName};
 use drover_core::input::{DriverInput, Found, StoreInput};
 use drover_core::model::alloc::ExitResult;
@@ -31,6 +31,13 @@ pub(crate) fn input(names: &Names, agent: &Agent, input: Option<&Input>) -> (Col
                 Err(failure) => format!("hook failed: {}", failure.message),
             };
             (of(names, hook.alloc, hook.task.as_ref()), result)
+        }
+        Some(Input::Check(check)) => {
+            let result = match &check.result {
+                Ok(answer) => format!("check: {}", words(answer)),
+                Err(failure) => format!("check failed: {}", failure.message),
+            };
+            (Column::Of(names.alloc(check.alloc)), result)
         }
         Some(Input::Store(StoreInput::Saved(id))) => (Column::Store, format!("saved {}", id.0)),
         Some(Input::Store(StoreInput::Failed(id, why))) => {
@@ -145,6 +152,12 @@ pub(crate) fn effect(names: &Names, effect: &Effect) -> Option<(Column, String)>
         Effect::Hook(HookEffect::Run {
             alloc, task, work, ..
         }) => (of(names, *alloc, task.as_ref()), work.words().to_owned()),
+        Effect::Check(CheckEffect::Run { alloc, check, .. }) => {
+            (Column::Of(names.alloc(*alloc)), format!("check {check}"))
+        }
+        Effect::Check(CheckEffect::Cancel { op }) => {
+            (Column::Agent, format!("cancel check {}", op.0))
+        }
         Effect::Node(effect) => (Column::Agent, words(effect)),
         Effect::Forget(_, launch) => {
             let name = names.known_launch(*launch);

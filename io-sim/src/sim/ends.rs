@@ -8,7 +8,7 @@ use super::{Sim, Stepped};
 use crate::check::{Verdict, ensure};
 
 /// How long batch jobs may go on after everything else is at rest.
-const LONGEST_QUEUE: Span = Span::secs(24 * 3600);
+const LONGEST_QUEUE: Span = Span::secs(12 * 3600);
 
 impl Sim {
     /// Lets `span` pass.
@@ -109,6 +109,12 @@ impl Sim {
         ends || pending.awaiting.iter().any(|one| awaits(&one.wait))
     }
 
+    /// Whether there are periodic jobs.
+    fn has_launches(&self) -> bool {
+        let mut jobs = self.view().into_iter().flat_map(|view| view.jobs());
+        jobs.any(|job| job.job.schedule().is_some())
+    }
+
     /// Whether a periodic job is launched soon: nothing is at rest before.
     fn is_launch_to_come(&self) -> bool {
         let Some(view) = self.view() else {
@@ -147,6 +153,10 @@ impl Sim {
         let late = self.world.elapsed.0 + LONGEST_QUEUE.0;
         while (self.is_batch_at_work() || self.is_launch_to_come()) && self.world.elapsed.0 < late {
             self.run(Span::secs(600))?;
+        }
+        if self.has_launches() {
+            // Their directories are collected when the disk is looked at again.
+            self.run(Span::secs(2 * 3600))?;
         }
         if !self.world.remotes.is_empty() {
             // A disk that hangs on its way is given up late.

@@ -19,6 +19,8 @@ pub(super) enum Rule {
     HidePairs,
     /// A driver's configuration: what the core checks for being a number and so on is shown.
     DriverConfig,
+    /// A service or a part of it: what says when it is checked, and what follows, is shown.
+    Service,
     /// A value that the core checks for being a number and so on: shown if it is.
     Checked,
     /// The details of an event: those that are the core's own words are shown.
@@ -112,6 +114,13 @@ pub(super) fn fields(owner: &str) -> Fields {
         "Dispatch" => others_hidden!(&["prefix"] => Rule::Show),
         "BuildTaskDir" | "FetchArtifacts" => others_hidden!(&["user"] => Rule::Show),
         "InheritDisk" => others_hidden!(&["from"] => Rule::Show),
+        // Its names are those of the job file, where they are hidden.
+        "CheckRunner" => Fields::all(Rule::HideTexts),
+        "CheckSpec" => Fields::listed(&[(&["service"], Rule::HideTexts)], Rule::Show),
+        "Check" => Fields::listed(&[(&["name"], Rule::HideTexts)], Rule::Show),
+        "HttpRequest" => others_hidden!(
+            &["method"] => Rule::Show, &["headers"] => Rule::HidePairs
+        ),
         // Where files are, and how a task is told of them: the core decides by it.
         "Template" => others_hidden!(
             &["SourcePath", "DestPath", "ChangeMode", "ChangeSignal"] => Rule::Show
@@ -150,6 +159,7 @@ const JOB: &[(&[&str], Rule)] = &[
 
 const GROUP: &[(&[&str], Rule)] = &[
     (&["Name"], Rule::Show),
+    (&["Services"], Rule::Service),
     (
         &[
             "Count",
@@ -165,6 +175,7 @@ const GROUP: &[(&[&str], Rule)] = &[
 const TASK: &[(&[&str], Rule)] = &[
     (&["Name", "Driver", "User", "KillSignal"], Rule::Show),
     (&["Config"], Rule::DriverConfig),
+    (&["Services"], Rule::Service),
     (&["KillTimeout", "ShutdownDelay"], Rule::HideTexts),
 ];
 
@@ -187,7 +198,7 @@ pub(super) fn of_variant(owner: &str, variant: &str) -> Option<Rule> {
         // What the disk says.
         ("StoreInput", "Failed") => Some(Rule::Show),
         ("StoreEffect" | "Key", _) => Some(Rule::Show),
-        ("Effect", _) => Some(Rule::HideTexts),
+        ("Effect" | "CheckKind" | "ProbeKind", _) => Some(Rule::HideTexts),
         _ => None,
     }
 }
@@ -208,12 +219,46 @@ const OWN_WORDS: &[&str] = &[
     "failed_sibling",
 ];
 
+/// What of a service and its checks decides something: names of fields without underscores and capitals.
+const OF_SERVICES: &[&str] = &[
+    "provider",
+    "portlabel",
+    "addressmode",
+    "taskname",
+    "onupdate",
+    "type",
+    "protocol",
+    "method",
+    "interval",
+    "timeout",
+    "initialstatus",
+    "successbeforepassing",
+    "failuresbeforecritical",
+    "failuresbeforewarning",
+    "grpcusetls",
+    "tlsskipverify",
+    "limit",
+    "grace",
+    "ignorewarnings",
+];
+
+/// The rule of a field of a service.
+fn of_service(key: &str) -> Rule {
+    let key = key.replace('_', "").to_ascii_lowercase();
+    match key.as_str() {
+        "checks" | "checkrestart" => Rule::Service,
+        key if OF_SERVICES.contains(&key) => Rule::Show,
+        _ => Rule::HideAll,
+    }
+}
+
 /// The rule of a map's value.
 pub(super) fn of_entry(rule: Rule, key: &str) -> Rule {
     match rule {
         Rule::EventDetails if OWN_WORDS.contains(&key) => Rule::Show,
         Rule::EventDetails => Rule::HideTexts,
         Rule::DriverConfig if is_checked(key) => Rule::Checked,
+        Rule::Service => of_service(key),
         Rule::DriverConfig
         | Rule::Show
         | Rule::HideTexts
@@ -225,7 +270,10 @@ pub(super) fn of_entry(rule: Rule, key: &str) -> Rule {
 
 /// Whether the rules of maps look at keys.
 pub(super) fn hides_keys(rule: Rule) -> bool {
-    matches!(rule, Rule::EventDetails | Rule::DriverConfig)
+    matches!(
+        rule,
+        Rule::EventDetails | Rule::DriverConfig | Rule::Service
+    )
 }
 
 /// Whether a driver that is known wants something else than any text under this name.

@@ -33,8 +33,10 @@ impl<S: Serializer> Hiding<S> {
         show: impl FnOnce(S) -> Result<S::Ok, S::Error>,
     ) -> Result<S::Ok, S::Error> {
         match (self.cx.rule, self.cx.how) {
-            (Rule::HideAll | Rule::DriverConfig, How::Omit) => self.to.serialize_unit(),
-            (Rule::HideAll | Rule::DriverConfig, How::Token(key)) => {
+            (Rule::HideAll | Rule::DriverConfig | Rule::Service, How::Omit) => {
+                self.to.serialize_unit()
+            }
+            (Rule::HideAll | Rule::DriverConfig | Rule::Service, How::Token(key)) => {
                 let text = text();
                 let hidden = key.hide(&text);
                 if hidden == text {

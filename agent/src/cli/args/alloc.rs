@@ -73,6 +73,22 @@ pub struct AllocStopArgs {
     pub verbose: bool,
 }
 
+/// `alloc checks`.
+#[derive(Clone, Debug, Args)]
+pub struct AllocChecksArgs {
+    /// The allocation's id or the beginning of it
+    pub alloc: String,
+    /// Print the JSON of the API
+    #[arg(long)]
+    pub json: bool,
+    /// Of Nomad; not offered
+    #[arg(short = 't', value_name = "TEMPLATE", hide = true)]
+    pub template: Option<String>,
+    /// Show whole ids
+    #[arg(long)]
+    pub verbose: bool,
+}
+
 /// `alloc gc`.
 #[derive(Clone, Debug, Args)]
 pub struct AllocGcArgs {

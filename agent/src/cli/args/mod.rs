@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub use agent::{AgentArgs, UpArgs, VariableArgs};
 pub use alloc::{
-    AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs, AllocStopArgs, CpArgs,
-    ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
+    AllocChecksArgs, AllocGcArgs, AllocRestartArgs, AllocSignalArgs, AllocStatusArgs,
+    AllocStopArgs, CpArgs, ExecArgs, FsArgs, LogsArgs, PortForwardArgs,
 };
 pub use job::{
     ActionArgs, DispatchArgs, HistoryArgs, InspectArgs, JobLogsArgs, JobRestartArgs, JobStatusArgs,
@@ -231,6 +231,8 @@ pub enum AllocCommand {
     Restart(AllocRestartArgs),
     /// Send a signal to tasks
     Signal(AllocSignalArgs),
+    /// Show what the checks of an allocation's services found
+    Checks(AllocChecksArgs),
     /// Clean away an allocation that ended, with its directory
     Gc(AllocGcArgs),
     /// Show the files of an allocation

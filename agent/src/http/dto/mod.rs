@@ -3,6 +3,7 @@
 
 mod alloc;
 mod audit;
+mod check;
 mod diff;
 mod eval;
 mod explain;
@@ -27,6 +28,7 @@ pub use alloc::{
 };
 pub use audit::AuditDto;
 pub(super) use audit::audited;
+pub use check::CheckDto;
 pub use diff::{DiffType, FieldDiff, GroupDiff, JobDiff, ObjectDiff, TaskDiff};
 pub use eval::{DeploymentDto, DeploymentGroup, EvalStub, EvaluationDto};
 pub use explain::{

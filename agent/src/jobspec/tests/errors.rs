@@ -88,7 +88,7 @@ fn malformed_blocks_are_refused() {
         ),
         (
             "periodic {\ncron = \"a\"\nmissed = \"never\"\n}",
-            "3:10: ",
+            "4:10: ",
             "run-once",
         ),
         (

@@ -9,11 +9,14 @@ use crate::hooks::too_late;
 use crate::ids::TaskName;
 use crate::input::{DriverInput, HookOutput, TemplateInput};
 use crate::op::{Failure, Op};
-use crate::operations::{Owner, Wait};
+use crate::operations::{Owner, Purpose, Wait};
 
 impl AllocRunner {
     /// A driver says something of a task.
     pub fn on_driver(&mut self, cx: &mut Cx<'_>, task: &TaskName, input: DriverInput) {
+        let Some(input) = self.on_check_program(cx, input) else {
+            return;
+        };
         match self.task_mut(task) {
             Some(task) => task.on_driver(cx, input),
             None => cx.count_stale(),
@@ -57,7 +60,10 @@ impl AllocRunner {
     }
 
     /// The answer to `op` did not come in time.
-    pub fn on_overdue(&mut self, cx: &mut Cx<'_>, op: Op) {
+    pub fn on_overdue(&mut self, cx: &mut Cx<'_>, op: Op, purpose: &Purpose) {
+        if *purpose == Purpose::Check {
+            return self.check_is_overdue(cx, op);
+        }
         cx.send(Effect::Hook(HookEffect::Cancel { op }));
         self.answered(cx, op, Err(too_late()));
     }

@@ -47,6 +47,7 @@ impl AllocRunner {
             }
         }
         self.note_launches(cx);
+        self.advance_checks(cx);
         self.check_health(cx);
         self.report(cx);
         self.unclean = self.has_remains();

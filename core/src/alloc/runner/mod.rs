@@ -5,6 +5,7 @@
 //! ([`AllocRunner::settle`]) until nothing changes any more; so it does not matter in which order
 //! things happened.
 
+mod checks;
 mod destroying;
 mod ending;
 mod inputs;
@@ -23,6 +24,7 @@ pub use timers::AllocTimer;
 use super::coordinator::Coordinator;
 use super::health::HealthWatch;
 use super::kill_order::KillOrder;
+use crate::checks::CheckRunner;
 use crate::claims::resources::Amounts;
 use crate::cx::Cx;
 use crate::hooks::Pipeline;
@@ -70,6 +72,8 @@ pub struct AllocRunner {
     tasks: Vec<TaskRunner>,
     phase: Phase,
     kill: Option<KillOrder>,
+    #[serde(default)]
+    checks: Vec<CheckRunner>,
     health: Option<HealthWatch>,
     max_run_deadline: Option<Instant>,
     /// Whether all that it claims of this node was granted.
@@ -138,6 +142,7 @@ impl AllocRunner {
             Phase::Prerun(Setup::default())
         };
         let health = report::watch(cx, &record, &job);
+        let checks = checks::of_group(cx.config, &job, record.group.as_str());
         let group = job.group(record.group.as_str());
         let limit = group.and_then(|group| group.max_run_duration);
         let max_run_deadline = limit
@@ -152,6 +157,7 @@ impl AllocRunner {
             tasks,
             phase,
             kill: None,
+            checks,
             health,
             max_run_deadline,
             granted: false,
@@ -299,6 +305,7 @@ impl AllocRunner {
         }
         let version = job.version;
         self.job = job;
+        self.renew_checks(cx);
         self.edit(cx, |record| {
             record.job_version = version;
             record.deployment = deployment;

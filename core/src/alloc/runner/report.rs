@@ -13,7 +13,7 @@ use crate::task::runner::TaskRunner;
 
 impl AllocRunner {
     pub(super) fn check_health(&mut self, cx: &mut Cx<'_>) {
-        let Some(watch) = &mut self.health else {
+        let Some(watch) = &self.health else {
             return;
         };
         if self.record.desired.is_terminal() {
@@ -23,7 +23,11 @@ impl AllocRunner {
         if !matches!(self.phase, Phase::Tasks(_) | Phase::Finished) {
             return;
         }
-        let Some(verdict) = watch.check(cx.now, self.tasks.iter()) else {
+        let mut watch = watch.clone();
+        let failing = watch.considers_checks().then(|| self.failing_check());
+        let verdict = watch.check(cx.now, self.tasks.iter(), failing.flatten());
+        self.health = Some(watch);
+        let Some(verdict) = verdict else {
             return;
         };
         self.health = None;

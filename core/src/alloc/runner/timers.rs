@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{AllocRunner, Phase};
 use crate::alloc::health::HealthWatch;
 use crate::alloc::kill_order::KillOrder;
+use crate::checks::CheckRunner;
 use crate::cx::Cx;
 use crate::ids::TaskName;
 use crate::task::runner::TaskTimer;
@@ -17,6 +18,8 @@ pub enum AllocTimer {
     ShutdownDelay,
     /// Health is to be looked at.
     Health,
+    /// A check runs.
+    Check,
     /// Its time is over.
     MaxRunDuration,
     /// Another node is asked again.
@@ -42,6 +45,7 @@ impl AllocRunner {
             .as_ref()
             .filter(|_| watching)
             .map(HealthWatch::deadline);
+        let checks = self.checks.iter().filter_map(CheckRunner::deadline);
         let tasks = self.tasks.iter().filter_map(|task| {
             let (at, timer) = task.deadline()?;
             Some((at, AllocTimer::Task(task.spec().key.task.clone(), timer)))
@@ -50,6 +54,7 @@ impl AllocRunner {
             .into_iter()
             .chain(kill.map(|at| (at, AllocTimer::ShutdownDelay)))
             .chain(health.map(|at| (at, AllocTimer::Health)))
+            .chain(checks.map(|at| (at, AllocTimer::Check)))
             .chain(
                 self.max_run_deadline
                     .map(|at| (at, AllocTimer::MaxRunDuration)),

@@ -11,8 +11,7 @@ use crate::op::{Failure, Op};
 use crate::time::Span;
 
 /// Run a program beside the task, as the task would be started now: as its user, in its directory, with its
-/// variables, and within its limits. It ends with the task at the latest. Nobody reads what it says.
-/// Answered by `Executed`.
+/// variables, and within its limits. It ends with the task at the latest. Answered by `Executed`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Exec {
     /// The operation.
@@ -21,6 +20,9 @@ pub struct Exec {
     pub launch: LaunchId,
     /// What to run.
     pub program: Arc<Program>,
+    /// Whether the beginning of what it prints is wanted with the answer. Else nobody reads it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub output: bool,
 }
 
 impl DriverRequest for Exec {
@@ -39,7 +41,13 @@ impl DriverRequest for Exec {
     fn failed(&self, failure: Failure) -> DriverInput {
         let (op, launch) = (self.op, self.launch);
         let result = Err(failure);
-        DriverInput::Executed { op, launch, result }
+        let output = String::new();
+        DriverInput::Executed {
+            op,
+            launch,
+            result,
+            output,
+        }
     }
 }
 

@@ -64,10 +64,96 @@ fn ineffective_service_setting_is_warned_about() {
     assert_eq!(advice(of_driver.clone()), [""; 0]);
     let of_group = warnings(|j| j.task_groups[0].services = vec![of_driver.clone()]);
     assert_eq!(of_group.len(), 1, "no driver knows the network of a group");
-    let mut checked = service(&[]);
-    if let Value::Map(fields) = &mut checked {
-        let checks = Value::List(vec![Value::Map(BTreeMap::new())]);
-        fields.insert("Checks".to_owned(), checks);
+}
+
+/// A check with these fields, which has a type, an interval and a timeout already.
+fn check(fields: &[(&str, Value)]) -> Value {
+    let own = [
+        ("Type", Value::from("tcp")),
+        ("Interval", Value::Int(10_000_000_000)),
+        ("Timeout", Value::from("2s")),
+    ];
+    let all = own.iter().chain(fields);
+    Value::Map(
+        all.map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect(),
+    )
+}
+
+fn checked(checks: Vec<Value>) -> Value {
+    let mut service = service(&[]);
+    if let Value::Map(fields) = &mut service {
+        fields.insert("Checks".to_owned(), Value::List(checks));
     }
-    assert_eq!(advice(checked).len(), 1);
+    service
+}
+
+#[test]
+fn check_that_cannot_be_run_is_refused() {
+    let of = |checks: Vec<Value>| group_with(|g| g.services = vec![checked(checks.clone())]);
+    let text = |text: &str| Value::from(text);
+    let http = |fields: &[(&str, Value)]| {
+        let own = [("Type", text("http")), ("Path", text("/"))];
+        check(&own.iter().chain(fields).cloned().collect::<Vec<_>>())
+    };
+    let headers = |name: &str, value: &str| {
+        let values = Value::List(vec![text(value)]);
+        Value::Map([(name.to_owned(), values)].into())
+    };
+    for good in [
+        check(&[]),
+        http(&[]),
+        http(&[("Method", text("head")), ("Header", headers("X-A", "b"))]),
+        http(&[
+            ("Protocol", text("https")),
+            ("TLSSkipVerify", Value::Bool(true)),
+        ]),
+        check(&[("Type", text("grpc"))]),
+        check(&[
+            ("Type", text("script")),
+            ("Command", text("/bin/true")),
+            ("TaskName", text("server")),
+        ]),
+        check(&[
+            ("InitialStatus", text("passing")),
+            ("OnUpdate", text("ignore")),
+        ]),
+        check(&[("PortLabel", text("81")), ("AddressMode", text("host"))]),
+    ] {
+        assert_eq!(of(vec![good.clone()]), [""; 0], "{good:?}");
+    }
+    for bad in [
+        check(&[("Type", text("ping"))]),
+        check(&[("Interval", Value::Int(999_999_999))]),
+        check(&[("Interval", text("soon"))]),
+        check(&[("Timeout", Value::Null)]),
+        check(&[("Type", text("http"))]),
+        http(&[("Protocol", text("gopher"))]),
+        http(&[("Method", text("GET / HTTP/1.1"))]),
+        http(&[("Header", headers("a b", "c"))]),
+        http(&[("Header", headers("a", "b\r\nc"))]),
+        http(&[("Body", text(&"x".repeat(70_000)))]),
+        check(&[("Type", text("grpc")), ("GRPCUseTLS", Value::Bool(true))]),
+        check(&[("Type", text("script")), ("TaskName", text("server"))]),
+        check(&[("Type", text("script")), ("Command", text("/bin/true"))]),
+        check(&[("TaskName", text("nobody"))]),
+        check(&[("PortLabel", text("admin"))]),
+        check(&[("AddressMode", text("auto"))]),
+        check(&[("InitialStatus", text("well"))]),
+        check(&[("OnUpdate", text("never"))]),
+        check(&[("SuccessBeforePassing", Value::Int(-1))]),
+    ] {
+        assert_eq!(of(vec![bad.clone()]).len(), 1, "{bad:?}");
+    }
+    let twice = check(&[("Name", text("alive"))]);
+    assert_eq!(
+        of(vec![twice.clone(), twice]).len(),
+        1,
+        "names are different"
+    );
+    assert_eq!(
+        of(vec![check(&[]); 200]).len(),
+        100,
+        "names, and the number"
+    );
 }

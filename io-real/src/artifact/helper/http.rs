@@ -169,7 +169,7 @@ fn sent_on(from: &Url, headers: &HeaderMap) -> Result<Url, Trouble> {
 }
 
 /// What this machine trusts; what browsers trust if it sends nothing.
-fn roots() -> RootCerts {
+pub(crate) fn roots() -> RootCerts {
     let found = CERTIFICATES.iter().find_map(|path| fs::read(path).ok());
     let Some(pem) = found else {
         return RootCerts::WebPki;

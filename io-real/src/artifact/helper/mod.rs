@@ -5,7 +5,7 @@
 mod checksum;
 mod file;
 mod git;
-mod http;
+pub(crate) mod http;
 mod s3;
 mod sandbox;
 mod unpack;

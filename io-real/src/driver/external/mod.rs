@@ -193,10 +193,19 @@ impl Driver for PluginDriver {
                 op,
                 launch,
                 program,
+                ..
             }) => {
                 tokio::spawn(async move {
-                    let result = world.exec(launch, &program).await;
-                    owed.give(DriverInput::Executed { op, launch, result });
+                    let (result, output) = match world.exec(launch, &program).await {
+                        Ok((code, output)) => (Ok(code), output),
+                        Err(failure) => (Err(failure), String::new()),
+                    };
+                    owed.give(DriverInput::Executed {
+                        op,
+                        launch,
+                        result,
+                        output,
+                    });
                 });
             }
             DriverEffect::OpenSession(asked) => {
@@ -425,7 +434,7 @@ impl World {
     }
 
     /// The driver knows by itself as what and with what its tasks' programs run.
-    async fn exec(&self, launch: LaunchId, program: &Program) -> Result<i32, Failure> {
+    async fn exec(&self, launch: LaunchId, program: &Program) -> Result<(i32, String), Failure> {
         if !self.held.is_running(launch) {
             return Err(Failure::fatal("task not running"));
         }
@@ -443,11 +452,11 @@ impl World {
             .collect();
         let time = Duration::from_nanos(u64::try_from(program.timeout.0).unwrap_or(0));
         let ended = plugin.exec_task(&setup::id(launch), command, time).await;
-        let code = ended.map(|exit| exit.code.unwrap_or_default());
-        if !matches!(code, Ok(0)) {
+        let ended = ended.map(|(exit, output)| (exit.code.unwrap_or_default(), output));
+        if !matches!(ended, Ok((0, _))) {
             self.unless_it_ended(&plugin, launch).await;
         }
-        Ok(code?)
+        Ok(ended?)
     }
 
     /// What ends with its task has not failed: the end of the task is told first.

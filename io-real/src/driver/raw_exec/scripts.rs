@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Waits until the core has heard of the end of a launch whose main process is gone.
-    async fn unless_it_ended(&self, launch: LaunchId) {
+    pub(super) async fn unless_it_ended(&self, launch: LaunchId) {
         let main = self.held.live(launch).map(|live| live.task());
         if main.is_some_and(|main| shim::open_process(main).is_ok()) {
             return;

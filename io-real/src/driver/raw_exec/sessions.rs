@@ -63,7 +63,7 @@ impl World {
         self.serve_session(session, &live, connection, server).await;
     }
 
-    async fn launch_session(
+    pub(super) async fn launch_session(
         self: &Arc<Self>,
         task: TaskKey,
         session: LaunchId,
