@@ -267,16 +267,29 @@ mod tests {
         );
     }
 
+    /// Counts how often it is made into text.
+    struct Counted<'a>(&'a std::cell::Cell<u32>);
+
+    impl std::fmt::Debug for Counted<'_> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.set(self.0.get() + 1);
+            f.write_str("counted")
+        }
+    }
+
     #[tokio::test]
     async fn nothing_is_formatted_when_nobody_follows() {
         let log = AgentLog::default();
         let subscriber = tracing_subscriber::registry().with(log.layer());
         let _guard = tracing::subscriber::set_default(subscriber);
+        let count = std::cell::Cell::new(0);
         drop(log.follow(LevelFilter::TRACE, Format::Text));
-        assert!(!tracing::enabled!(Level::ERROR));
+        tracing::error!(value = ?Counted(&count), "nobody follows");
         let _follower = log.follow(LevelFilter::WARN, Format::Text);
-        assert!(tracing::enabled!(Level::WARN));
-        assert!(!tracing::enabled!(Level::INFO));
+        tracing::info!(value = ?Counted(&count), "a level that nobody follows");
+        assert_eq!(count.get(), 0);
+        tracing::warn!(value = ?Counted(&count), "followed");
+        assert_eq!(count.get(), 1);
     }
 
     #[tokio::test]
