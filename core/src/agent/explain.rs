@@ -4,6 +4,8 @@
 //! It says what [`super::pending`] knows and nothing else, so the two cannot differ. No part of it is ever
 //! empty: what waits for nothing says what would change it.
 
+use std::collections::BTreeMap;
+
 use super::pending::{JobWait, TaskWait, of_task};
 use super::{Agent, View};
 use crate::alloc::runner::{AllocRunner, Phase as AllocPhase};
@@ -138,14 +140,17 @@ impl View<'_> {
     }
 
     fn explain_allocs_of(self, now: Now, key: &JobKey) -> Vec<AllocExplanation> {
-        let newest = |alloc: &AllocRunner| {
-            let (slot, index) = (alloc.record().slot(), alloc.record().create_index);
-            let mut others = self.allocs_of(key);
-            !others.any(|one| one.record().slot() == slot && one.record().create_index > index)
+        let mut newest = BTreeMap::new();
+        for alloc in self.allocs_of(key) {
+            let index = newest.entry(alloc.record().slot()).or_insert(0);
+            *index = alloc.record().create_index.max(*index);
+        }
+        let is_newest = |alloc: &AllocRunner| {
+            newest.get(&alloc.record().slot()) == Some(&alloc.record().create_index)
         };
         let allocs = self
             .allocs_of(key)
-            .filter(|alloc| !alloc.record().finished || newest(alloc));
+            .filter(|alloc| !alloc.record().finished || is_newest(alloc));
         allocs.map(|alloc| self.explain(now, alloc)).collect()
     }
 
